@@ -44,6 +44,8 @@ class Camera:
         Size of a voxel along z, y, x, in units.
     gain, offset : float
         Grey values per photon, and the grey value of no photon.
+    interval : float or None
+        Seconds between frames, which the file states.
 
     Raises
     ------
@@ -58,6 +60,7 @@ class Camera:
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
     gain: float = 2.0
     offset: float = 100.0
+    interval: float | None = None
 
     def __post_init__(self) -> None:
         require_axes("shape", self.shape, 1)
@@ -69,6 +72,8 @@ class Camera:
         require("background", self.background, 0, 1e9)
         require("gain", self.gain, 0)
         require("offset", self.offset, 0, 65535)
+        if self.interval is not None:
+            require("interval", self.interval, 1e-12)
 
     @classmethod
     def looking_at(
@@ -222,6 +227,8 @@ def write_movie(
     metadata: dict[str, object] = {"axes": "TZYX"}
     for axis, size in zip("ZYX", camera.spacing, strict=True):
         metadata |= {f"PhysicalSize{axis}": size, f"PhysicalSize{axis}Unit": unit}
+    if camera.interval is not None:
+        metadata |= {"TimeIncrement": camera.interval, "TimeIncrementUnit": "s"}
     shape = (truth.frame_count, *camera.shape)
 
     def write(file: BinaryIO) -> None:

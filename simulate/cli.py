@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -103,6 +104,12 @@ _FILE = click.Path(path_type=Path)
     "--voxel", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
     help="For the movie: size of a voxel.",
 )  # fmt: skip
+@click.option(
+    "--frame-interval",
+    type=float,
+    metavar="S",
+    help="For the movie: seconds between frames, stated in the file.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same movie.")
 @click.option("--overwrite", is_flag=True, help="Replace the outputs if they exist.")
 @config_option
@@ -129,6 +136,7 @@ def simulate(
     snr: float,
     psf: tuple[float, float, float],
     voxel: tuple[float, float, float],
+    frame_interval: float | None,
     seed: int,
     overwrite: bool,
     as_json: bool,
@@ -161,7 +169,7 @@ def simulate(
             raise click.BadParameter("it is a TIFF: let it end in .ome.tif.", param_hint="--movie")
         from .camera import Camera, write_movie
 
-        camera = Camera.looking_at(box, psf=psf, snr=snr, spacing=voxel)
+        camera = replace(Camera.looking_at(box, psf=psf, snr=snr, spacing=voxel), interval=frame_interval)
         refuse_output(movie, overwrite=overwrite)
     refuse_one_for_two({"--output": output, "--detections": detections, "--movie": movie})
     truth = walk(settings)
@@ -173,6 +181,7 @@ def simulate(
             "step": step, "persistence": persistence, "persistence_time": persistence_time,
             "boundary": boundary, "birth_rate": birth_rate, "death_rate": death_rate, "noise": noise,
             "miss": miss, "clutter": clutter, "snr": snr, "psf": psf, "voxel": voxel, "seed": seed,
+            **({} if frame_interval is None else {"frame_interval": frame_interval}),
         },
     }  # fmt: skip
     if movie is not None and camera is not None:

@@ -14,6 +14,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               links detections frame by frame while a movie is recorded
     `advise`             previews the effect of a linking distance; suggests changes to the recording
+    `measuring`          tracks to tables of motion: diffusion, persistence, cycle times, with errors
 6   `linked`             learned linking: read, learn, decide, sum up
     `summary`            what was learned, in the user's units, as text and as plain values
     `first_step`         step length and drift from nearest neighbours, before any linking
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
     from .images import open_images as open_images
     from .matching import Match as Match
     from .matching import match as match
+    from .measuring import Measures as Measures
+    from .measuring import measure as measure
     from .movies.detecting import detect as detect
     from .movies.many import detect_many as detect_many
     from .movies.many import track_many as track_many
@@ -114,6 +117,7 @@ _MODULES = {
     "movies.detecting": ("detect",),
     "movies.many": ("detect_many", "track_many"),
     "matching": ("Match", "match"),
+    "measuring": ("Measures", "measure"),
     "scoring": ("Scores", "score"),
     "tracking": ("TrackingRun", "TrackingSettings", "track"),
     "tracks": ("Tracks",),

@@ -22,6 +22,7 @@ from .terminal import columns_option, common_options, say
       outbid convert other.xlsx spots.csv --columns z=depth,frame=slice
       outbid convert tracks.csv filled.csv --fill-gaps --frame-interval 0.5
       outbid convert tracks.csv tracks.xml --image movie.tif
+      outbid convert tracks.csv still.csv --subtract-drift
       outbid convert tracks/*.csv --out-dir parquet/ --suffix .parquet --jobs 4
       outbid convert masks.tif tracks.csv relabelled.tif
 
@@ -44,6 +45,11 @@ from .terminal import columns_option, common_options, say
     "--image", type=click.Path(path_type=Path), metavar="MOVIE",
     help="Movie that TrackMate shows under the tracks, for an OUTPUT in .xml.",
 )  # fmt: skip
+@click.option(
+    "--subtract-drift",
+    is_flag=True,
+    help="Take the drift of whole frames that tracking learned out of TRACKS.",
+)
 @columns_option("--columns", "INPUT or TRACKS")
 @several_options
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
@@ -54,6 +60,7 @@ def convert(
     fill_gaps: bool,
     frame_interval: float | None,
     image: Path | None,
+    subtract_drift: bool,
     columns: dict[str, str],
     out_dir: Path | None,
     jobs: int,
@@ -65,7 +72,7 @@ def convert(
     from ..errors import SettingsError
     from ..movies.converted import ConvertJob
 
-    job = ConvertJob(columns, fill_gaps, frame_interval, image)
+    job = ConvertJob(columns, fill_gaps, frame_interval, image, subtract_drift)
     if out_dir is not None:
         if image is not None:
             raise click.UsageError("--out-dir is of many tables: leave --image out.")

@@ -13,6 +13,7 @@ from ..filling import with_gaps_filled, with_time
 from ..formats.columns import AS_NAMED
 from ..formats.geff_parts import can_be_written_in_parts, write_parts
 from ..formats.parquet import row_count
+from ..measuring.scales import without_drift
 from ..tracks import Tracks
 from .jobs import run_record
 
@@ -31,6 +32,8 @@ class ConvertJob:
         Time from frame to frame, for a column of times.
     image : Path or None
         Movie that TrackMate shows under the tracks.
+    subtract_drift : bool
+        Whether the drift that tracking learned is taken out of the positions, and out of the record.
     """
 
     command: ClassVar[str] = "convert"
@@ -39,9 +42,11 @@ class ConvertJob:
     fill_gaps: bool = False
     frame_interval: float | None = None
     image: Path | None = None
+    subtract_drift: bool = False
 
     def request(self) -> dict[str, object]:
-        chosen = {"fill_gaps": self.fill_gaps, "frame_interval": self.frame_interval}
+        chosen: dict[str, object] = {"fill_gaps": self.fill_gaps, "frame_interval": self.frame_interval}
+        chosen |= {"subtract_drift": True} if self.subtract_drift else {}
         return {"columns": dict(self.columns), **chosen}
 
     def origin(self, source: str) -> dict[str, str]:
@@ -64,15 +69,18 @@ class ConvertJob:
         if record:
             whole |= {"conversion": run_record("convert", self.origin(source)) | dict(record)}
         plain = not self.columns and not self.fill_gaps and self.frame_interval is None
+        plain &= not self.subtract_drift
         if formats.format_of(output) == "geff" and plain and can_be_written_in_parts(Path(source)):
             count = write_parts(Path(source), output, whole, overwrite=overwrite)
             return {"detections": row_count(Path(source)), "tracks": count}
         if formats.holds_tracks(source, columns=self.columns):
-            tracks = self._tracks(source)
+            tracks = self._tracks(source, whole)
             self._write(output, tracks, whole, overwrite)
             return {"detections": len(tracks.detections), "tracks": tracks.track_count}
-        if self.fill_gaps or self.image is not None:
-            raise SettingsError(f"--fill-gaps and --image are for tracks; {source} holds detections alone.")
+        if self.fill_gaps or self.image is not None or self.subtract_drift:
+            raise SettingsError(
+                f"--fill-gaps, --image and --subtract-drift are for tracks; {source} holds detections alone."
+            )
         found = formats.read_detections(source, columns=self.columns)
         if self.frame_interval is not None:
             found = with_time(found, self.frame_interval)
@@ -83,8 +91,17 @@ class ConvertJob:
         made = formats.read_record(output).get("conversion")
         return made if isinstance(made, dict) else {}
 
-    def _tracks(self, source: str) -> Tracks:
+    def _tracks(self, source: str, record: dict[str, object]) -> Tracks:
+        """The tracks; a drift that is subtracted leaves the record."""
         found = formats.read_tracks(source, columns=self.columns)
+        if self.subtract_drift:
+            found, _ = without_drift(found, record)
+            learned = record.get("learned")
+            if not isinstance(learned, Mapping) or learned.get("drift") is None:
+                raise SettingsError(
+                    f"The run record of {source} states no drift. Leave --subtract-drift out."
+                )
+            record["learned"] = {**learned, "drift": None}
         if self.fill_gaps:
             found = with_gaps_filled(found)
         if self.frame_interval is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from math import prod
@@ -16,6 +17,7 @@ from ..batches import RECORDED
 from ..detection import detect, detect_labels, learn_from
 from ..detection.spots import DetectionSettings
 from ..detections import Detections
+from ..errors import InputError, OutbidError
 from ..extent import Cut, Part, track_part
 from ..filtering import of_length
 from ..formats.columns import AS_NAMED
@@ -114,6 +116,10 @@ class DetectJob:
         return used | {"labels": self.labels} | opened | asdict(self.part)
 
     def origin(self, source: str) -> dict[str, str]:
+        """The entry of the run record, with the seconds between frames if the movie states them."""
+        with suppress(OutbidError):  # detecting says what is wrong
+            interval = self.opening.open(source).interval
+            return origin_of(source) | ({"interval": repr(interval)} if interval else {})
         return origin_of(source)
 
     def learned(self, movie: Images) -> tuple[SpotModel | None, DetectionSettings]:
@@ -218,7 +224,13 @@ class TrackJob:
         return used | asdict(self.part) | self._shortest() | {"columns": dict(self.columns)}
 
     def origin(self, source: str) -> dict[str, str]:
-        return formats.input_of(source, self.columns)
+        """The entry of the run record, with the seconds between frames if that of the detections has them."""
+        entry = formats.input_of(source, self.columns)
+        with suppress(InputError):
+            before = formats.read_record(source).get("input")
+            if isinstance(before, dict) and "interval" in before:
+                entry["interval"] = before["interval"]
+        return entry
 
     def record(self, origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
         """The run record; `--config` of it repeats the run."""

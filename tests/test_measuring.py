@@ -1,0 +1,268 @@
+"""Every column of `outbid measure` by a few lines of pandas; units, groups, drift and lineages."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.linalg import toeplitz
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+
+import outbid
+from outbid import Detections, InputError, SettingsError, Tracks
+from outbid.measuring.whole import Recorded
+
+INTERVAL = 0.5
+
+
+def walks(seed: int = 0, *, count: int = 40, frames: int = 20, missed: float = 0.1) -> Tracks:
+    """Diffusion in the plane with localisation error, missed detections and a feature, in micrometers."""
+    rng = np.random.default_rng(seed)
+    place = np.cumsum(rng.normal(0, 1, (count, frames, 2)), axis=1) + rng.uniform(0, 200, (count, 1, 2))
+    place += rng.normal(0, 0.3, place.shape)
+    track, frame = np.nonzero(rng.random((count, frames)) >= missed)
+    features = {"mass": rng.uniform(0, 9, len(track)), "kind": (track % 2).astype(np.int64), "label": track}
+    seen = Detections.from_table(frame, place[track, frame], unit="micrometer", features=features)
+    return Tracks.from_track_ids(seen, seen.features["label"])
+
+
+@pytest.fixture(scope="module")
+def tracks() -> Tracks:
+    return walks()
+
+
+@pytest.fixture(scope="module")
+def found(tracks: Tracks) -> pd.DataFrame:
+    return outbid.measure(tracks, interval=INTERVAL).to_dataframe().set_index("track_id")
+
+
+@pytest.fixture(scope="module")
+def rows(tracks: Tracks) -> pd.DataFrame:
+    """The tracks in pandas, with the step to the next detection of the same track."""
+    table = tracks.to_dataframe().sort_values(["track_id", "frame"])
+    ahead = table.groupby("track_id")[["frame", "y", "x"]].shift(-1)
+    table["ahead"] = ahead.frame - table.frame
+    table["dy"], table["dx"] = ahead.y - table.y, ahead.x - table.x
+    table["length"] = np.hypot(table.dy, table.dx)
+    return table
+
+
+def turning(track: pd.DataFrame) -> float:
+    """Mean angle between steps over one frame each, in degrees."""
+    one = track.ahead.eq(1) & track.ahead.shift(-1).eq(1)
+    angle = np.arctan2(track.dy, track.dx)
+    turn = np.degrees(np.abs(angle.shift(-1) - angle))
+    return float(np.minimum(turn, 360 - turn)[one].mean())
+
+
+def displacement(track: pd.DataFrame) -> float:
+    """Distance between the ends."""
+    return float(np.hypot(*(track.iloc[-1] - track.iloc[0])[["y", "x"]]))
+
+
+PANDAS = {
+    "detections": len,
+    "start_s": lambda track: track.frame.min() * INTERVAL,
+    "duration_s": lambda track: np.ptp(track.frame) * INTERVAL,
+    "path_um": lambda track: track.length.sum(),
+    "displacement_um": displacement,
+    "straightness": lambda track: displacement(track) / track.length.sum(),
+    "speed_mean_um_per_s": lambda track: track.length.sum() / (np.ptp(track.frame) * INTERVAL),
+    "speed_median_um_per_s": lambda track: (track.length / track.ahead / INTERVAL).median(),
+    "msd_1_um2": lambda track: (track.length[track.ahead == 1] ** 2).mean(),
+    "radius_of_gyration_um": lambda track: np.sqrt(track[["y", "x"]].var(ddof=0).sum()),
+    "turning_angle_deg": turning,
+    "mean_mass": lambda track: track["mass"].mean(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("column", PANDAS)
+def test_a_column_is_what_pandas_makes_of_it(column: str, found: pd.DataFrame, rows: pd.DataFrame) -> None:
+    due = rows.groupby("track_id").apply(PANDAS[column], include_groups=False)
+    assert len(due) == len(found)
+    pd.testing.assert_series_equal(found[column], due, check_names=False, check_dtype=False, rtol=1e-9)
+
+
+def likelihood_of(table: pd.DataFrame, noise: np.ndarray, step: np.ndarray, exponent: float) -> float:
+    """Minus the log-likelihood of tracks in runs without a gap; `noise`, `step`: variances along y, x."""
+    total, one = 0.0, table.ahead.eq(1)
+    for _, run in table[one].groupby((~one).cumsum()[one]):
+        time = np.arange(len(run) + 1.0) ** exponent
+        row = np.append(time[1], np.diff(time, 2) / 2)
+        for axis, variance, square in zip("yx", noise, step, strict=True):
+            error = np.append([2 * variance, -variance], np.zeros(len(run)))[: len(run)]
+            total -= multivariate_normal.logpdf(run["d" + axis], cov=toeplitz(square * row + error))
+    return total
+
+
+def test_diffusion_is_that_of_the_likelihood_in_scipy(
+    tracks: Tracks, found: pd.DataFrame, rows: pd.DataFrame
+) -> None:
+    """Given the localisation error of all tracks, to a tenth of the error."""
+    group = outbid.measure(tracks, interval=INTERVAL).groups.to_pandas().iloc[0]
+    noise = np.square([group.localisation_error_y_um, group.localisation_error_x_um])
+    assert noise == pytest.approx(0.09, abs=0.09)
+    for number in (0, 7, 21):
+        track = rows[rows.track_id == number]
+        best = minimize(lambda at: likelihood_of(track, noise, np.exp([at[0], at[0]]), 1.0), [0.0])  # noqa: B023
+        due, error = np.exp(best.x[0]) / (2 * INTERVAL), found.diffusion_error_um2_per_s[number]
+        assert found.diffusion_um2_per_s[number] == pytest.approx(due, abs=0.15 * error)
+
+
+def test_exponents_are_those_of_the_likelihood_in_scipy() -> None:
+    """Of all tracks together, and of single tracks given the localisation error of all."""
+    tracks = walks(8, count=12, frames=16, missed=0.0)
+    table = tracks.to_dataframe().sort_values(["track_id", "frame"])
+    ahead = table.groupby("track_id")[["y", "x"]].shift(-1)
+    table = table.assign(ahead=ahead.y.notna().astype(int), dy=ahead.y - table.y, dx=ahead.x - table.x)
+    best = minimize(
+        lambda at: likelihood_of(table, np.exp(at[:2]) - 0.1, np.exp(at[2:4]), at[4]), [-1, -1, 0, 0, 1]
+    )
+    noise, step = np.exp(best.x[:2]) - 0.1, np.exp(best.x[2:4])
+    found = outbid.measure(tracks)
+    group, each = found.groups.to_pandas().iloc[0], found.to_dataframe()
+    assert group.exponent == pytest.approx(best.x[4], abs=0.05 * group.exponent_error)
+    for number in (2, 9):
+        one = minimize(
+            lambda at: likelihood_of(table[table.track_id == number], noise, step * np.exp(at[0]), at[1]),  # noqa: B023
+            [0.0, 1.0],
+        )
+        assert each.exponent[number] == pytest.approx(one.x[1], abs=0.2 * each.exponent_error[number])
+
+
+def test_the_mean_square_displacement_of_all_tracks(tracks: Tracks, rows: pd.DataFrame) -> None:
+    curves = outbid.measure(tracks, interval=INTERVAL).curves.to_pandas()
+    msd = curves[curves.curve == "msd"].set_index("x")["value"]
+    pairs = rows.merge(rows.assign(frame=rows.frame - 3), on=["track_id", "frame"], suffixes=("", "_later"))
+    due = ((pairs.y_later - pairs.y) ** 2 + (pairs.x_later - pairs.x) ** 2).mean()
+    assert msd[3 * INTERVAL] == pytest.approx(due)
+
+
+def test_the_velocity_autocorrelation(tracks: Tracks, rows: pd.DataFrame) -> None:
+    curves = outbid.measure(tracks, interval=INTERVAL).curves.to_pandas()
+    found = curves[curves.curve == "velocity_autocorrelation"].set_index("x")["value"]
+    steps = rows[rows.ahead == 1]
+    pairs = steps.merge(
+        steps.assign(frame=steps.frame - 2), on=["track_id", "frame"], suffixes=("", "_later")
+    )
+    due = (pairs.dy * pairs.dy_later + pairs.dx * pairs.dx_later).mean() / INTERVAL**2
+    assert found[2 * INTERVAL] == pytest.approx(due)
+
+
+def test_the_distribution_of_steps_is_a_density(tracks: Tracks) -> None:
+    curves = outbid.measure(tracks, interval=INTERVAL).curves.to_pandas()
+    steps = curves[curves.curve == "step_distribution"]
+    assert (steps["value"] * steps.x.diff().iloc[1]).sum() == pytest.approx(0.999, abs=2e-3)
+
+
+# ---------------------------------------------------------------- units
+
+
+def test_every_column_names_its_unit_in_its_metadata_too(tracks: Tracks) -> None:
+    found = outbid.measure(tracks, interval=INTERVAL)
+    for table in (found.tracks, found.groups):
+        units = {field.name: field.metadata[b"unit"].decode() for field in table.schema}
+        assert units["diffusion_um2_per_s"] == "um^2/s"
+        for name, unit in units.items():
+            suffix = unit.replace("^", "").replace("/", "_per_")
+            assert name.endswith("_" + suffix) if unit else not name.endswith(("_um", "_s", "_deg", "_px"))
+
+
+def test_units_without_any_known_are_pixels_and_frames() -> None:
+    seen = Detections.from_table([0, 1], [[0, 0], [0, 3]])
+    table = outbid.measure(Tracks(seen, np.array([[0, 1]]))).to_dataframe()
+    assert table.speed_mean_px_per_frame.tolist() == [3.0]
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("nanometer", 1e-3), ("millimeter", 1e3)])
+def test_lengths_become_micrometers(unit: str, factor: float) -> None:
+    seen = Detections.from_table([0, 1], [[0, 0], [0, 3]], unit=unit)
+    assert outbid.measure(Tracks(seen, np.array([[0, 1]]))).to_dataframe().path_um[0] == 3 * factor
+
+
+def test_spacing_makes_micrometers_of_pixels_along_each_axis() -> None:
+    seen = Detections.from_table([0, 1], [[0, 0, 0], [1, 2, 3]])
+    table = outbid.measure(Tracks(seen, np.array([[0, 1]])), spacing=(4, 1, 2)).to_dataframe()
+    assert table.path_um[0] == pytest.approx(np.sqrt(16 + 4 + 36))
+
+
+# ---------------------------------------------------------------- lineages, groups, drift
+
+
+def dividing() -> Tracks:
+    """A mother in frames 0 to 2, two daughters from 3 on; one of them divides in frame 6."""
+    frame = [0, 1, 2, 3, 4, 5, 3, 4, 5, 6, 6]
+    place = [[0, 0]] * 3 + [[0, 5]] * 3 + [[0, -5]] * 3 + [[0, 8], [0, 3]]
+    label = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5]
+    parent = [-1, -1, -1, 1, 1, 1, 1, 1, 1, 2, 2]
+    seen = Detections.from_table(frame, place, features={"label": label, "parent": parent})
+    return Tracks.from_track_ids(seen, seen.features["label"], seen.features["parent"])
+
+
+def test_generations_mothers_daughters_and_cycles() -> None:
+    found = outbid.measure(dividing(), interval=2.0)
+    table = found.to_dataframe()
+    assert table.generation.tolist() == [0, 1, 1, 2, 2]
+    assert table.mother.fillna(-1).tolist() == [-1, 0, 0, 1, 1]
+    assert table.daughters.tolist() == [2, 2, 0, 0, 0]
+    assert table.cycle_time_s.fillna(0).tolist() == [0, 6.0, 0, 0, 0]
+    group = found.groups.to_pandas().iloc[0]
+    assert (group.divisions, group.cycles, group.appearances, group.disappearances) == (2, 1, 0, 1)
+
+
+def test_groups_by_a_column_are_compared() -> None:
+    fast, slow = walks(1), walks(2)
+    seen = slow.detections
+    half = Tracks(Detections(seen.frame, seen.position / 2, seen.unit, seen.features), slow.links)
+    found = outbid.measure({"fast": fast, "slow": half}, interval=INTERVAL)
+    row = found.comparison.to_pandas().set_index("quantity").loc["diffusion"]
+    assert row.difference == pytest.approx(-0.75, abs=4 * row.difference_error)
+    assert row.p < 1e-6
+    assert row.low_95 < row.difference < row.high_95 < 0
+    assert found.to_dataframe().groupby("group").size().tolist() == [fast.track_count, slow.track_count]
+    by_kind = outbid.measure(fast, group="kind", interval=INTERVAL)
+    alike = by_kind.comparison.to_pandas().set_index("quantity").loc["diffusion"]
+    assert abs(alike.difference) < 4 * alike.difference_error
+    assert by_kind.groups.to_pandas().group.tolist() == ["kind 0", "kind 1"]
+
+
+def test_what_makes_no_sense_is_refused(tracks: Tracks) -> None:
+    with pytest.raises(InputError, match="no column 'size'"):
+        outbid.measure(tracks, group="size")
+    with pytest.raises(SettingsError, match="above 0"):
+        outbid.measure(tracks, interval=0)
+    with pytest.raises(SettingsError, match="some of zyx"):
+        outbid.measure(tracks, axes="xq")
+    with pytest.raises(SettingsError, match="learned or none"):
+        outbid.measure(tracks, drift="some")
+    pixels = Tracks(Detections(tracks.detections.frame, tracks.detections.position), tracks.links)
+    with pytest.raises(SettingsError, match="differ in their units"):
+        outbid.measure({"a": tracks, "b": pixels})
+
+
+def test_a_learned_drift_is_subtracted_unless_it_is_to_stay() -> None:
+    still = walks(3, missed=0.0)
+    seen = still.detections
+    shift = np.column_stack([np.zeros(20), 2.0 * np.arange(20)])
+    moved = seen.position + np.column_stack([np.zeros(len(seen)), shift[seen.frame]])
+    drifting = Tracks(Detections(seen.frame, moved, seen.unit, seen.features), still.links)
+    record = {"learned": {"drift": shift.tolist(), "axes": "yx", "interval": 1, "time": None}}
+    due = outbid.measure(still).to_dataframe()
+    found = outbid.measure({"a": Recorded(drifting, record)}).to_dataframe()
+    np.testing.assert_allclose(found.path_um, due.path_um)
+    left = outbid.measure({"a": Recorded(drifting, record)}, drift="none").to_dataframe()
+    assert (left.displacement_um > 30).all()
+
+
+def test_no_tracks_at_all_are_measured_too() -> None:
+    found = outbid.measure(Tracks(Detections.from_table([], []), np.empty((0, 2), np.int64)))
+    assert len(found.tracks) == 0
+
+
+def test_the_same_seed_gives_the_same_tables(tmp_path: Path) -> None:
+    one, two = (outbid.measure(walks(4), seed=5) for _ in range(2))
+    assert one.groups.equals(two.groups)
+    assert one.tracks.equals(two.tracks)
+    outbid.write_tracks(tmp_path / "a.csv", walks(4))
+    assert outbid.measure(tmp_path / "a.csv", seed=5).tracks.num_rows == one.tracks.num_rows

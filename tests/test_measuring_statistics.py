@@ -1,0 +1,176 @@
+"""What `outbid measure` estimates on simulated motions: right values, and intervals that hold them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.linalg import toeplitz
+
+import outbid
+from outbid import Detections, Tracks
+from outbid.measuring import Measures
+
+TRACKS, FRAMES = 300, 25
+NOISE = 0.3
+
+
+def moving(step: np.ndarray, noise: float, rng: np.random.Generator) -> Tracks:
+    """Tracks of steps (T, F - 1, 2), with localisation error, far from each other."""
+    count, frames = len(step), step.shape[1] + 1
+    place = np.concatenate([np.zeros((count, 1, 2)), np.cumsum(step, axis=1)], axis=1)
+    place += rng.normal(0, noise, place.shape)
+    frame = np.repeat(np.arange(frames), count)
+    links = np.column_stack([np.arange(count * (frames - 1)), np.arange(count, count * frames)])
+    return Tracks(Detections.from_table(frame, place.transpose(1, 0, 2).reshape(-1, 2)), links)
+
+
+def fractional(exponent: float, rng: np.random.Generator, frames: int = FRAMES) -> np.ndarray:
+    """Steps of fractional Brownian motion with a mean square of 1 along each axis."""
+    row = np.diff(np.abs(np.arange(-1.0, frames)) ** exponent, 2) / 2
+    factor = np.linalg.cholesky(toeplitz(row))
+    return np.einsum("ij,tja->tia", factor, rng.normal(size=(TRACKS, frames - 1, 2)))
+
+
+def persistent(time: float, rng: np.random.Generator, parts: int = 16) -> np.ndarray:
+    """Steps of Fürth's walk, integrated in parts of an interval."""
+    kept = np.exp(-1 / (parts * time))
+    velocity = np.empty((TRACKS, (FRAMES - 1) * parts + 1, 2))
+    velocity[:, 0] = rng.normal(size=(TRACKS, 2))
+    for k in range(1, velocity.shape[1]):
+        kick = rng.normal(size=(TRACKS, 2))
+        velocity[:, k] = kept * velocity[:, k - 1] + np.sqrt(1 - kept**2) * kick
+    middle = (velocity[:, 1:] + velocity[:, :-1]) / (2 * parts)
+    return middle.reshape(TRACKS, FRAMES - 1, parts, 2).sum(axis=2)
+
+
+def value_and_error(found: Measures, name: str) -> tuple[float, float]:
+    group = found.groups.to_pandas().iloc[0]
+    value, error = (next(group[c] for c in group.index if c.startswith(n)) for n in (name, f"{name}_error"))
+    return value, error
+
+
+def held(found: Measures, name: str, true: float) -> float:
+    """Share of the tracks whose interval of one standard error holds the true value."""
+    table = found.to_dataframe()
+    value, error = (table[next(c for c in table if c.startswith(n))] for n in (name, f"{name}_error"))
+    return float(((value - true).abs() <= error).mean())
+
+
+@pytest.mark.parametrize("noise", [0.0, NOISE, 1.0])
+def test_diffusion_with_localisation_error(noise: float) -> None:
+    rng = np.random.default_rng(1)
+    found = outbid.measure(moving(rng.normal(size=(TRACKS, FRAMES - 1, 2)), noise, rng))
+    value, error = value_and_error(found, "diffusion")
+    assert abs(value - 0.5) < 3 * error < 0.06
+    assert 0.60 < held(found, "diffusion", 0.5) < 0.76
+    seen = found.groups.to_pandas().localisation_error_x_px[0]
+    assert seen == pytest.approx(noise, abs=0.05 if noise else 0.2)
+
+
+def test_diffusion_of_short_tracks_is_estimated_better_than_by_the_covariance_estimator() -> None:
+    """The localisation error of all tracks together makes up for short ones (Vestergaard et al. 2014)."""
+    rng = np.random.default_rng(2)
+    tracks = moving(rng.normal(size=(TRACKS, 6, 2)), NOISE, rng)
+    place = tracks.detections.position[:, 1:].reshape(7, TRACKS, 2)
+    step = np.diff(place, axis=0)
+    covariance = (np.square(step).mean(axis=0) / 2 + (step[1:] * step[:-1]).mean(axis=0)).mean(axis=1)
+    found = outbid.measure(tracks).to_dataframe().diffusion_px2_per_frame
+    assert found.std() < 0.75 * covariance.std()
+    assert found.mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_motion_blur_needs_no_exposure_time() -> None:
+    """Positions averaged over the whole interval: plain steps would give two thirds of D."""
+    rng = np.random.default_rng(3)
+    fine = np.cumsum(rng.normal(0, 1 / np.sqrt(32), (TRACKS, FRAMES * 32, 2)), axis=1)
+    place = fine.reshape(TRACKS, FRAMES, 32, 2).mean(axis=2)
+    found = outbid.measure(moving(np.diff(place, axis=1), 0.0, rng))
+    value, error = value_and_error(found, "diffusion")
+    assert abs(value - 0.5) < 3 * error < 0.05
+
+
+@pytest.mark.parametrize("exponent", [0.6, 1.0, 1.4])
+def test_anomalous_exponents(exponent: float) -> None:
+    rng = np.random.default_rng(4)
+    found = outbid.measure(moving(fractional(exponent, rng), NOISE, rng))
+    value, error = value_and_error(found, "exponent")
+    assert abs(value - exponent) < 3 * error < 0.12
+    assert 0.58 < held(found, "exponent", exponent) < 0.78
+
+
+@pytest.mark.parametrize("time", [2.0, 5.0])
+def test_persistence_times(time: float) -> None:
+    rng = np.random.default_rng(5)
+    found = outbid.measure(moving(persistent(time, rng), 0.1, rng))
+    value, error = value_and_error(found, "persistence")
+    assert abs(value - time) < 3 * error < 0.2 * time
+    assert 0.58 < held(found, "persistence", time) < 0.85
+
+
+def test_diffusion_has_no_persistence() -> None:
+    rng = np.random.default_rng(6)
+    found = outbid.measure(moving(rng.normal(size=(TRACKS, FRAMES - 1, 2)), 0.2, rng))
+    assert value_and_error(found, "persistence")[0] < 0.3
+
+
+def test_confinement_and_straightness_tell_motions_apart() -> None:
+    rng = np.random.default_rng(7)
+    free = moving(rng.normal(size=(TRACKS, FRAMES - 1, 2)), 0.0, rng)
+    caged = np.zeros((TRACKS, FRAMES, 2))
+    for k in range(1, FRAMES):
+        caged[:, k] = 0.6 * caged[:, k - 1] + rng.normal(size=(TRACKS, 2))
+    table = {
+        "free": outbid.measure(free).groups.to_pandas().iloc[0],
+        "caged": outbid.measure(moving(np.diff(caged, axis=1), 0.0, rng)).groups.to_pandas().iloc[0],
+        "ahead": outbid.measure(moving(persistent(8.0, rng), 0.0, rng)).groups.to_pandas().iloc[0],
+    }
+    assert table["ahead"].confinement < table["free"].confinement < 2 < table["caged"].confinement
+    assert table["caged"].straightness < table["free"].straightness < table["ahead"].straightness
+
+
+# ---------------------------------------------------------------- errors that include linking
+
+
+def crossing(probability: float) -> Tracks:
+    """Pairs of diffusing particles that are one spot apart in the middle frame, where links are doubtful."""
+    rng = np.random.default_rng(8)
+    tracks = moving(rng.normal(size=(TRACKS, FRAMES - 1, 2)), 0.0, rng)
+    place = tracks.detections.position.reshape(FRAMES, TRACKS, 3)
+    place[:, :, 1:] -= place[FRAMES // 2, :, 1:]  # all meet there, far from other pairs
+    place[:, :, 2] += 1000.0 * (np.arange(TRACKS) // 2)
+    chance = np.ones((FRAMES - 1, TRACKS))
+    chance[FRAMES // 2] = probability
+    seen = Detections(tracks.detections.frame, place.reshape(-1, 3))
+    return Tracks(seen, tracks.links, link_probability=chance.ravel())
+
+
+def test_errors_include_linking_and_say_where_it_dominates() -> None:
+    sure, doubtful = outbid.measure(crossing(1.0)), outbid.measure(crossing(0.5))
+    assert "errors of linking are none" in sure.remarks[0]
+    assert "150 of 7,200 links are expected to be wrong" in doubtful.remarks[0]
+    one, two = sure.to_dataframe(), doubtful.to_dataframe()
+    assert (two.diffusion_error_px2_per_frame >= one.diffusion_error_px2_per_frame * 0.99).mean() > 0.95
+    assert two.linking_share.median() > 0.05
+    assert two.no_wrong_link.round(6).eq(0.5).all()
+    assert one.no_wrong_link.eq(1).all()
+
+
+def test_tracks_of_other_programs_say_that_errors_exclude_linking() -> None:
+    tracks = dataclasses.replace(crossing(0.5), link_probability=None)
+    found = outbid.measure(tracks)
+    assert "errors exclude those of linking" in found.remarks[-1]
+    assert found.to_dataframe().linking_share.isna().all()
+
+
+def test_draws_undo_the_bias_of_the_best_links() -> None:
+    """The best matching makes steps too short; draws by the links' probabilities do so less."""
+    rng = np.random.default_rng(9)
+    count, frames, side = 150, 30, 12.2  # in spacings: kappa 0.2 in the plane
+    step = rng.normal(0, 0.2, (count, frames - 1, 2))
+    place = np.cumsum(np.concatenate([rng.uniform(0, side, (count, 1, 2)), step], axis=1), axis=1) % side
+    frame = np.tile(np.arange(frames), (count, 1))
+    run = outbid.track(Detections.from_table(frame.ravel(), place.reshape(-1, 2)))
+    best = dataclasses.replace(run.tracks, link_probability=None)
+    plain, drawn = (value_and_error(outbid.measure(each), "diffusion")[0] for each in (best, run.tracks))
+    assert plain < 0.97 * drawn
+    assert drawn == pytest.approx(0.02, rel=0.08)

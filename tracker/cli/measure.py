@@ -1,0 +1,112 @@
+"""The command `outbid measure`: from tracks to tables of motion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .config import config_option
+from .piped import InputFile
+from .terminal import columns_option, common_options, say
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Measure the motion of TRACKS: speeds, diffusion, persistence, cycle times, with errors.
+
+    \b
+    Examples:
+      outbid measure tracks.csv -o table.csv
+      outbid measure tracks.csv -o table.xlsx --spacing 2 0.5 0.5 --interval 30
+      outbid measure tracks.csv -o table.parquet --groups groups.csv --curves curves.csv --plot motion.png
+      outbid measure control.csv treated.csv -o table.csv --comparison difference.csv
+      outbid measure tracks.csv -o table.csv --group cell_type
+
+    The table has one row a track, and every column has its unit in its name: micrometers and seconds if the
+    file or its run record states them, or --spacing and --interval do. An Excel workbook holds all tables.
+    Each of several TRACKS is a condition. Errors include those of linking if links have probabilities.
+    """,
+)
+@click.argument("files", metavar="TRACKS...", nargs=-1, required=True, type=InputFile())
+@click.option("-o", "--output", type=_FILE, required=True, help="Tracks: .csv, .tsv, .parquet or .xlsx.")
+@click.option("--groups", type=_FILE, metavar="FILE", help="Also a table with a row for each movie or group.")
+@click.option("--curves", type=_FILE, metavar="FILE", help="Also mean square displacement and distributions.")
+@click.option("--comparison", type=_FILE, metavar="FILE", help="Also the differences between groups.")
+@click.option("--plot", type=_FILE, metavar="PNG", help="Also a picture of the curves, with fit.")
+@click.option(
+    "--group", metavar="COLUMN", help="Column of TRACKS whose values divide the tracks into groups."
+)
+@click.option(
+    "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
+    help="Size of a voxel in micrometers; positions are multiplied by it.  [default: the unit of TRACKS]",
+)  # fmt: skip
+@click.option(
+    "--interval", type=click.FloatRange(min=0, min_open=True), metavar="S",
+    help="Seconds between frames.  [default: that of the run record; else times are in frames]",
+)  # fmt: skip
+@click.option(
+    "--drift", type=click.Choice(["learned", "none"]), default="learned", show_default=True,
+    help="Whether the drift of whole frames that tracking learned is subtracted.",
+)  # fmt: skip
+@click.option("--axes", metavar="AXES", help="Axes that count, such as yx.  [default: all that vary]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap and draws of links.")
+@columns_option("--columns", "TRACKS")
+@click.option("--overwrite", is_flag=True, help="Replace outputs if they exist.")
+@config_option
+@common_options
+def measure(
+    files: tuple[Path, ...],
+    output: Path,
+    groups: Path | None,
+    curves: Path | None,
+    comparison: Path | None,
+    plot: Path | None,
+    group: str | None,
+    spacing: tuple[float, float, float] | None,
+    interval: float | None,
+    drift: str,
+    axes: str | None,
+    seed: int,
+    columns: dict[str, str],
+    overwrite: bool,
+) -> None:
+    """Measure tracks."""
+    from .. import formats
+    from ..formats.outputs import refuse_one_for_two, refuse_output
+    from ..measuring import measure as measured
+    from ..measuring.tables import refuse_table, write_table
+    from ..measuring.whole import read_with_records
+    from ..movies.jobs import run_record
+
+    wanted = {"tracks": output, "groups": groups, "curves": curves, "comparison": comparison}
+    tables = {name: path for name, path in wanted.items() if path is not None}
+    refuse_one_for_two({f"--{name}": path for name, path in {**wanted, "plot": plot}.items()})
+    for path in tables.values():
+        refuse_table(path, overwrite=overwrite, inputs=files)
+    if plot is not None:
+        refuse_output(plot, overwrite=overwrite, inputs=files)
+    movies = read_with_records(files, columns)
+    found = measured(
+        movies, group=group, spacing=spacing, interval=interval, drift=drift, axes=axes, seed=seed
+    )
+    record = {
+        **run_record("measure", formats.input_of(files[0], columns)), "seed": seed,
+        "inputs": [formats.input_of(file, columns) for file in files], "remarks": list(found.remarks),
+        "settings": {
+            "group": group, "spacing": spacing, "interval": interval, "drift": drift, "axes": axes,
+            "seed": seed,
+        },
+    }  # fmt: skip
+    for name, path in tables.items():
+        sheets = found.sheets if name == "tracks" else {name: found.sheets[name]}
+        write_table(path, sheets, record=record, overwrite=overwrite)
+    if plot is not None:
+        from ..viewers.motion import write_plot
+
+        write_plot(plot, found, overwrite=overwrite)
+    for remark in found.remarks:
+        say(remark)
+    say(f"{found}: {output}")

@@ -1,0 +1,148 @@
+"""Links drawn by their probabilities, and the different tracks that occur in the draws.
+
+A doubtful link competes with others of the same frames: two are exchanged by the odds of their lengths, as
+far as both may be wrong. What is left of its probability of being wrong cuts the track there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from ..tracks import Tracks
+
+DRAWS = 16
+"""Draws of the links: the spread of a statistic over them is known to a fifth."""
+_SURE = 1 - 1e-3
+"""Error level: links above this probability are in all draws."""
+_UNLIKELY = 20.0
+"""Error level: logarithm of odds below which an exchange is left out."""
+_NEAR = 8
+"""Neighbours of a doubtful link among which its competitors are sought."""
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Variants:
+    """The different tracks that occur in the draws, V of them.
+
+    Parameters
+    ----------
+    rows : (M,) int64 array
+        Detections of each, by frame, one after the other.
+    start : (V + 1,) int64 array
+        Where each begins in `rows`.
+    drawn : (K, V) float64 array
+        1 for the tracks of a draw; one draw without probabilities.
+    own : (T,) int64 array
+        Each track as it was given.
+    instead : (K, T) int64 array
+        What has the middle detection of each track in a draw.
+    """
+
+    rows: Rows
+    start: Rows
+    drawn: NDArray[np.float64]
+    own: Rows
+    instead: Rows
+
+    @property
+    def owner(self) -> Rows:
+        """(M,) which track each of `rows` belongs to."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+
+def variants_of(tracks: Tracks, rng: np.random.Generator) -> Variants:
+    """The tracks, and those of draws of their links if the links have probabilities."""
+    frame = tracks.detections.frame
+    labels = [tracks.track_id, *(each.track_id for each in _draws(tracks, rng))]
+    codes = rng.integers(0, 2**63, len(frame), dtype=np.uint64)
+    keys = [_sums(codes, label) for label in labels]
+    _, first, variant = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
+    begin = np.cumsum([0, *(len(key) for key in keys)])
+    parts, lengths = [], []
+    for number, label in enumerate(labels):
+        order = np.lexsort((frame, label))
+        size = np.bincount(label, minlength=len(keys[number]))
+        place = np.concatenate([[0], np.cumsum(size)])
+        for track in first[(first >= begin[number]) & (first < begin[number + 1])] - begin[number]:
+            parts.append(order[place[track] : place[track + 1]])
+            lengths.append((variant[begin[number] + track], len(parts) - 1))
+    in_order = [part for _, part in sorted(lengths)]
+    rows = [parts[part] for part in in_order]
+    of_label = [variant[a:b] for a, b in zip(begin[:-1], begin[1:], strict=True)]
+    drawn = of_label[1:] or of_label
+    order = np.lexsort((frame, labels[0]))
+    start = np.concatenate([[0], np.cumsum(np.bincount(labels[0], minlength=len(keys[0])))])
+    middle = order[(start[:-1] + start[1:]) // 2]
+    return Variants(
+        np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64),
+        np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64),
+        np.array([np.bincount(each, minlength=len(rows)) for each in drawn], dtype=np.float64),
+        of_label[0],
+        np.array([of[label[middle]] for of, label in zip(drawn, labels[1:] or labels, strict=True)]),
+    )
+
+
+def _sums(codes: NDArray[np.uint64], label: Rows) -> NDArray[np.uint64]:
+    """Sum of the random codes of each track, which differs for different sets of detections."""
+    sums = np.zeros(int(label.max(initial=-1)) + 1, dtype=np.uint64)
+    np.add.at(sums, label, codes)
+    return sums
+
+
+def _draws(tracks: Tracks, rng: np.random.Generator) -> Iterator[Tracks]:
+    """Draws of the links; none if these have no probabilities, or all are sure."""
+    if tracks.link_probability is None:
+        return
+    source, target = tracks.links.T
+    inside = (tracks.successors[source] == 1) & (tracks.predecessors[target] == 1)
+    wrong = 1 - np.nan_to_num(tracks.link_probability, nan=1.0)
+    doubtful = np.flatnonzero(inside & (wrong > 1 - _SURE))
+    if len(doubtful) == 0:
+        return
+    one, other, odds = _exchanges(tracks, doubtful, inside)
+    doubt = wrong[doubtful]
+    total = np.bincount(one, odds, len(doubtful)) + np.bincount(other, odds, len(doubtful))
+    share = (doubt[one] / total[one] + doubt[other] / total[other]) / 2
+    chance = np.minimum(odds * share, odds / (1 + odds))
+    left = doubt - np.bincount(one, chance, len(doubtful)) - np.bincount(other, chance, len(doubtful))
+    for _ in range(DRAWS):
+        some = rng.permutation(np.flatnonzero(rng.random(len(chance)) < chance))
+        pairs = np.column_stack([one[some], other[some]])
+        first = np.full(len(doubtful), len(some))
+        np.minimum.at(first, pairs, np.arange(len(some))[:, None])  # a link is exchanged once
+        pairs = pairs[(first[pairs] == np.arange(len(some))[:, None]).all(axis=1)]
+        kept = rng.random(len(doubtful)) >= left
+        kept[pairs] = True
+        links = tracks.links.copy()
+        links[doubtful[pairs], 1] = target[doubtful[pairs[:, ::-1]]]
+        links = np.delete(links, doubtful[~kept], axis=0)
+        yield Tracks(tracks.detections, links[np.lexsort((links[:, 1], links[:, 0]))])
+
+
+def _exchanges(
+    tracks: Tracks, doubtful: Rows, inside: NDArray[np.bool_]
+) -> tuple[Rows, Rows, NDArray[np.float64]]:
+    """Pairs of doubtful links of the same frames, (P,) each, and the odds that they are exchanged."""
+    seen, (begin, end) = tracks.detections, tracks.detections.position[tracks.links].transpose(1, 0, 2)
+    variance = np.square(end - begin)[inside].mean(axis=0)
+    deviation = np.sqrt(np.where(variance > 0, variance, np.inf))  # 2D data do not move along z
+    begin, end = begin[doubtful] / deviation, end[doubtful] / deviation
+    frames = seen.frame[tracks.links[doubtful]]
+    _, group = np.unique(frames, axis=0, return_inverse=True)
+    order, found = np.argsort(group, kind="stable"), [np.empty((0, 2), np.int64)]
+    for some in np.split(order, np.cumsum(np.bincount(group))[:-1]):
+        if len(some) > 1:
+            middle = (begin[some] + end[some]) / 2
+            near = cKDTree(middle).query(middle, k=np.arange(2, min(_NEAR + 1, len(some)) + 1))[1]
+            found.append(np.column_stack([np.repeat(some, near.shape[1]), some[near.ravel()]]))
+    one, other = np.unique(np.sort(np.concatenate(found), axis=1), axis=0).T
+    longer = ((end[other] - end[one]) * (begin[other] - begin[one])).sum(axis=1)
+    likely = longer < _UNLIKELY
+    return one[likely], other[likely], np.exp(-longer[likely])

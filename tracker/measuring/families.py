@@ -1,0 +1,79 @@
+"""Families: mothers, daughters, generations, cycle times, starts and ends; and how safe the links are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tracks import Tracks
+from .likelihood import Floats
+
+
+def families(tracks: Tracks, interval: float) -> dict[str, Floats]:
+    """Generation, mother, number of daughters and cycle time of each track; NaN where there is none.
+
+    The cycle of a track that a division began lasts from its first detection to that of its first daughter.
+
+    Parameters
+    ----------
+    tracks : Tracks
+    interval : float
+        Time between two frame numbers.
+    """
+    count, label = tracks.track_count, tracks.track_id
+    frame = tracks.detections.frame.astype(np.int64)
+    source, target = tracks.links.T
+    between = tracks.successors[source] > 1
+    mother_of, daughter = label[source[between]], label[target[between]]
+    mother = np.full(count, -1)
+    mother[daughter] = mother_of
+    generation = np.zeros(count)
+    for track in np.unique(daughter)[
+        np.argsort(_first(frame, label, count)[np.unique(daughter)], kind="stable")
+    ]:
+        generation[track] = generation[mother[track]] + 1  # mothers start earlier
+    division = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(division, mother_of, frame[target[between]])
+    cycle = np.where(
+        (mother >= 0) & np.isin(np.arange(count), mother_of),
+        (division - _first(frame, label, count)) * interval,
+        np.nan,
+    )
+    return {
+        "generation": generation,
+        "mother": np.where(mother >= 0, mother, np.nan),
+        "daughters": np.bincount(mother_of, minlength=count).astype(np.float64),
+        "cycle_time": cycle,
+    }
+
+
+def safety(tracks: Tracks) -> Floats:
+    """Probability that all links of each track are right, as if they were independent; NaN if unknown."""
+    if tracks.link_probability is None:
+        return np.full(tracks.track_count, np.nan)
+    source, target = tracks.links.T
+    inside = tracks.track_id[source] == tracks.track_id[target]
+    with np.errstate(divide="ignore"):
+        chance = np.log(np.nan_to_num(tracks.link_probability[inside], nan=1.0))
+    return np.exp(np.bincount(tracks.track_id[source[inside]], chance, tracks.track_count))
+
+
+def starts_and_ends(tracks: Tracks) -> tuple[np.ndarray, np.ndarray]:
+    """(T,) bool each: tracks that appear after the first frame, and that disappear before the last.
+
+    Tracks that start or end by a division or merge do neither.
+    """
+    frame, label, count = tracks.detections.frame.astype(np.int64), tracks.track_id, tracks.track_count
+    source, target = tracks.links.T
+    joined = label[source] != label[target]
+    last = np.zeros(count, dtype=np.int64)
+    np.maximum.at(last, label, frame)
+    every = np.arange(count)
+    born = (_first(frame, label, count) > frame.min(initial=0)) & ~np.isin(every, label[target[joined]])
+    lost = (last < frame.max(initial=0)) & ~np.isin(every, label[source[joined]])
+    return born, lost
+
+
+def _first(frame: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
+    first = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(first, label, frame)
+    return first

@@ -1,0 +1,187 @@
+"""Groups of tracks: means, motion, curves and comparison, with errors by a bootstrap over tracks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfc
+
+from .draws import Variants
+from .likelihood import Floats
+
+SAMPLES = 200
+"""Bootstrap samples: a standard error is known to a twentieth."""
+LAGS = 32
+"""Lags of curves, at most; and half of the longest track."""
+_BINS = 30
+"""Bins of a distribution."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Weights of tracks: in each draw of links, and in bootstrap samples of all draws.
+
+    Parameters
+    ----------
+    drawn : (K, V) float64 array
+    resampled : (B, V) float64 array
+        Each of the tracks of one draw, so the errors include those of linking.
+    """
+
+    drawn: Floats
+    resampled: Floats
+
+    @classmethod
+    def of(cls, variants: Variants, inside: NDArray[np.bool_], rng: np.random.Generator) -> Samples:
+        """Weights of the tracks of a group, (V,) bool."""
+        drawn = variants.drawn * inside
+        resampled = np.zeros((SAMPLES, len(inside)))
+        for sample in range(SAMPLES):
+            some = np.flatnonzero(drawn[sample % len(drawn)])
+            if len(some):
+                resampled[sample, some] = rng.multinomial(len(some), np.full(len(some), 1 / len(some)))
+        return cls(drawn, resampled)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A value of a group: the mean over draws of links, its standard error, and what linking adds to it.
+
+    Parameters
+    ----------
+    value, error, linking : float
+        `linking` is the standard deviation over draws; NaN if there is one draw.
+    samples : (B,) float64 array
+    """
+
+    value: float
+    error: float
+    linking: float
+    samples: Floats
+
+    @classmethod
+    def of(cls, drawn: Floats, samples: Floats) -> Estimate:
+        """From the values in each draw and in each bootstrap sample."""
+        linking = float(drawn.std(ddof=1)) if len(drawn) > 1 else np.nan
+        finite = samples[np.isfinite(samples)]
+        error = float(finite.std(ddof=1)) if len(finite) > 1 else np.nan
+        return cls(float(drawn.mean()), error, linking, samples)
+
+
+def ratio(weights: Samples, above: Floats, below: Floats) -> Estimate:
+    """A mean, as the ratio of two sums over tracks; both (V,)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Estimate.of(
+            (weights.drawn @ above) / (weights.drawn @ below),
+            (weights.resampled @ above) / (weights.resampled @ below),
+        )
+
+
+def shifted(weights: Samples, value: float, influence: Floats) -> Estimate:
+    """A maximum likelihood estimate, moved by the influence (V,) of the tracks of each sample."""
+    if not np.isfinite(influence).all():  # at an end of its range
+        return Estimate(value, np.nan, np.nan, np.full(SAMPLES, np.nan))
+    return Estimate.of(value + weights.drawn @ influence, value + weights.resampled @ influence)
+
+
+def mean_of(weights: Samples, values: Floats) -> Estimate:
+    """The mean over tracks of a value of each, (V,); tracks without one do not count."""
+    known = np.isfinite(values)
+    return ratio(weights, np.where(known, values, 0.0), known.astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Lagged:
+    """Sums over pairs of detections of one track that are some intervals apart.
+
+    Parameters
+    ----------
+    square, velocity : (K, V) float64 array
+        Sum of squared displacements at lag k + 1, and of products of steps at lag k.
+    pairs, products : (K, V) float64 array
+        How many there are.
+    """
+
+    square: Floats
+    pairs: Floats
+    velocity: Floats
+    products: Floats
+
+
+def lagged(position: Floats, frame: NDArray, owner: NDArray, lag: int, count: int) -> Lagged:
+    """Sums for the mean square displacement and the velocity autocorrelation of all tracks."""
+    size = int(np.bincount(owner).max(initial=1)) if len(owner) else 1
+    lags = max(1, min(LAGS, size // 2))
+    first = int(frame.min(initial=0))
+    span = int(frame.max(initial=0)) - first + 1 + lag * (lags + 2)
+    key = owner.astype(np.int64) * span + (frame - first)
+    square, pairs, velocity, products = np.zeros((4, lags, count))
+    begin, end = _apart(key, lag)
+    step, at = position[end] - position[begin], key[begin]
+    for k in range(lags):
+        here, there = _apart(key, lag * (k + 1))
+        moved = np.square(position[there] - position[here]).sum(axis=1)
+        square[k], pairs[k] = (
+            np.bincount(owner[here], moved, count),
+            np.bincount(owner[here], minlength=count),
+        )
+        here, there = _apart(at, lag * k)
+        alike, of = (step[here] * step[there]).sum(axis=1), owner[begin[here]]
+        velocity[k], products[k] = np.bincount(of, alike, count), np.bincount(of, minlength=count)
+    return Lagged(square, pairs, velocity, products)
+
+
+def _apart(key: NDArray, by: int) -> tuple[NDArray, NDArray]:
+    """Rows of an ascending key that are `by` apart."""
+    place = np.minimum(np.searchsorted(key, key + by), max(len(key) - 1, 0))
+    here = np.flatnonzero(key[place] == key + by) if len(key) else np.zeros(0, np.int64)
+    return here, place[here]
+
+
+def distribution(weights: Samples, values: Floats, owner: NDArray) -> tuple[Floats, list[Estimate], Floats]:
+    """Density of values of tracks up to their 99.9 % quantile: centres of bins, density, counts."""
+    top = float(np.quantile(values, 0.999)) if len(values) else 1.0
+    width = (top or 1.0) / _BINS
+    inside = np.minimum(values / width, _BINS).astype(np.int64)
+    count = weights.drawn.shape[1]
+    whole = np.bincount(owner, minlength=count).astype(np.float64)
+    found, counts = [], []
+    for number in range(_BINS):
+        here = np.bincount(owner[inside == number], minlength=count).astype(np.float64)
+        found.append(ratio(weights, here / width, whole))
+        counts.append(float((weights.drawn @ here).mean()))
+    return np.asarray((np.arange(_BINS) + 0.5) * width), found, np.array(counts, np.float64)
+
+
+def median_of(values: Floats, rng: np.random.Generator) -> tuple[float, float]:
+    """Median of the known values, and its standard error by bootstrap."""
+    known = values[np.isfinite(values)]
+    if len(known) == 0:
+        return np.nan, np.nan
+    again = np.median(known[rng.integers(0, len(known), (SAMPLES, len(known)))], axis=1)
+    return float(np.median(known)), float(again.std(ddof=1)) if len(known) > 1 else np.nan
+
+
+def compared(groups: dict[str, dict[str, Estimate]]) -> dict[str, list]:
+    """Differences between all pairs of groups: value, standard error, 95 % interval, two-sided p."""
+    rows: dict[str, list] = {name: [] for name in (
+        "quantity", "group", "other", "value", "other_value", "difference", "difference_error", "low_95",
+        "high_95", "p",
+    )}  # fmt: skip
+    for (one, first), (two, second) in combinations(groups.items(), 2):
+        for name in first:
+            a, b = first[name], second[name]
+            apart = b.samples - a.samples
+            apart = apart[np.isfinite(apart)]
+            if len(apart) < 2 or not np.isfinite(b.value - a.value):
+                continue
+            error = float(apart.std(ddof=1))
+            low, high = np.quantile(apart, [0.025, 0.975])
+            p = float(erfc(abs(b.value - a.value) / (error * np.sqrt(2)))) if error > 0 else np.nan
+            new = (name, one, two, a.value, b.value, b.value - a.value, error, float(low), float(high), p)
+            for column, cell in zip(rows.values(), new, strict=True):
+                column.append(cell)
+    return rows

@@ -1,0 +1,158 @@
+"""Units of what is measured, and positions in them without drift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..detections import Detections
+from ..errors import InputError, SettingsError
+from ..tracks import Tracks
+
+_MICROMETERS = {"micrometer": 1.0, "nanometer": 1e-3, "millimeter": 1e3}
+_SHORT = {"micrometer": "um", "pixel": "px"}
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The unit of length, and the time between two frame numbers.
+
+    Parameters
+    ----------
+    length : str
+        Short name of the unit of length.
+    interval : float or None
+        Seconds; None if it is not known: times are in frames then.
+    """
+
+    length: str = "px"
+    interval: float | None = None
+
+    @property
+    def frame(self) -> float:
+        """Time between two frame numbers, in `time`."""
+        return self.interval or 1.0
+
+    @property
+    def time(self) -> str:
+        """Short name of the unit of time."""
+        return "s" if self.interval else "frame"
+
+    def unit(self, length: int, time: int) -> str:
+        """The unit of a quantity from its exponents of length and time.
+
+        Examples
+        --------
+        >>> Scale("um", 0.5).unit(2, -1), Scale().unit(0, 1), Scale().unit(0, 0)
+        ('um^2/s', 'frame', '')
+        """
+        above = "" if not length else self.length + ("" if length == 1 else f"^{length}")
+        if time > 0:
+            return self.time
+        return above if time == 0 else f"{above or 1}/{self.time}" + ("" if time == -1 else f"^{-time}")
+
+
+def scaled(
+    tracks: Tracks, record: Record, spacing: Sequence[float] | None, interval: float | None
+) -> tuple[Tracks, Scale]:
+    """The tracks with positions in micrometers, if a unit is known, and the scale of space and time.
+
+    Parameters
+    ----------
+    tracks : Tracks
+    record : mapping
+        Their run record, which may hold the interval and the size of a voxel.
+    spacing : 3 float, optional
+        Micrometers of a voxel along z, y, x: positions are multiplied by it.
+    interval : float, optional
+        Seconds between two frame numbers.
+
+    Raises
+    ------
+    SettingsError
+        If a value is not above 0.
+    """
+    interval = _recorded_interval(record) if interval is None else interval
+    if interval is not None and not 0 < interval < np.inf:
+        raise SettingsError(f"The interval is {interval}; it must be a number of seconds above 0.")
+    unit, known = tracks.detections.unit, recorded_spacing(record)
+    if spacing is not None:
+        if len(spacing) != 3 or not all(0 < size < np.inf for size in spacing):
+            raise SettingsError(f"The spacing is {tuple(spacing)}; give z, y and x, above 0, in micrometers.")
+        factor, name = np.asarray(spacing, dtype=np.float64), "um"
+    elif unit in _MICROMETERS:
+        factor, name = known * _MICROMETERS[unit], "um"
+    else:
+        factor, name = known, _SHORT.get(unit, unit)
+    return _moved(tracks, tracks.detections.position * factor), Scale(name, interval)
+
+
+def _recorded_interval(record: Record) -> float | None:
+    """Seconds between frames, which the input of detection or tracking stated."""
+    origin = record.get("input")
+    try:
+        return float(origin["interval"]) if isinstance(origin, Mapping) else None
+    except (KeyError, ValueError):
+        return None
+
+
+def recorded_spacing(record: Record) -> np.ndarray:
+    """Size of a voxel by which tracking multiplied the positions; 1 if the record states none."""
+    settings = record.get("settings")
+    size = settings.get("spacing") if isinstance(settings, Mapping) else None
+    if record.get("command") != "track" or not isinstance(size, Sequence) or len(size) != 3:
+        return np.ones(3)
+    return np.asarray(size, dtype=np.float64)
+
+
+def without_drift(tracks: Tracks, record: Record) -> tuple[Tracks, float]:
+    """Subtract the drift that tracking learned; also the largest shift, 0 if no drift was learned.
+
+    Parameters
+    ----------
+    tracks : Tracks
+        As tracking wrote them, in the unit of the input.
+    record : mapping
+        Their run record.
+
+    Raises
+    ------
+    InputError
+        If the record does not fit the tracks.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 3]])
+    >>> record = {"learned": {"drift": [[0, 0], [0, 2]], "axes": "yx", "interval": 1, "time": None}}
+    >>> still, farthest = without_drift(Tracks(seen, np.array([[0, 1]])), record)
+    >>> still.detections.position[:, 2].tolist(), farthest
+    ([0.0, 1.0], 2.0)
+    """
+    learned = record.get("learned")
+    learned = learned if isinstance(learned, Mapping) else {}
+    if learned.get("drift") is None or len(tracks.detections) == 0:
+        return tracks, 0.0
+    try:
+        drift = np.asarray(learned["drift"], dtype=np.float64)
+        columns = ["zyx".index(axis) for axis in learned["axes"]]
+        seen = tracks.detections
+        row = (seen.frame.astype(np.int64) - seen.first_frame) // int(learned.get("interval", 1))
+        if learned.get("time") is not None:
+            row = np.searchsorted(np.asarray(learned["time"]), row)
+        shift = np.zeros(seen.position.shape)
+        shift[:, columns] = drift[np.minimum(row, len(drift) - 1)] / recorded_spacing(record)[columns]
+    except (KeyError, ValueError, TypeError, IndexError):
+        raise InputError(
+            "The drift in the run record does not fit the tracks. Leave it in: --drift none."
+        ) from None
+    return _moved(tracks, seen.position - shift), float(np.linalg.norm(drift, axis=1).max(initial=0.0))
+
+
+def _moved(tracks: Tracks, position: np.ndarray) -> Tracks:
+    seen = tracks.detections
+    return replace(tracks, detections=Detections(seen.frame, position, seen.unit, seen.features))

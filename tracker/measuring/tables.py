@@ -1,0 +1,123 @@
+"""Tables of measures: a unit in every name and in the metadata of every column; CSV, Parquet and Excel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ResourceError, SettingsError
+from ..formats.atomic import write_whole
+from ..formats.outputs import refuse_output
+from ..formats.records import record_bytes, record_path, to_stand_beside
+from .scales import Scale
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DIMENSIONS: Mapping[str, tuple[int, int]] = {
+    "start": (0, 1), "duration": (0, 1), "path": (1, 0), "displacement": (1, 0), "speed_mean": (1, -1),
+    "speed_median": (1, -1), "msd_1": (2, 0), "diffusion": (2, -1), "radius_of_gyration": (1, 0),
+    "persistence": (0, 1), "cycle_time": (0, 1), "cycle_time_median": (0, 1),
+    **{f"localisation_error_{axis}": (1, 0) for axis in "zyx"},
+}  # fmt: skip
+"""Exponents of length and time of what has a unit; standard errors have that of their value."""
+_WHOLE = {
+    "detections", "generation", "mother", "daughters", "tracks", "track_id", "appearances", "disappearances",
+    "divisions", "cycles",
+}  # fmt: skip
+_ANGLES = {"turning_angle"}
+SUFFIXES = (".csv", ".tsv", ".parquet", ".xlsx")
+
+
+def table_of(columns: Mapping[str, object], scale: Scale) -> pa.Table:
+    """An Arrow table whose columns have their unit in the name and in the metadata.
+
+    Examples
+    --------
+    >>> table_of({"diffusion_error": [0.5], "mother": [np.nan]}, Scale("um", 2.0)).column_names
+    ['diffusion_error_um2_per_s', 'mother']
+    """
+    import pyarrow as pa
+
+    fields, arrays = [], []
+    for name, values in columns.items():
+        quantity = name if name in DIMENSIONS else name.removesuffix("_error")
+        unit = "deg" if quantity in _ANGLES else scale.unit(*DIMENSIONS.get(quantity, (0, 0)))
+        array = np.asarray(values)
+        if array.dtype.kind == "f":
+            column = pa.array(array, from_pandas=True)
+            if name in _WHOLE:
+                column = pa.array([None if np.isnan(one) else int(one) for one in array.tolist()], pa.int64())
+        else:
+            column = pa.array(array.tolist())
+        suffix = unit.replace("^", "").replace("/", "_per_").replace("1_per", "per")
+        fields.append(pa.field(f"{name}_{suffix}" if unit else name, column.type, metadata={"unit": unit}))
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def refuse_table(path: Path, *, overwrite: bool, inputs: Sequence[Path]) -> None:
+    """Raise now if a table cannot be written later.
+
+    Raises
+    ------
+    SettingsError
+        If the suffix is unknown, or the output exists and may not be replaced.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise SettingsError(
+            f"{path} would be a table of an unknown kind. Let it end in {', '.join(SUFFIXES)}."
+        )
+    record = None if path.suffix.lower() == ".parquet" else record_path(path)
+    refuse_output(path, overwrite=overwrite, inputs=inputs, record=record)
+
+
+def write_table(
+    path: Path, sheets: Mapping[str, pa.Table], *, record: Mapping[str, object], overwrite: bool = False
+) -> None:
+    """Write tables; all into one Excel workbook, or the first one into another file.
+
+    The run record is inside a Parquet file, and beside others.
+
+    Raises
+    ------
+    SettingsError
+        As `refuse_table`.
+    ResourceError
+        If openpyxl is not installed, for Excel.
+    """
+    refuse_table(path, overwrite=overwrite, inputs=[])
+    first, suffix = next(iter(sheets.values())), path.suffix.lower()
+    if suffix == ".parquet":
+        import pyarrow.parquet as parquet
+
+        from ..formats.parquet import RECORD
+
+        first = first.replace_schema_metadata({RECORD: record_bytes(record)})
+        write_whole(path, lambda file: parquet.write_table(first, file), overwrite=overwrite)
+        return
+    beside = to_stand_beside(path, record)
+    if suffix == ".xlsx":
+        write_whole(path, _workbook(sheets).save, overwrite=overwrite, beside=beside)
+    else:
+        from pyarrow import csv
+
+        form = csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",", quoting_style="needed")
+        write_whole(path, lambda file: csv.write_csv(first, file, form), overwrite=overwrite, beside=beside)
+
+
+def _workbook(sheets: Mapping[str, pa.Table]) -> Any:
+    try:
+        from openpyxl import Workbook
+    except ImportError:
+        raise ResourceError("Excel needs openpyxl. Install it: pip install 'outbid[excel]'.") from None
+    book = Workbook(write_only=True)
+    for name, table in sheets.items():
+        sheet = book.create_sheet(name)
+        sheet.append(table.column_names)
+        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            sheet.append(row)
+    return book
