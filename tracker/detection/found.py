@@ -127,8 +127,8 @@ def _bodies(voxels: NDArray[np.float32], model: SpotModel, settings: DetectionSe
     one = np.ones(len(quality))
     columns = {
         "quality": quality, "probability": seen.decision.probability, "amplitude": seen.height * model.unit,
-        "background": sign * level * model.unit + model.middle, "radius": (settings.radius or 0.0) * one, "snr": quality,
-        "misfit": one, "position_error_z": error[:, 0], "position_error_y": error[:, 1],
-        "position_error_x": error[:, 2],
+        "background": sign * level * model.unit + model.middle,
+        "radius": (settings.radius or 0.0) * one, "snr": quality, "misfit": one,
+        "position_error_z": error[:, 0], "position_error_y": error[:, 1], "position_error_x": error[:, 2],
     }  # fmt: skip
     return Found(seen.place * settings.spacing, columns, keep)

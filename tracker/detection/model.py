@@ -97,7 +97,7 @@ def noise_of(
     settings: DetectionSettings,
     scale: tuple[float, float],
 ) -> Noise:
-    """The noise of frames prepared with a middle and a unit, from the settings or measured in parts of them."""
+    """The noise of frames with this middle and unit, from the settings or measured in prepared parts."""
     middle, unit = scale
     sign = -1.0 if settings.dark else 1.0
     if settings.gain is not None:
