@@ -104,3 +104,19 @@ def test_saturated_spots_are_fitted_by_their_flanks() -> None:
     assert len(seen) == 3
     np.testing.assert_allclose(seen.position[:, 1:], [[20.3, 20], [50, 30.4], [60, 60]], atol=0.15)
     assert (seen.features["amplitude"] > 500).all()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e-3, 1e6, 1e12])
+@pytest.mark.parametrize("camera", [{}, {"gain": 1.0, "offset": 0.0, "read_noise": 0.0}])
+def test_the_unit_of_grey_values_changes_nothing_but_theirs(unit: float, camera: dict[str, float]) -> None:
+    image = speckled() + np.random.default_rng(3).uniform(-0.5, 0.5, (8, 60, 70))  # no value is whole
+    plain, used = detect([image], DetectionSettings(**camera))
+    scaled = {name: value * unit for name, value in camera.items()}
+    seen, used_too = detect([image * unit], DetectionSettings(**scaled))
+    assert len(plain) > 10
+    assert used_too.radius == pytest.approx(used.radius, rel=0.05)
+    pairs = match(seen.position, plain.position, 0.2)
+    assert len(pairs.source) >= 0.95 * max(len(seen), len(plain))
+    for name, scale in (("amplitude", unit), ("background", unit), ("quality", 1.0)):
+        wanted = scale * plain.features[name][pairs.target]
+        np.testing.assert_allclose(seen.features[name][pairs.source], wanted, rtol=0.15)

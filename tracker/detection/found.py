@@ -66,7 +66,7 @@ def find_in(image: NDArray, frame: int, model: SpotModel, settings: DetectionSet
         Settings with radii, as `learn` returns them together with the model.
     work : Work
     """
-    voxels = prepared(checked(image, frame), settings, model.middle)
+    voxels = prepared(checked(image, frame), settings, model.middle, model.unit)
     voxels[masked(voxels, model.noise)] = np.nan
     if not np.isfinite(voxels).any():
         return empty()
@@ -103,8 +103,8 @@ def _columns(
     error[:, :3] *= settings.spacing
     sign = -1.0 if settings.dark else 1.0
     columns = {
-        "amplitude": spots[:, AMPLITUDE],
-        "background": sign * spots[:, LEVEL] + model.middle,
+        "amplitude": spots[:, AMPLITUDE] * model.unit,
+        "background": sign * spots[:, LEVEL] * model.unit + model.middle,
         "radius": (settings.radius or 0.0) * np.exp(spots[:, LOG_SIZE]),
         "snr": peak_snr(scene),
         "misfit": error[:, 4],
@@ -126,9 +126,9 @@ def _bodies(voxels: NDArray[np.float32], model: SpotModel, settings: DetectionSe
     level = np.nan_to_num(voxels[tuple(voxel.T)]).astype(np.float64) - seen.height
     one = np.ones(len(quality))
     columns = {
-        "quality": quality, "probability": seen.decision.probability, "amplitude": seen.height,
-        "background": sign * level + model.middle, "radius": (settings.radius or 0.0) * one, "snr": quality,
-        "misfit": one, "position_error_z": error[:, 0], "position_error_y": error[:, 1],
-        "position_error_x": error[:, 2],
+        "quality": quality, "probability": seen.decision.probability, "amplitude": seen.height * model.unit,
+        "background": sign * level * model.unit + model.middle,
+        "radius": (settings.radius or 0.0) * one, "snr": quality, "misfit": one,
+        "position_error_z": error[:, 0], "position_error_y": error[:, 1], "position_error_x": error[:, 2],
     }  # fmt: skip
     return Found(seen.place * settings.spacing, columns, keep)

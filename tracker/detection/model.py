@@ -14,7 +14,7 @@ from .joint_cpu import Noise, Optics
 from .noise import least_variance, masked, noise_line
 from .null import expected_maxima
 from .profile import BLUR, gaussian, measured
-from .sample import checked, crop, middle_of, prepared
+from .sample import checked, crop, middle_of, prepared, unit_of
 from .scene import Scene, Work
 from .spots import DetectionSettings, radii_of, sigma_of
 from .width import autocorrelated, salient, sharpness, width_along_z
@@ -38,10 +38,10 @@ class SpotModel:
 
     Parameters
     ----------
-    middle : float
-        Grey value that is subtracted from all frames.
+    middle, unit : float
+        Grey values x of all frames are taken as (x - middle) / unit.
     noise : Noise
-        Noise of the frames after `middle` is subtracted and spots are made bright.
+        Noise of these values, with spots bright.
     optics : Optics
         Widths and profile of a spot; for bodies, the widths of the filter.
     focus : float
@@ -49,6 +49,7 @@ class SpotModel:
     """
 
     middle: float
+    unit: float
     noise: Noise
     optics: Optics
     focus: float
@@ -66,9 +67,9 @@ def learn(
     DetectionSettings
         Settings with the radii and the choice of spots or bodies; learning with these gives the same result.
     """
-    middle = middle_of(checked(frames[0], 0))
-    parts = [crop(prepared(checked(frame, 0), settings, middle)) for frame in frames]
-    noise = noise_of(frames, parts, settings, middle)
+    middle, unit = middle_of(checked(frames[0], 0)), unit_of(frames)
+    parts = [crop(prepared(checked(frame, 0), settings, middle, unit)) for frame in frames]
+    noise = noise_of(frames, parts, settings, (middle, unit))
     for part in parts:
         part[masked(part, noise)] = np.nan
     parts = [part for part in parts if np.isfinite(part).any()]
@@ -87,34 +88,35 @@ def learn(
     if settings.bodies is None:
         settings = replace(settings, bodies=_are_bodies(parts, noise, optics, work))
     optics = optics._replace(blur=BLUR)
-    return SpotModel(middle, noise, optics, _focus(parts, noise, optics, work)), settings
+    return SpotModel(middle, unit, noise, optics, _focus(parts, noise, optics, work)), settings
 
 
 def noise_of(
     frames: Sequence[NDArray],
     parts: Sequence[NDArray[np.float32]],
     settings: DetectionSettings,
-    middle: float,
+    scale: tuple[float, float],
 ) -> Noise:
-    """The noise of prepared frames, from the settings or measured in parts of them."""
+    """The noise of frames with this middle and unit, from the settings or measured in prepared parts."""
+    middle, unit = scale
     sign = -1.0 if settings.dark else 1.0
     if settings.gain is not None:
-        slope = settings.gain
-        base = (settings.read_noise or 0.0) ** 2 + slope * (middle - (settings.offset or 0.0))
+        slope = settings.gain / unit
+        base = ((settings.read_noise or 0.0) / unit) ** 2 + slope * (middle - (settings.offset or 0.0)) / unit
     else:
         base, slope = noise_line([sign * part for part in parts])
     least = least_variance(parts, base, sign * slope)
-    return Noise(base, sign * slope, least, _top(frames, settings, middle))
+    return Noise(base, sign * slope, least, _top(frames, settings, scale))
 
 
-def _top(frames: Sequence[NDArray], settings: DetectionSettings, middle: float) -> float:
+def _top(frames: Sequence[NDArray], settings: DetectionSettings, scale: tuple[float, float]) -> float:
     """The grey value at which the camera saturates: the largest value of its bit depth."""
     if settings.dark or frames[0].dtype.kind not in "iu":
         return np.inf
     value = max(int(frame.max()) for frame in frames)
     several = sum(int((frame == value).sum()) for frame in frames) >= 3
     full = value == np.iinfo(frames[0].dtype).max or (value >= 255 and (value + 1).bit_count() == 1)
-    return value - middle if full and several else np.inf
+    return (value - scale[0]) / scale[1] if full and several else np.inf
 
 
 def _measured(

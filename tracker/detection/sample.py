@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
-from math import sqrt
+from math import floor, log2, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +43,32 @@ def middle_of(image: NDArray) -> float:
     return float(np.round(np.median(part))) if len(part) else 0.0
 
 
-def prepared(image: NDArray, settings: DetectionSettings, middle: float) -> NDArray[np.float32]:
-    """The frame in single precision, with `middle` subtracted and spots bright; NaN for values not finite."""
+def unit_of(images: Sequence[NDArray]) -> float:
+    """1 for grey values as cameras have them; a power of two for others, whose range is then 1024 to 2048.
+
+    Examples
+    --------
+    >>> image = np.linspace(0, 4000, 100)
+    >>> unit_of([image]), unit_of([1e-12 * image]) == 2.0**-38
+    (1.0, True)
+    """
+    parts = [np.asarray(image).ravel()[:: max(1, image.size // 100_000)] for image in images]
+    values = np.concatenate([part[np.isfinite(part)].astype(np.float64) for part in parts])
+    spread = float(np.ptp(values)) if len(values) else 0.0
+    usual = spread == 0 or not np.isfinite(spread) or 1 <= spread < 2**20
+    return 1.0 if usual else 2.0 ** (floor(log2(spread)) - 10)
+
+
+def prepared(
+    image: NDArray, settings: DetectionSettings, middle: float, unit: float = 1.0
+) -> NDArray[np.float32]:
+    """(x - middle) / unit in single precision, with spots bright; NaN for values that are not finite."""
     out = np.empty(image.shape, np.float32)
     exact = image.dtype.kind == "f" or image.dtype.itemsize <= 2
     for plane, voxels in zip(out, image, strict=True):
         with np.errstate(over="ignore"):  # what single precision cannot hold counts as not measured
             values = voxels.astype(np.result_type(image.dtype, np.float32) if exact else np.float64)
-            plane[:] = values - values.dtype.type(middle)
+            plane[:] = (values - values.dtype.type(middle)) / values.dtype.type(unit)
         if image.dtype.kind == "f":
             plane[~np.isfinite(plane)] = np.nan
     return np.negative(out, out=out) if settings.dark else out

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .bodies import laplacian
 from .response import local_maxima
-from .sample import checked, crop, middle_of, prepared
+from .sample import checked, crop, middle_of, prepared, unit_of
 from .spots import DetectionSettings, sigma_of
 
 _WIDTHS = (1.5, 3.0)  # voxels in the plane that are tried where no radius is given
@@ -41,7 +41,7 @@ def other_sign_stands_out(image: NDArray, settings: DetectionSettings) -> bool:
     >>> [other_sign_stands_out(sign * image, DetectionSettings(radius=3)) for sign in (1, -1)]
     [False, True]
     """
-    part = np.nan_to_num(crop(prepared(checked(image, 0), settings, middle_of(image))))
+    part = np.nan_to_num(crop(prepared(checked(image, 0), settings, middle_of(image), unit_of([image]))))
     if settings.radius is not None:
         widths = [np.maximum(sigma_of(settings, part.shape), 0.5)]
     else:

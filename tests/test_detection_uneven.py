@@ -1,0 +1,74 @@
+"""The images in uneven light by which detection is judged: what they hold, and how they are judged."""
+
+import numpy as np
+import pytest
+from detection_accuracy import uneven
+
+SPOTS = [
+    (renderer, kind) for renderer in uneven.RENDERERS for kind in ("2D flat R3 SNR4", "3D cells R3 SNR5")
+]
+
+
+@pytest.mark.parametrize(("renderer", "kind"), SPOTS)
+def test_an_image_has_its_spots_where_it_says(renderer: str, kind: str) -> None:
+    """By the images themselves: about the stated places they are brighter than half the image away."""
+    image, truth = uneven.image_of(renderer, kind, 3)
+    again, _ = uneven.image_of(renderer, kind, 3)
+    other, _ = uneven.image_of(renderer, kind, 4)
+    np.testing.assert_array_equal(image, again)
+    assert (image != other).any()
+    assert image.shape == uneven.KINDS[kind].shape
+    assert len(truth) == uneven.KINDS[kind].count
+    voxel = np.rint(truth).astype(int)
+    smooth = image.astype(float)
+    ring = [
+        smooth[tuple(np.clip(voxel + shift, 0, np.array(image.shape) - 1).T)] for shift in _around(image.ndim)
+    ]
+    assert np.mean(smooth[tuple(voxel.T)] > np.mean(ring, axis=0)) > 0.9
+
+
+def _around(axes: int) -> list[np.ndarray]:
+    """Shifts by seven voxels in the plane: beyond the core of a spot of radius 3."""
+    return [np.array([0] * (axes - 2) + [7 * y, 7 * x]) for y, x in ((0, 1), (1, 0), (0, -1), (-1, 0))]
+
+
+def test_each_kind_can_be_drawn_and_differs_from_flat_light() -> None:
+    for kind in ("2D tissue R3 SNR5", "3D moving haze R3 SNR4"):
+        flat = "2D flat R3 SNR4" if kind.startswith("2D") else "3D flat R3 SNR2"
+        for renderer in uneven.RENDERERS:
+            image, _ = uneven.image_of(renderer, kind, 0)
+            plain, _ = uneven.image_of(renderer, flat, 0)
+            coarse, even = (_coarse(one) for one in (image, plain))
+            assert coarse.std() / coarse.mean() > 1.3 * even.std() / even.mean()
+
+
+def _coarse(image: np.ndarray) -> np.ndarray:
+    """Means of 16 x 16 pixels of the middle plane."""
+    plane = image[len(image) // 2] if image.ndim == 3 else image
+    plane = plane[: plane.shape[0] // 16 * 16, : plane.shape[1] // 16 * 16].astype(float)
+    return plane.reshape(plane.shape[0] // 16, 16, -1, 16).mean(axis=(1, 3))
+
+
+def test_a_spot_is_right_once() -> None:
+    truth, sigma = np.array([[10.0, 10.0], [30.0, 30.0]]), (2.0, 2.0)
+    found = np.array([[10.5, 10.0], [11.0, 10.0], [30.0, 33.9], [30.0, 34.1]])
+    assert uneven.right(found, truth, sigma).tolist() == [True, False, True, False]
+    assert uneven.jaccard(found, truth, sigma) == pytest.approx(2 / 4)
+    assert uneven.jaccard(found[:0], truth, sigma) == 0
+
+
+def test_the_oracle_finds_what_can_be_found() -> None:
+    assert uneven.oracle_score("gaussian", "2D sinus R3 SNR4", 3) > 0.6
+    assert uneven.oracle_score("gaussian", "2D flat R3 SNR2", 3) < uneven.oracle_score(
+        "gaussian", "2D flat R3 SNR4", 3
+    )
+
+
+def test_a_summary_counts_what_reaches_the_oracle() -> None:
+    rows = [
+        {"jsc": 0.9, "oracle": 0.8, "stated": 10, "stated_true": 9},
+        {"jsc": 0.1, "oracle": 0.8, "stated": 10, "stated_true": 2},
+    ]
+    assert uneven.summary(rows) == {
+        "images": 2, "mean": 0.5, "oracle": 0.8, "reach_.97": 0.5, "below_.8": 1, "stated_true": 0.55,
+    }  # fmt: skip
