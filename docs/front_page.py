@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+_CROWDED = 0.5
+"""Step times gate, in units of the spacing, above which each particle has several candidates."""
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
@@ -38,10 +40,13 @@ def _accuracy(record: dict[str, Any]) -> list[str]:
 def _speed(record: dict[str, Any]) -> list[str]:
     rows: dict[str, dict[str, str]] = {}
     for row in record["speed"]:
-        name = f"{row['particles']:,} particles, κ {row['kappa']}, gate {row['gate']}: time on one core"
+        dense = "crowded" if row["kappa"] * row["gate"] > _CROWDED else "sparse"
+        name = f"linking two frames of {row['particles']:,} particles, {dense}: time on one core"
         taken = f"{row['cpu_s']:.3g} s" if "cpu_s" in row else "not in 120 s"
         rows.setdefault(name, {})[row["linker"]] = taken
     origin = (
+        "Link F1 is 1 if all links are right. Crowded: the steps along an axis are half as long as particles "
+        "are apart (standard deviation); sparse: a fifth. "
         f"Peers use the settings that link a sibling movie best by its truth. `{record['command']}`, commit "
         f"{record['commit'][:10]}, {record['date']}; {record['machine']}."
     )
@@ -64,6 +69,5 @@ def _on_gpu(record: dict[str, Any] | None) -> list[str]:
     pair = f"{row['particles']:,} particles with {row['candidates']} candidates each"
     return [
         f"On a GPU ({record['card']}), {pair} are linked to the next frame in {row['gpu_ms']:g} ms, "
-        f"optimality gap {row['gap']:g} (`make gpu-test`, commit {record['commit'][:10]}, {record['date']}). "
-        "κ is the standard deviation of a step along an axis; it and lengths are in units of density^(-1/3)."
+        f"optimality gap {row['gap']:g} (`make gpu-test`, commit {record['commit'][:10]}, {record['date']})."
     ]

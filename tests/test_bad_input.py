@@ -79,7 +79,10 @@ def test_text_that_looks_hexadecimal_is_no_number(tmp_path: Path) -> None:
     path.write_text("track_id,frame,y,x,colour,code\n010,007,1,2,0xff,10\n10,8,1,2,0x10,0\n")
     found = read_tracks(path)
     assert (found.detections.frame.tolist(), found.links.tolist()) == ([7, 8], [[0, 1]])
-    assert {name: of.tolist() for name, of in found.detections.features.items()} == {"code": [10, 0]}
+    assert {name: of.tolist() for name, of in found.detections.features.items()} == {
+        "colour": ["0xff", "0x10"],
+        "code": [10, 0],
+    }
 
 
 # ---------------------------------------------------------------- refused
@@ -107,8 +110,8 @@ REFUSED = {
     "only dates for frames": ("frame,y,x\n2020-01-02,1,2\n", ["frame", "numbers are needed"]),
     "a truth value for a frame": ("frame,y,x\ntrue,1,2\n", ["frame", "numbers are needed"]),
     "two columns of one name": (GOOD.replace("mass", "x"), ["line 1", "'x'", "name of its own"]),
-    "two features of one name": ("frame,y,x,a,a\n1,1,1,1,1\n", ["line 1", "'a'", "name of its own"]),
-    "names that differ in case": ("frame,y,Pos_X,POS_X\n1,1,1,1\n", ["line 1", "case"]),
+    "two features of one name": ("frame,y,x,a,a\n1,1,1,1,2\n", ["line 1", "'a'", "name of its own"]),
+    "names that differ in case": ("frame,y,Pos_X,POS_X\n1,1,1,2\n", ["line 1", "case"]),
     "no header": (GOOD.split("\n", 1)[1], ["line 1", "header", "track_id,frame,z,y,x"]),
     "no x": (GOOD.replace(",x,", ",sideways,"), ["line 1", "x (x, position_x", "'sideways'", "Rename"]),
     "no frame": (GOOD.replace("frame", "when"), ["line 1", "frame (frame, t, time", "Rename"]),

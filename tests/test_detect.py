@@ -243,7 +243,7 @@ def test_centroids_and_label_movies() -> None:
     assert seen.position[:2].tolist() == [[0, 4, 5], [1, 1.5, 2.5]]
     assert seen.features["size"].tolist() == [1, 8, 1, 8]
     with pytest.raises(InputError, match="whole"):
-        centroids(image.astype(float))
+        centroids(image + 0.5)
     with pytest.raises(InputError, match="negative"):
         centroids(np.array([[[-1]]]))
 

@@ -71,7 +71,7 @@ def test_imaris(real_data: Path) -> None:
     found = read_tracks(real_data / "tcells_imaris" / "DemoDataset1_20190523_CD8green_Position.csv")
     assert found.detections.unit == "micrometer"
     assert found.detections.position[0].tolist() == [14.2917, 572.108, 611.141]
-    assert list(found.detections.features) == ["ID"]
+    assert list(found.detections.features) == ["Category", "Collection", "ID"]
     assert found.track_count == 321
 
 
@@ -111,7 +111,7 @@ def test_trackmate_csv_with_four_header_rows(tmp_path: Path) -> None:
     assert found.detections.frame.tolist() == [0, 1, 2]
     assert found.detections.position[0].tolist() == [3.0, 20.5, 10.25]
     assert found.detections.unit == "micrometer"
-    assert list(found.detections.features) == ["ID", "QUALITY", "POSITION_T", "RADIUS"]
+    assert list(found.detections.features) == ["LABEL", "ID", "QUALITY", "POSITION_T", "RADIUS"]
     assert found.links.tolist() == [[0, 1]]
     path.write_text(path.read_text() + "ID9,9,None,1.5,1.25,2.5,bad,5.0,2,2.5\n")
     with pytest.raises(InputError, match="line 8: POSITION_Z is 'bad'"):

@@ -44,7 +44,7 @@ def test_parquet_with_two_columns_of_one_name(tmp_path: Path) -> None:
     assert_refused(track(tmp_path / "spots.parquet"), 3, "spots.parquet", "'x'", "name of its own")
 
 
-def test_parquet_of_other_types(tmp_path: Path) -> None:
+def test_parquet_of_other_types(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = parquet(
         tmp_path / "spots.parquet",
         frame=pa.array([1, 0], pa.uint8()),
@@ -57,7 +57,8 @@ def test_parquet_of_other_types(tmp_path: Path) -> None:
     found = read_detections(path)
     assert found.frame.tolist() == [0, 1]
     assert found.position.tolist() == [[2, 2.5, 4], [1, 1.5, 3]]
-    assert found.features == {}
+    assert {name: values.tolist() for name, values in found.features.items()} == {"name": ["b", "a"]}
+    assert "inside" in caplog.text
 
 
 def test_parts_that_do_not_fit_together(tmp_path: Path) -> None:

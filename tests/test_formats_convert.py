@@ -34,4 +34,6 @@ def test_every_source_into_every_format(source: str, suffix: str, real_data: Pat
         return
     np.testing.assert_array_equal(back.detections.position, tracks.detections.position)
     np.testing.assert_array_equal(back.links, tracks.links)
-    assert set(back.detections.features) == set(tracks.detections.features)
+    known = tracks.detections.features
+    texts = {name for name, values in known.items() if values.dtype.kind not in "biuf"} - {"name", "contour"}
+    assert set(back.detections.features) == set(known) - (texts if suffix == ".xml" else set())

@@ -150,9 +150,9 @@ def test_an_output_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     before = input_of(tmp_path / "a.geff")
     with pytest.raises(SettingsError, match="exists"):
         write_tracks(tmp_path / "a.geff", TWO)
-    text = Detections.from_table([0], [[0, 0, 0]], features={"kind": np.array(["a"])})
+    odd = Detections.from_table([0], [[0, 0, 0]], features={"kind": np.array([1j])})
     with pytest.raises(InputError, match="kind"):
-        write_detections(tmp_path / "a.geff", text, overwrite=True)
+        write_detections(tmp_path / "a.geff", odd, overwrite=True)
     assert input_of(tmp_path / "a.geff") == before
     write_tracks(tmp_path / "a.geff", TWO, overwrite=True)
     assert input_of(tmp_path / "a.geff") == before, "the same bytes again"

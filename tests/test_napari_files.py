@@ -76,7 +76,8 @@ def test_points_are_written_with_their_features_and_read_back(tmp_path: Path) ->
     write_points(path, data, attributes)
     back = read_detections(path)
     assert back.position.tolist() == [[0, 2.5, 3], [0, 3.5, 4]]
-    assert {name: values.tolist() for name, values in back.features.items()} == {"quality": [1.5, 2.5]}
+    kept = {name: values.tolist() for name, values in back.features.items()}
+    assert kept == {"quality": [1.5, 2.5], "word": ["a", "b"]}
     ((again, keywords, kind),) = layers_of_positions(path)
     assert kind == "points"
     assert again.tolist() == [[0, 2.5, 3], [3, 3.5, 4]]  # in one plane nothing has a z

@@ -223,17 +223,22 @@ class Cut:
     numbers: range
     box: Box
 
+    @property
+    def there(self) -> list[int]:
+        """The frames that are not missing."""
+        return [number for number in self.numbers if number not in self.movie.missing]
+
     def frames(self) -> Iterator[NDArray]:
         """The frames, cropped to the box."""
-        return self.movie.frames(self.numbers, self.box)
+        return self.movie.frames(self.there, self.box)
 
     def placed(self, found: Detections) -> Detections:
         """Detections within the extent, with frame numbers and positions of the whole movie."""
-        if self.extent.is_all:
+        if self.extent.is_all and not self.movie.missing:
             return found
         offset = [side.start or 0 for side in self.box]
         moved = Detections(
-            found.frame + np.int32(self.numbers.start),
+            np.asarray(self.there, np.int32)[found.frame],
             found.position + np.multiply(offset, self.movie.spacing),
             found.unit,
             found.features,

@@ -96,4 +96,4 @@ def _padded(values: NDArray, count: int) -> NDArray:
         return values
     if values.dtype.kind in "fiub":
         return np.concatenate([values.astype(np.float64), np.full(count, np.nan)])
-    return np.concatenate([values, np.zeros(count, values.dtype)])
+    return np.concatenate([values, np.full(count, "", values.dtype)])

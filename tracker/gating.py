@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import array_module, kernels, on_device
-from .errors import InputError, ResourceError
+from .errors import InputError, ResourceError, SettingsError
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +134,79 @@ def pairs_within(
             f"{most_bytes / 1e9:.1f} GB that may be used. Lower the largest distance."
         )
     return Candidates(row_cloud, col_cloud, indptr, *on.fill_pairs(*reach, indptr, pairs))
+
+
+def pairs_in_box(
+    rows: NDArray[np.float64],
+    cols: NDArray[np.float64],
+    radius: float,
+    starts: tuple[NDArray[np.int64], NDArray[np.int64]],
+    offsets: tuple[int, int],
+    box: tuple[float, float, float],
+    *,
+    workers: int = 1,
+    most_bytes: int | None = None,
+) -> Candidates:
+    """As `pairs_within`, in a periodic box: what leaves on one side comes in on the other.
+
+    Columns near a side are copied to beyond the opposite side, and pairs with a copy are pairs with the
+    column itself.
+
+    Parameters
+    ----------
+    rows, cols, radius, offsets, workers, most_bytes
+        As for `pairs_within`; on the host.
+    starts : (row_start, col_start)
+    box : (float, float, float)
+        Size along z, y, x; 0 along an axis that is not periodic.
+
+    Raises
+    ------
+    SettingsError
+        If the radius is half of the box or more, so that a pair could be near on two sides.
+
+    Examples
+    --------
+    >>> points = np.array([[0, 0, 0.5], [0, 0, 9.5]])
+    >>> one = np.array([0, 2]), np.array([0, 2])
+    >>> pairs_in_box(points, points, 2.0, one, (0, 0), (0, 0, 10.0)).distance2.tolist()
+    [0.0, 1.0, 1.0, 0.0]
+    """
+    axes = [axis for axis in range(3) if box[axis] > 0]
+    least = min((box[axis] for axis in axes), default=np.inf)
+    if 2 * radius >= least:
+        raise SettingsError(
+            f"max_distance is {radius:g}; in a periodic box of {least:g} it must be below half of that."
+        )
+    rows, cols = rows.copy(), cols.copy()
+    for axis in axes:
+        for points in (rows, cols):
+            points[:, axis] %= box[axis]
+    of, place = np.arange(len(cols)), cols
+    for axis in axes:
+        for near, shift in (
+            (place[:, axis] <= radius, box[axis]), (place[:, axis] >= box[axis] - radius, -box[axis])
+        ):  # fmt: skip
+            moved = place[: len(near)][near]
+            moved[:, axis] += shift
+            of, place = np.concatenate([of, of[: len(near)][near]]), np.concatenate([place, moved])
+    row_start, col_start = starts
+    block = np.repeat(np.arange(len(col_start) - 1), np.diff(col_start))[of]
+    order = np.argsort(block, kind="stable")
+    start = np.searchsorted(block[order], np.arange(len(col_start)))
+    found = pairs_within(
+        rows, place[order], radius, row_start, start, offsets, workers=workers, most_bytes=most_bytes
+    )
+    given = order[found.cols.order]  # copies follow the columns themselves
+    own = given < len(cols)
+    number = np.empty(len(cols), dtype=found.indices.dtype)
+    number[given[own]] = np.arange(len(cols))
+    indices = number[of[given[found.indices]]]
+    sort = np.lexsort((indices, np.repeat(np.arange(len(rows)), np.diff(found.indptr))))
+    cloud = Cloud(
+        found.cols.point[:, own], found.cols.key[own], given[own].astype(found.cols.order.dtype), col_start
+    )
+    return Candidates(found.rows, cloud, found.indptr, indices[sort], found.distance2[sort])
 
 
 def _refuse_infinite(rows: NDArray, cols: NDArray) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -169,6 +169,17 @@ def _unit_of(table: pa.Table) -> str | None:
     return kept[b"unit"].decode() if b"unit" in kept else None
 
 
+def _is_by_frame(given: object) -> TypeGuard[Sequence[ArrayLike]]:
+    """Whether it is a list with the points of each frame, any empty list or array where there are none."""
+    if (
+        not isinstance(given, Sequence)
+        or isinstance(given, str)
+        or not any(np.ndim(one) == 2 for one in given)
+    ):
+        return False
+    return all(np.ndim(one) == 2 or np.size(one) == 0 for one in given)
+
+
 def _numbers_of(given: object, name: str, what: str, first: list[str]) -> NDArray[np.float64]:
     """A matrix of numbers, or a list with an array of positions for each frame, as one matrix.
 
@@ -176,8 +187,10 @@ def _numbers_of(given: object, name: str, what: str, first: list[str]) -> NDArra
     """
     layout = " or ".join(", ".join([*first, *axes]) for axes in ("zyx", "yx"))
     ways = _WAYS.format(what.capitalize(), layout)
-    if isinstance(given, Sequence) and len(given) and all(np.ndim(one) == 2 for one in given):
+    if _is_by_frame(given):
         parts = [np.asarray(one, dtype=np.float64) for one in given]
+        width = max(part.shape[1] if part.ndim == 2 else 0 for part in parts)
+        parts = [part if part.size else np.empty((0, width)) for part in parts]
         numbers = np.concatenate(
             [np.column_stack([np.full(len(part), frame), part]) for frame, part in enumerate(parts)]
         )

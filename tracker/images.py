@@ -41,6 +41,7 @@ def open_images(
     scene: int | None = None,
     level: int = 0,
     spacing: tuple[float, float, float] | None = None,
+    partial: bool = False,
 ) -> Images:
     """Open a movie from any file or array; only its metadata are read.
 
@@ -61,6 +62,8 @@ def open_images(
         Level of resolution: 0 is the finest.
     spacing : tuple of 3 float, optional
         Size of a voxel along z, y, x, instead of what the file states.
+    partial : bool
+        Whether the frames that are there are wanted, if a TIFF file declares more.
 
     Returns
     -------
@@ -89,12 +92,16 @@ def open_images(
     if reader is None:
         if level:
             raise SettingsError(f"{name} has no levels of resolution. Leave --level out.")
-        return image_files.open_movie(Path(name), axes=axes, channel=channel, scene=scene, spacing=spacing)
+        return image_files.open_movie(
+            Path(name), axes=axes, channel=channel, scene=scene, spacing=spacing, partial=partial
+        )
     if "://" not in name and not Path(name).exists():
         raise InputError(f"There is no file {name}. Check the name.")
     try:
         if Path(name).is_file() and Path(name).stat().st_size == 0:
             raise InputError(f"{name} is empty. Check where it was made.")
+        if reader == "hdf5" and _is_table(name):
+            raise InputError(f"{name} holds a table of positions and no images. To link them: outbid track.")
         stack = cast(Stack, import_module(f".formats.{reader}", __package__).open_stack(name, scene, level))
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror or error}. Check the file.") from None
@@ -123,7 +130,16 @@ def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
 def is_movie(source: str | os.PathLike[str]) -> bool:
     """Whether a file, folder or URL has an image suffix, or contains images."""
     name = os.fspath(source)
+    if _reader(name) == "hdf5" and _is_table(name):
+        return False
     return _reader(name) is not None or Path(name).suffix.lower() in image_files.SUFFIXES
+
+
+def _is_table(name: str) -> bool:
+    """Whether an HDF5 file holds a table of positions."""
+    from .formats import hdf5_tables  # imported here: it loads pyarrow
+
+    return hdf5_tables.recognises(Path(name))
 
 
 def _reader(name: str) -> str | None:
@@ -175,8 +191,9 @@ def _of_stack(
         refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * _COPIES)
         return explained(name, frames_of(stack, named, channel, numbers, box))
 
+    doubts = doubts_of(stack, named, axes=axes, channel=channel, spacing=spacing)
     return Images(
         name, named, stack.sizes, size.get("T", 1), spacing if spacing is not None else stack.spacing,
-        stack.unit, stack.interval, read, channel, tuple(doubts_of(stack, named, axes=axes, spacing=spacing)),
+        stack.unit, stack.interval, read, channel, tuple(doubts),
         None, stack.scenes, stack.channels, stack.levels,
     )  # fmt: skip

@@ -87,6 +87,7 @@ class LinkCosts:
     unmatched_cost: float | None = None
     solver: str | AbstractAssignmentSolver = "bid_and_augment"
     exact_margins: bool = False
+    box: tuple[float, float, float] | None = None
 
     @property
     def chosen(self) -> AbstractAssignmentSolver:
@@ -268,6 +269,7 @@ def link(
         exact=costs.exact_margins,
         workers=workers,
         most_bytes=most_bytes,
+        box=costs.box,
     )
     pairs = np.column_stack([to_host(found.source), to_host(found.target)])
     cost, margin, gap = to_host(found.cost), to_host(found.margin), found.assignment.gap * found.unit

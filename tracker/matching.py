@@ -19,7 +19,7 @@ from .assignment import (
 )
 from .assignment.exact_margins import exact_margins
 from .errors import InputError, SettingsError
-from .gating import Candidates, pairs_within
+from .gating import Candidates, pairs_in_box, pairs_within
 
 COSTS = {"euclidean": 1, "squared": 2}
 """Exponent of the distance for each cost function."""
@@ -68,6 +68,7 @@ def match(
     exact: bool = False,
     workers: int = 1,
     most_bytes: int | None = None,
+    box: tuple[float, float, float] | None = None,
 ) -> Match:
     """Pair points of two sets, each at most once, at the least total cost.
 
@@ -98,6 +99,8 @@ def match(
         Threads; they do not change the result.
     most_bytes : int, optional
         Memory that the candidate pairs may take.
+    box : (float, float, float), optional
+        Size of a periodic box along z, y, x; 0 along an axis that is not periodic. Host only.
 
     Returns
     -------
@@ -128,9 +131,15 @@ def match(
     if unmatched_cost is not None:
         # What costs more than leaving both unmatched never helps.
         radius = min(radius, (2 * unmatched_cost) ** (1 / power))
-    candidates = pairs_within(
-        source, target, radius, row_start, col_start, offsets, workers=workers, most_bytes=most_bytes
-    )
+    if box is None:
+        candidates = pairs_within(
+            source, target, radius, row_start, col_start, offsets, workers=workers, most_bytes=most_bytes
+        )
+    else:
+        starts = row_start, col_start
+        candidates = pairs_in_box(
+            source, target, radius, starts, offsets, box, workers=workers, most_bytes=most_bytes
+        )
     lap("candidates", source)
     problem, unit = _problem(candidates, radius, power, unmatched_cost)
     lap("costs", source)
@@ -140,6 +149,11 @@ def match(
     orders = (candidates.rows.order, candidates.cols.order)
     answer = (assignment.col_of_row, margin_of_row)
     rows, cols, pair_cost, margin = on.pairs_as_given(source, target, *orders, *answer, power, unit)
+    if box is not None:
+        step, size = source[rows] - target[cols], np.where(np.array(box) > 0, box, np.inf)
+        pair_cost = (
+            np.linalg.norm(step - np.rint(step / size) * np.where(size < np.inf, size, 0), axis=1) ** power
+        )
     lap("certificate", source)
     return Match(rows, cols, pair_cost, margin, assignment, unit)
 
@@ -175,6 +189,20 @@ def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) ->
                 f"{max_distance:g}; a larger one changes nothing. Lower it."
             )
     return COSTS[cost]
+
+
+def check_box(box: tuple[float, ...], max_distance: float | None, device: str) -> None:
+    """Refuse a periodic box that makes no sense, or where nothing can be linked in it.
+
+    Raises
+    ------
+    SettingsError
+        The message says what is needed.
+    """
+    if len(box) != 3 or not all(0 <= size < math.inf for size in box) or not any(box):
+        raise SettingsError(f"periodic is {box}; it must be three sizes, 0 where not periodic.")
+    if max_distance is None or device == "gpu":
+        raise SettingsError("A periodic box needs a max_distance, and the CPU: give --max-distance D.")
 
 
 def _block_starts(

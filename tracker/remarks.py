@@ -15,6 +15,8 @@ _MANY_MISSING = 100
 """Gap length in frames from which on a gate made for one step hardly distinguishes particles."""
 _COMPARED = 500_000
 """Detections, or those of one frame, that a thread compares with each other."""
+_PAIRS = 50
+"""Frames among which the nearest detections are looked for."""
 _FIRST_LOOK = 1000
 """Detections that are checked for equality with the first one before all are."""
 
@@ -88,6 +90,59 @@ def _on_gaps(frames: int, max_distance: float | None, max_gap: int) -> list[str]
             "Leave out the max distance: then it is learned how often particles are missed."
         ]
     return []
+
+
+def without_links(
+    detections: Detections,
+    links: object,
+    max_distance: float | None,
+    max_gap: int,
+    scale: tuple[float, ...] = (1.0, 1.0, 1.0),
+) -> list[str]:
+    """Why a run with a gate found no links, in a sentence; none if that is not known, or said at first sight.
+
+    Parameters
+    ----------
+    detections : Detections
+    links : int
+        How many there are.
+    max_distance, max_gap
+        As in `TrackingSettings`.
+    scale : (float, float, float)
+        What positions are multiplied by.
+
+    Examples
+    --------
+    >>> without_links(Detections.from_table([0, 30], [[0, 0, 0], [0, 0, 1]]), 0, 2.0, 0)
+    ['No two frames with detections are less than 30 apart; max_gap is 0. To link over that: --max-gap 29; \
+if frames are times: --columns frame=NAME/30 (Python: max_gap=, columns=).']
+    >>> without_links(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 9]]), 0, 2.0, 0)
+    ['The nearest detections of two frames are 9 apart, and max_distance is 2. Is the unit right?']
+    """
+    from scipy.spatial import cKDTree
+
+    frames = np.unique(detections.frame)
+    if links or len(frames) < 2 or max_distance is None:
+        return []
+    apart = int(np.diff(frames).min())
+    if apart > max_gap + 1:
+        return [
+            f"No two frames with detections are less than {apart} apart; max_gap is {max_gap}. To link over "
+            f"that: --max-gap {apart - 1}; if frames are times: --columns frame=NAME/{apart} (Python: "
+            "max_gap=, columns=)."
+        ]
+    nearest = np.inf
+    for first, second in pairwise(frames[:_PAIRS].tolist()):
+        one, other = (
+            detections.position[detections.rows_of(frame)] * np.asarray(scale) for frame in (first, second)
+        )
+        nearest = min(nearest, float(cKDTree(one).query(other)[0].min()))
+    if nearest <= max_distance:
+        return []
+    return [
+        f"The nearest detections of two frames are {nearest:.4g} apart, and max_distance is "
+        f"{max_distance:g}. Is the unit right?"
+    ]
 
 
 @dataclass(frozen=True)

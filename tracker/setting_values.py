@@ -28,6 +28,7 @@ class TrackingValues(TypedDict, total=False):
     exact_margins: bool
     solver: str
     device: str
+    periodic: tuple[float, float, float] | None
 
 
 class DetectionValues(TypedDict, total=False):

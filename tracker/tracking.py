@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -25,14 +25,15 @@ from .formats.columns import AS_NAMED
 from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
 from .known import check_known
-from .linked import linked
 from .linking import LinkCosts, Links, link_frames, no_links
-from .matching import COSTS, check_costs
+from .matching import COSTS, check_box, check_costs
 from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
 from .setting_values import TrackingValues, with_values
-from .summary import Summary
 from .tracks import Tracks
+
+if TYPE_CHECKING:
+    from .summary import Summary
 
 _LOG = logging.getLogger("outbid")
 
@@ -88,6 +89,9 @@ class TrackingSettings:
         the unmatched cost and the cost at the gate.
     device : {"auto", "cpu", "gpu"}
         Where to compute.
+    periodic : tuple of 3 float, optional
+        Size of a periodic box along z, y, x, in the unit of position times spacing, 0 along an axis that is
+        not periodic: what leaves on one side comes in on the other. Only with a `max_distance`, on the CPU.
 
     Raises
     ------
@@ -115,6 +119,7 @@ class TrackingSettings:
     exact_margins: bool = False
     solver: str = "bid_and_augment"
     device: str = "auto"
+    periodic: tuple[float, float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.max_distance is not None:
@@ -128,6 +133,8 @@ class TrackingSettings:
         check_known(self.known)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
+        if self.periodic is not None:
+            check_box(self.periodic, self.max_distance, self.device)
         if [0 < size < math.inf for size in self.spacing] != [True] * 3:
             raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
         if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
@@ -144,7 +151,9 @@ class TrackingSettings:
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
-        return asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
+        known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
+        box = known.pop("periodic")
+        return known if box is None else known | {"periodic": list(box)}
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:
@@ -303,7 +312,8 @@ def tracked(
     """Link with the gate that is set, or with a learned model; without logging."""
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
-    device = device_for(settings.device, len(detections), WORTH_A_GPU)
+    asked = settings.device if settings.periodic is None else "cpu"
+    device = device_for(asked, len(detections), WORTH_A_GPU)
     used = replace(settings, device=device, max_gap=settings.max_gap or 0)
     lap("device")
     if not has_two_frames(detections):
@@ -319,7 +329,9 @@ def gated_links(
 ) -> tuple[Links, int]:
     """Links with a given `max_distance`, the device used, and the number of links over gaps."""
     assert used.max_distance is not None
-    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins)
+    costs = LinkCosts(
+        used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins, used.periodic
+    )
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
     place = to_device if used.device == "gpu" else np.asarray
     memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
@@ -351,6 +363,8 @@ def _learned(
     used = replace(settings, device="cpu")
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
+    from .linked import linked  # its kernels are loaded when they are needed
+
     learned, links = linked(detections, used, workers, progress)
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap

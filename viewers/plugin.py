@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LayerData = tuple[Any, dict[str, Any], str]
 """Data, attributes and kind of a layer, as napari's readers give them."""
 
+COLOURS = ("green", "magenta", "cyan", "yellow", "red", "blue")
+"""Colours of channels that are shown together."""
 _XML = ("TrackMate", "root", "Tracks")
 
 
@@ -34,9 +36,28 @@ def read_positions(path: str | list[str]) -> Callable[[str], list[LayerData]] | 
         if path.lower().endswith(".xml"):  # much else is XML
             return layers_of_positions if root_of(Path(path)) in _XML else None
         formats.holds_tracks(path)
-    except OutbidError:
-        return None
+    except OutbidError as error:
+        return _refusing(Path(path), error)
     return layers_of_positions
+
+
+def _refusing(path: Path, error: Exception) -> Callable[[str], list[LayerData]] | None:
+    """A reader that says why a table of positions is refused; None for other files, which others may read."""
+    from outbid.formats.columns import ALIASES, plain
+    from outbid.formats.csv_layout import fields_of
+
+    if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
+        return None
+    with path.open(encoding="utf-8", errors="replace") as file:
+        line = file.readline(10_000)
+    names = {plain(name) for mark in ",;\t" for name in fields_of(line, mark)}
+    if not any(names & {*ALIASES[role]} for role in "yx") or "index" in names:  # napari's own tables
+        return None
+
+    def refuse(_: str) -> list[LayerData]:
+        raise error
+
+    return refuse
 
 
 def layers_of_positions(path: str) -> list[LayerData]:
@@ -91,7 +112,7 @@ def read_movie(path: str | list[str]) -> Callable[[str], list[LayerData]] | None
 def layers_of_movie(path: str) -> list[LayerData]:
     """A movie whose frames are read when they are looked at, with the size of its voxels.
 
-    Where the file names several images, each of them is a layer.
+    Where the file has several images or channels, each of them is a layer.
 
     Raises
     ------
@@ -101,13 +122,23 @@ def layers_of_movie(path: str) -> list[LayerData]:
     from outbid.images import open_images
 
     movie = open_images(Path(path))
-    if not movie.scenes:
-        return [_layer_of(movie, Path(path).name)]
-    several = range(len(movie.scenes))
-    return [_layer_of(open_images(Path(path), scene=n), f"{Path(path).name}: scene {n}") for n in several]
+    scenes = range(len(movie.scenes)) if movie.scenes else [None]
+    channels = range(movie.channel_count)
+    layers = []
+    for scene in scenes:
+        for channel in channels:
+            one = open_images(Path(path), scene=scene, channel=channel)
+            called = movie.channels[channel] if channel < len(movie.channels) else ""
+            parts = [f"scene {scene}"] * (scene is not None)
+            parts += [called or f"channel {channel}"] * (len(channels) > 1)
+            name = ": ".join([Path(path).name, ", ".join(parts)]) if parts else Path(path).name
+            layers.append(
+                _layer_of(one, name, COLOURS[channel % len(COLOURS)] if len(channels) > 1 else None)
+            )
+    return layers
 
 
-def _layer_of(movie: Images, name: str) -> LayerData:
+def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
     from .contrast import contrast_of
     from .layers import Layer
 
@@ -116,7 +147,12 @@ def _layer_of(movie: Images, name: str) -> LayerData:
     place = Layer("image", name, np.empty((0, 4)), {}, (1, *movie.spacing), movie.unit)
     attributes = (place.in_plane() if frames.ndim == 3 else place).as_tuple()[1]
     del attributes["features"]
-    return frames, attributes | {"contrast_limits": contrast_of(frames[len(frames) // 2].compute())}, "image"
+    look = {} if colour is None else {"colormap": colour, "blending": "additive"}
+    return (
+        frames,
+        attributes | look | {"contrast_limits": contrast_of(frames[len(frames) // 2].compute())},
+        "image",
+    )
 
 
 def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:
@@ -132,7 +168,7 @@ def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     from .taken import detections_from
 
     features = {name: np.asarray(values) for name, values in attributes.get("features", {}).items()}
-    numbers = {name: values for name, values in features.items() if values.dtype.kind in "iufb"}
+    numbers = {name: values for name, values in features.items() if values.dtype.kind in "iufbOU"}
     detections = detections_from(_in_units(data, attributes), unit=_unit(attributes), features=numbers)
     formats.write_detections(path, detections, record=_record(attributes), overwrite=True)
     return [path]

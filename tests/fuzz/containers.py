@@ -18,6 +18,7 @@ from outbid.images import open_images
 
 from .cases import Seed, collected
 from .second import Found, Unsure
+from .second import found as found_of
 from .second_images import image_as_found
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -47,6 +48,44 @@ SEEDS: dict[str, Callable[[Path], list[Seed]]] = {
     **{name: partial(_made, (name,)) for name in ("hdf5", "imaris", "nd2", "czi", "lif")},
 }
 """By the name of the kind."""
+
+
+def tables(folder: Path) -> list[Seed]:
+    """Tables in HDF5: objects and tracks of btrack, localisations of Picasso."""
+    try:
+        import h5py
+    except ModuleNotFoundError:
+        return []
+    rows = [(float(t), 0.0, 5.0 + 9 * i, 5 + 9 * i + t / 2) for t in range(3) for i in range(2)]
+    with h5py.File(folder / "btrack.h5", "w") as file:
+        file["objects/obj_type_1/coords"] = np.array([(t, x, y, z, 5) for t, z, y, x in rows])
+        file["tracks/obj_type_1/tracks"] = np.array([0, 2, 4, 1, 3, 5])
+        file["tracks/obj_type_1/map"] = np.array([(0, 3), (3, 6)])
+    with h5py.File(folder / "locs.hdf5", "w") as file:
+        kinds = [("frame", "u4"), ("x", "f4"), ("y", "f4"), ("photons", "f4")]
+        file["locs"] = np.array([(t, x, y, 9) for t, _, y, x in rows], kinds)
+    links = [(row, row + 2) for row in range(4)]
+    return [
+        Seed(
+            "btrack",
+            {"btrack.h5": (folder / "btrack.h5").read_bytes()},
+            "btrack.h5",
+            {"links": links, "rows": rows},
+        ),
+        Seed(
+            "picasso",
+            {"locs.hdf5": (folder / "locs.hdf5").read_bytes()},
+            "locs.hdf5",
+            {"links": None, "rows": rows},
+        ),
+    ]
+
+
+def second_table(path: Path, seed: Seed) -> Found:
+    """The table that was written, where nothing is harmed."""
+    if path.read_bytes() != seed.files[seed.given]:
+        raise Unsure("damaged, and read")
+    return found_of(seed.hint["rows"], seed.hint["links"])  # type: ignore[arg-type]
 
 
 def ours(path: Path, seed: Seed) -> Found:

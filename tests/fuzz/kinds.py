@@ -46,7 +46,8 @@ def _read(path: Path, seed: Seed) -> Found:
     """Detections, and the tracks if they are there and can be read."""
     named: Mapping[str, str] = seed.hint.get("named", {})  # type: ignore[assignment]
     seen = read_detections(path, columns=named)
-    features = tuple(name for name in seed.hint.get("features", ()) if name in seen.features)  # type: ignore[attr-defined]
+    numbers = {name for name, values in seen.features.items() if values.dtype.kind in "iufb"}
+    features = tuple(name for name in seed.hint.get("features", ()) if name in numbers)  # type: ignore[attr-defined]
     with suppress(InputError):  # which is no part of the data
         read_record(path)
     links = _links_of(path, seen, named)
@@ -145,13 +146,21 @@ _ENTRIES = (
     ("mastodon", ("mastodon",), seeds_graph.mastodon, _ARCHIVE, _read, second_binary.read_mastodon),
     (
         "tiff",
-        ("tiff", "tiff_scenes", "images", "frames"),
+        ("tiff", "tiff_scenes", "images", "frames", "counters"),
         seeds_image.tiff,
         harm.BYTES | harm.WHOLE | harm_binary.TAGS,
         _image,
         second_images.read_tiff,
     ),
     ("png", ("images",), seeds_image.png, harm.BYTES | harm.WHOLE, _image, second_images.read_png),
+    (
+        "hdf5 tables",
+        ("hdf5_tables",),
+        containers.tables,
+        harm.BYTES | harm.WHOLE,
+        _read,
+        containers.second_table,
+    ),
     ("record", ("records",), seeds_graph.records, _TEXT | harm_text.JSON, _record, second_binary.read_record),
     (
         "matrix",

@@ -25,11 +25,14 @@ from .terminal import columns_option, common_options, say
       outbid convert tracks.csv still.csv --subtract-drift
       outbid convert tracks/*.csv --out-dir parquet/ --suffix .parquet --jobs 4
       outbid convert masks.tif tracks.csv relabelled.tif
+      outbid convert masks.tif tracks.csv 01_RES
+      outbid convert trackmate.xml labels.tif --image movie.tif
 
     The suffix of OUTPUT names the format: .csv, .tsv, .parquet, .xml (TrackMate), .isbi.xml or .geff; - is
     stdin or stdout. Tracks are renumbered 0, 1, 2, … by their first detections. The run record is copied.
     With label images and TRACKS of their objects, OUTPUT is a TIFF in which every object has the number of
-    its track, plus 1.
+    its track, plus 1; or a folder whose name ends in _RES, with the result files of the Cell Tracking
+    Challenge. Contours of TrackMate are drawn as such labels, if OUTPUT is a TIFF and --image is given.
     """,
 )
 @click.argument("inputs", metavar="INPUT [TRACKS]", type=InputFile(), nargs=-1)
@@ -88,6 +91,9 @@ def convert(
     if tracks:
         _relabel(source, tracks[0], output, columns, overwrite)
         return
+    if output.suffix.lower() in (".tif", ".tiff"):
+        _draw(source, output, image, columns, overwrite)
+        return
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     if image is not None and formats.FORMATS.get(".xml") != formats.format_of(output):
         raise SettingsError(f"--image is for TrackMate's XML; {output} is none. Let the output end in .xml.")
@@ -100,15 +106,51 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
     """Write label images in which every object has the number of its track."""
     from .. import formats
     from ..errors import SettingsError
+    from ..formats.ctc import write_masks
     from ..formats.outputs import refuse_output
     from ..formats.tiff_write import write_like
     from ..images import open_images
-    from ..relabel import relabelled
+    from ..relabel import relabelled, without_gaps
 
-    if output.suffix.lower() not in (".tif", ".tiff"):
-        raise SettingsError(f"Label images are written as TIFF; {output} is none. Let it end in .tif.")
+    result = output.name.upper().endswith("_RES")
+    if output.suffix.lower() not in (".tif", ".tiff") and not result:
+        raise SettingsError(
+            f"Label images are written as TIFF, or as a folder of the Cell Tracking Challenge; {output} is "
+            "neither. Let it end in .tif or _RES."
+        )
+    if result:
+        movie, found = open_images(masks), formats.read_tracks(tracks, columns=columns)
+        size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
+        number, rows = without_gaps(found)
+        write_masks(output, relabelled(movie.frames(), found, size, number), rows, overwrite=overwrite)
+        merges = int((found.predecessors > 1).sum())
+        left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
+        say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}")
+        return
     refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
     movie, found = open_images(masks), formats.read_tracks(tracks, columns=columns)
     size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
     write_like(output, relabelled(movie.frames(), found, size), movie, "uint32", overwrite)
+    say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")
+
+
+def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
+    """Write label images of the contours of spots."""
+    from .. import formats
+    from ..errors import SettingsError
+    from ..formats.outputs import refuse_output
+    from ..formats.tiff_write import write_like
+    from ..images import open_images
+    from ..relabel import drawn_contours
+
+    if image is None:
+        raise SettingsError(
+            "A TIFF of labels is drawn from contours, in the size of a movie: --image MOVIE; or give label "
+            "images, TRACKS and OUTPUT."
+        )
+    refuse_output(output, overwrite=overwrite, inputs=[source, image])
+    movie, found = open_images(image), formats.read_tracks(source, columns=columns)
+    size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
+    frames = drawn_contours(found, movie.shape, movie.frame_count, size)
+    write_like(output, frames, movie, "uint32", overwrite)
     say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")

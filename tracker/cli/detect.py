@@ -169,7 +169,7 @@ def detect(
         return
     if output is not None:
         formats.check_output(output, overwrite=overwrite, inputs=[Path(source)])
-    movie = job.opening.open(str(source))
+    movie = job.opening.open(str(source), partial=frames is not None)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
     for doubt in movie.doubts:
         say(doubt)
@@ -181,7 +181,7 @@ def detect(
         return
     with progress_bar("Detecting") as progress:
         found, settings = job.detect(movie, progress)
-    record = job.record(job.origin(str(source)), settings)
+    record = job.record(job.origin(str(source)), settings, movie.interval)
     formats.write_detections(output, found, record=record, overwrite=overwrite)
     summary = {
         "output": shown(output), "detections": len(found), "frames": job.frame_count(movie),

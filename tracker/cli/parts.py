@@ -40,6 +40,15 @@ def part_options(unit: str) -> Callable[[_Function], _Function]:
     return add
 
 
+def box_option(function: _Function) -> _Function:
+    """Add ``--periodic``."""
+    return click.option(
+        "--periodic", type=float, nargs=3, metavar="Z Y X",
+        help="Size of a periodic box, as simulations have, in the unit of position x spacing; 0 along an "
+        "axis that is not periodic. Only with --max-distance.",
+    )(function)  # fmt: skip
+
+
 def opening_options(function: _Function) -> _Function:
     """Add the options that determine how images are opened."""
     for names, kind, default, metavar, text in (

@@ -12,7 +12,7 @@ import click
 
 from .clusters import cluster_options, on_a_cluster
 from .config import config_option
-from .parts import part_options
+from .parts import box_option, part_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .several import Several, only_one, run_several, several_options
 from .terminal import Stopwatch, columns_option, common_options, compilation_reported, progress_bar, say
@@ -97,6 +97,7 @@ def _known(
     "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
     help="Size of a voxel: positions are multiplied by it.",
 )  # fmt: skip
+@box_option
 @click.option(
     "--max-gap", type=int, metavar="N",
     help="Largest number of consecutive frames in which a particle may be undetected.  "
@@ -167,6 +168,7 @@ def track(
     cost: str,
     unmatched_cost: float | Literal["full"] | None,
     spacing: tuple[float, float, float],
+    periodic: tuple[float, float, float] | None,
     max_gap: int | None,
     divisions: bool,
     merges: bool,
@@ -212,10 +214,10 @@ def track(
 
         known = {**read_model(model), **known}
     settings = Settings(
-        max_distance=max_distance, cost=cost,
+        max_distance=max_distance, cost=cost, spacing=spacing, periodic=periodic, device=device,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
-        spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
-        known=known, exact_margins=exact_margins, solver=solver, device=device,
+        gap_distance=gap_distance, divisions=divisions, merges=merges, known=known,
+        exact_margins=exact_margins, solver=solver, max_gap=max_gap,
     )  # fmt: skip
     if memory is not None and not stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
@@ -312,7 +314,7 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
     from .._timing import lap
     from ..batches import RECORDED
     from ..extent import track_part
-    from ..remarks import at_first_sight, doubled
+    from ..remarks import at_first_sight, doubled, without_links
 
     settings = job.settings
     hashed = begun(job.origin, str(source))
@@ -329,7 +331,8 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
     origin = hashed.result()
     lap("hash")
     _warn_of_other_input(origin)
-    for remark in twice.result().said():
+    gate = settings.max_distance, settings.max_gap or 0, settings.spacing
+    for remark in [*twice.result().said(), *without_links(detections, run.stats["links"], *gate)]:
         say(remark)
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
     counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
@@ -349,10 +352,8 @@ def _trust(run: TrackingRun) -> dict[str, object]:
     from ..reliability import reliability_of
 
     found = reliability_of(run.tracks)
-    numbers = (
-        {} if found is None else {"expected_wrong_links": found.wrong, "doubtful_tracks": found.doubtful}
-    )
-    return {"summary": run.summary, **numbers}
+    known = {} if found is None else {"expected_wrong_links": found.wrong, "doubtful_tracks": found.doubtful}
+    return {"summary": run.summary, **known}
 
 
 def _stream(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..detections import Detections
 from ..errors import InputError
+
+_LOG = logging.getLogger("outbid")
 
 
 def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
@@ -39,8 +42,7 @@ def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], 
     >>> label.tolist(), position.tolist(), size.tolist()
     ([2, 7], [[0.0, 1.0, 2.0], [0.0, 0.0, 0.5]], [1, 2])
     """
-    if labels.dtype.kind not in "iub":
-        raise InputError(f"A label image holds whole numbers; this one holds {labels.dtype}. Convert it.")
+    labels = whole(labels)
     where = np.nonzero(labels)
     value, index = np.unique(labels[where].astype(np.int64), return_inverse=True)
     if len(value) and value[0] < 0:
@@ -48,6 +50,53 @@ def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], 
     size = np.bincount(index, minlength=len(value))
     sums = [np.bincount(index, weights=axis, minlength=len(value)) for axis in where]
     return value, np.stack(sums, axis=1) / size[:, None], size
+
+
+def whole(labels: NDArray) -> NDArray:
+    """Labels as whole numbers: some programs store them as floats.
+
+    Raises
+    ------
+    InputError
+        If a value is not whole.
+    """
+    if labels.dtype.kind == "f":
+        if not (labels == np.rint(labels)).all():
+            raise InputError(
+                "A label image holds whole numbers; this one holds fractions. If it shows spots: leave "
+                "--labels out."
+            )
+        return labels.astype(np.int64)
+    if labels.dtype.kind not in "iub":
+        raise InputError(f"A label image holds whole numbers; this one holds {labels.dtype}. Convert it.")
+    return labels
+
+
+def objects_in(frames: Iterable[NDArray]) -> Iterator[NDArray]:
+    """Label images; of a mask, whose objects all have one value, the connected parts are labelled.
+
+    The first image that is not empty decides: it is a mask if its one value has several connected parts.
+
+    Examples
+    --------
+    >>> [image.tolist() for image in objects_in([np.array([[[255, 0, 255]]]), np.array([[[0, 255, 255]]])])]
+    [[[[1, 0, 2]]], [[[0, 1, 1]]]]
+    """
+    from scipy import ndimage
+
+    mask = None
+    for given in frames:
+        image = whole(given)
+        values = np.unique(image)
+        if mask is None and values.any():
+            mask = len(values[values != 0]) == 1 and ndimage.label(image, np.ones((3, 3, 3)))[1] > 1
+            if mask:
+                _LOG.warning(
+                    "The images hold one value, %d, beside 0: they are taken for masks, whose connected "
+                    "parts are objects.", int(values[values != 0][0]),
+                )  # fmt: skip
+        parts = mask and len(values[values != 0]) == 1
+        yield ndimage.label(image, np.ones((3, 3, 3)))[0] if parts else image
 
 
 def detect_labels(
@@ -83,7 +132,7 @@ def detect_labels(
     ([[0.0, 0.5, 1.0], [0.0, 0.0, 0.25]], [2, 7])
     """
     number, place, label, size = [], [np.empty((0, 3))], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for frame, image in enumerate(frames):
+    for frame, image in enumerate(objects_in(frames)):
         value, centre, voxels = centroids(image)
         number.append(np.full(len(value), frame, dtype=np.int32))
         place.append(centre * spacing)

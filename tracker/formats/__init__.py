@@ -21,7 +21,7 @@ from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..tracks import Tracks
 from .columns import AS_NAMED, checked_columns, text_of_columns
-from .interfaces import ByColumns, Format, Reader, TableReader
+from .interfaces import ByColumns, Format, Reader, TableReader, holds_tracks_always, no_record
 from .memory import larger_than_memory
 from .outputs import refuse_output
 from .records import record_from, record_path, sha256_of
@@ -43,6 +43,7 @@ READERS: Sequence[tuple[str, str]] = [
     ("*/", "geff"), ("*/", "ctc"), ("*_track.txt", "ctc"), ("*/", "openptv"), ("*_is.*", "openptv"),
     ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*traj*", "myptv"),
     ("particles*", "myptv"), ("*.xlsx", "excel"), ("*.mastodon", "mastodon"), ("*.txt", "csv"),
+    ("*.h5", "hdf5_tables"), ("*.hdf5", "hdf5_tables"), ("*.he5", "hdf5_tables"),
 ]  # fmt: skip
 """Modules that first check the content of a file, or folder (``*/``), whose name matches the pattern."""
 
@@ -85,7 +86,10 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
     with _reading(path, columns) as (checked, form):
-        return form.read_detections(checked)
+        if not hasattr(form, "read_detections"):
+            return form.read_tracks(checked).detections
+        found: Detections = form.read_detections(checked)
+        return found
 
 
 def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
@@ -120,7 +124,7 @@ def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
         If the file cannot be read.
     """
     with _reading_errors_explained(Path(path)):
-        return isinstance(_reader(Path(path), columns), ByColumns)
+        return bool(columns) and isinstance(_reader(Path(path), columns), ByColumns)
 
 
 def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
@@ -132,7 +136,7 @@ def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
         As `read_detections`, for errors that show at the beginning of the file.
     """
     with _reading(path, columns) as (checked, form):
-        return form.holds_tracks(checked)
+        return bool(getattr(form, "holds_tracks", holds_tracks_always)(checked))
 
 
 def read_record(path: _Path) -> dict[str, Any]:
@@ -152,7 +156,7 @@ def read_record(path: _Path) -> dict[str, Any]:
         with _reading_errors_explained(Path(path)):
             return record_from(Path(path).read_bytes(), Path(path))
     with _reading(path) as (checked, form):
-        record = form.read_record(checked)
+        record: dict[str, Any] | None = getattr(form, "read_record", no_record)(checked)
     if record is None:
         raise InputError(
             f"{path} has no run record. Give an output of Outbid; the record of a CSV is the .json beside it."
@@ -341,7 +345,7 @@ def _reader(path: Path, columns: Mapping[str, str]) -> Reader | None:
 def _form(name: str, columns: Mapping[str, str]) -> Reader:
     """The format of a module; formats of tables also get the columns that the caller named."""
     module = import_module(f".{name}", __package__)
-    if columns and _is_table(module):
+    if _is_table(module):
         return ByColumns(cast(TableReader, module), columns)
     return cast(Reader, module)
 

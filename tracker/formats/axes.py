@@ -9,10 +9,18 @@ from typing import NamedTuple
 from ..errors import InputError
 from .units import LENGTHS
 
-WORDS = ("position", "pos", "coordinate", "coord", "center", "centre", "centroid", "location", "loc")
+WORDS = (
+    "position", "pos", "coordinate", "coord", "center", "centre", "centroid", "location", "loc", "positions",
+    "coordinates", "coords", "centroids", "spot", "cell", "object", "particle", "point", "com",
+    "centerofmass",
+)  # fmt: skip
 """Words that may precede or follow the letter of an axis: ``position_x``, ``posX``, ``x_center``."""
 
-SPECIAL: Mapping[str, str] = {"cell_row": "y", "cell_col": "x"}
+SPECIAL: Mapping[str, str] = {
+    "cell_row": "y", "cell_col": "x",
+    **{f"object_center_{k}": axis for k, axis in enumerate("xyz")},
+    **{f"center_of_the_object_{k}": axis for k, axis in enumerate("xyz")},
+}  # fmt: skip
 """Column names of an axis that do not contain its letter."""
 
 _UNIT = "|".join(sorted(map(re.escape, LENGTHS), key=len, reverse=True))
@@ -55,7 +63,7 @@ def place_of(name: str) -> Place | None:
     """
     special = "_".join(name.lower().split())
     if special in SPECIAL:
-        return Place(SPECIAL[special], "cell", None)
+        return Place(SPECIAL[special], re.sub(r"_(\d|row|col)$", "_*", special), None)
     bracket = _IN_BRACKETS.fullmatch(name.strip())
     found = _AXIS.fullmatch(re.sub(r"[\s_-]+", "", bracket[1] if bracket else name))
     if found is None or (bracket and found[4]):
@@ -95,7 +103,7 @@ def axes_of(names: Sequence[str]) -> dict[str, str]:
         holder = next((sets[style][axis] for style in best if axis in sets[style]), None)
         if holder is not None:
             found[axis] = _the_one(holder)
-    return found or _napari_axes(names)
+    return found or _numbered_axes(names)
 
 
 def _the_one(spelled: Sequence[str]) -> str:
@@ -110,12 +118,20 @@ def _the_one(spelled: Sequence[str]) -> str:
     )
 
 
-def _napari_axes(names: Sequence[str]) -> dict[str, str]:
-    """The axes of a points layer saved by napari: the last three or two of ``axis-0``, ``axis-1``, …"""
-    axes = [name for name in names if _NAPARI.fullmatch(name)]
-    if axes != [f"axis-{k}" for k in range(len(axes))] or len(axes) not in (3, 4) or "shape-type" in names:
-        return {}
-    return dict(zip("zyx"[4 - len(axes) :], axes[1:], strict=True))
+def _numbered_axes(names: Sequence[str]) -> dict[str, str]:
+    """The axes of numbered columns: ``axis-0``, … of napari, whose first is time, or ``centroid-0``, ….
+
+    Examples
+    --------
+    >>> _numbered_axes(["frame", "centroid-0", "centroid-1"])
+    {'y': 'centroid-0', 'x': 'centroid-1'}
+    """
+    for word, times in (("axis", 1), ("centroid", 0)):  # the latter are of scikit-image
+        axes = [name for name in names if re.fullmatch(rf"{word}[-_]\d", name)]
+        in_order = [name[-1] for name in axes] == [str(k) for k in range(len(axes))]
+        if in_order and len(axes) - times in (2, 3) and "shape-type" not in names:
+            return dict(zip("zyx"[3 - len(axes) + times :], axes[times:], strict=True))
+    return {}
 
 
 def frame_of_napari(axes: Mapping[str, str]) -> str | None:
@@ -159,7 +175,10 @@ If it is z: --columns z=posZ (Python: columns=); if there is no z: --columns z=
     remedy += ",".join(f"{axis}={axes[axis]}" for axis in odd) + " (Python: columns=)"
     if "z" in found:
         remedy += "; if there is no z: --columns z="
-    return f"{named} {are} named in another way than {rest}, and may be in another unit. {remedy}"
+    units = [{place.unit for axis in group if (place := place_of(axes[axis]))} for group in (odd, most)]
+    stated = [" and ".join(sorted(filter(None, each))) or "none stated" for each in units]
+    which = f" ({stated[0]} beside {stated[1]})" if stated[0] != stated[1] else ""
+    return f"{named} {are} named in another way than {rest}, and may be in another unit{which}. {remedy}"
 
 
 def unused_axes(names: Iterable[str], axes: Mapping[str, str], given: Mapping[str, str]) -> list[str]:

@@ -24,7 +24,8 @@ from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from . import table
 from .atomic import write_whole
-from .columns import AS_NAMED, is_nameless, roles_of
+from .axes import place_of
+from .columns import AS_NAMED, is_nameless, plain, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .memory import refuse_if_larger_than_memory
 from .records import record_beside, to_stand_beside, unit_beside
@@ -48,19 +49,11 @@ def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     return True
 
 
-def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    return table.detections_of(_read(path, columns))
-
-
-def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
-    """See `outbid.formats.read_tracks`."""
-    return table.tracks_of(_read(path, columns))
-
-
 def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """See `outbid.formats.holds_tracks`."""
-    return table.holds_tracks(_roles(layout_of(_head(path), path, columns), path, columns))
+    layout = layout_of(_head(path), path, columns)
+    once = list({plain(name): name for name in reversed(layout.names)}.values())
+    return table.holds_tracks(roles_of(once[::-1], columns))
 
 
 def write_detections(
@@ -121,29 +114,26 @@ def _head(path: Path) -> bytes:
     return as_utf8(head[: len(head) & ~1], path)
 
 
-def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+    """Read all rows."""
     _refuse_if_too_large(path)
     text = as_utf8(path.read_bytes(), path)
     layout = layout_of(text, path, columns)
-    roles = _roles(layout, path, columns)
+    reals = _reals(layout.names, columns)
     try:
-        rows = _parse(text, layout, roles, path)
+        rows = _parse(text, layout, reals, path)
     except pa.ArrowInvalid as error:
-        raise _complaint(text, layout, roles, path, str(error)) from None
+        raise _complaint(text, layout, reals, path, str(error)) from None
 
     def cell(row: int, column: str) -> str:
         line, fields = next(record for k, record in enumerate(_records(text, layout, path)) if k == row)
         value = fields[layout.names.index(column)].strip()
         return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
 
-    return table.Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
-
-
-def _roles(layout: Layout, path: Path, columns: Mapping[str, str]) -> dict[str, str]:
     try:
-        return roles_of(layout.names, columns)
+        return table.Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
     except InputError as error:
-        raise InputError(f"{path}, line {layout.header}: {error}") from None
+        raise InputError(str(error).replace(f"{path}:", f"{path}, line {layout.header}:", 1)) from None
 
 
 def _refuse_if_too_large(path: Path) -> None:
@@ -156,7 +146,7 @@ def _refuse_if_too_large(path: Path) -> None:
     refuse_if_larger_than_memory(path, size + size / len(head) * lines * fields * 16)
 
 
-def _parse(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path) -> pa.Table:
+def _parse(text: bytes, layout: Layout, reals: list[int], path: Path) -> pa.Table:
     quotes = text.count(b'"', layout.start)
     if quotes % 2:
         raise InputError(f"{path}: a quotation mark is opened and never closed. Close it, or remove it.")
@@ -165,22 +155,22 @@ def _parse(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path) ->
     named = [index for index, name in enumerate(layout.names) if not is_nameless(name)]
     body = pa.py_buffer(text).slice(layout.start)
     if not re.compile(rb"\S").search(text, layout.start):
-        return pa.table({layout.names[index]: pa.nulls(0) for index in named})
-    rows = _converted(body, layout, dict.fromkeys(_reals(roles), pa.float64()), quotes > 0)
+        return pa.table([pa.nulls(0)] * len(named), [layout.names[index] for index in named])
+    rows = _converted(body, layout, dict.fromkeys(map(str, reals), pa.float64()), quotes > 0)
     if text.find(b"0x", layout.start) >= 0 or text.find(b"0X", layout.start) >= 0:
         whole = [name for name in rows.column_names if pa.types.is_integer(rows[name].type)]
         as_text = _converted(body, layout, dict.fromkeys(whole, pa.string()), quotes > 0)
         for name in whole:
             if pc.any(pc.match_substring_regex(as_text[name], _HEXADECIMAL)).as_py():
                 rows = rows.set_column(rows.column_names.index(name), name, as_text[name])
-    return rows.select(named)
+    return rows.rename_columns(layout.names).select(named)
 
 
 def _converted(body: pa.Buffer, layout: Layout, types: Mapping[str, pa.DataType], quoted: bool) -> pa.Table:
-    """Parse the rows; columns without a given type get the type of their values."""
+    """Parse the rows into columns called 0, 1, …; those without a given type get the type of their values."""
     return pyarrow.csv.read_csv(
         pa.BufferReader(body),
-        pyarrow.csv.ReadOptions(column_names=layout.names),
+        pyarrow.csv.ReadOptions(column_names=list(map(str, range(len(layout.names))))),
         pyarrow.csv.ParseOptions(delimiter=layout.separator, newlines_in_values=quoted),
         pyarrow.csv.ConvertOptions(
             column_types=types, null_values=_BLANK, strings_can_be_null=True, decimal_point=layout.decimal
@@ -188,9 +178,14 @@ def _converted(body: pa.Buffer, layout: Layout, types: Mapping[str, pa.DataType]
     )
 
 
-def _reals(roles: Mapping[str, str]) -> list[str]:
-    """Columns that contain real numbers, even if all are whole: -0 is not an integer."""
-    return [name for role, name in roles.items() if role in ("z", "y", "x") or role.startswith(LINK_MEASURES)]
+def _reals(names: list[str], given: Mapping[str, str]) -> list[int]:
+    """Places of columns that contain real numbers, even if all are whole: -0 is not an integer."""
+    axes = {plain(given[axis]) for axis in "zyx" if given.get(axis)}
+    return [
+        at
+        for at, name in enumerate(names)
+        if place_of(name) is not None or plain(name) in axes or name.startswith(LINK_MEASURES)
+    ]
 
 
 def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -207,9 +202,8 @@ def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, lis
         raise InputError(f"{path}, line {line}: {error}. Fix the row.") from None
 
 
-def _complaint(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path, reason: str) -> InputError:
+def _complaint(text: bytes, layout: Layout, places: list[int], path: Path, reason: str) -> InputError:
     """Report the first row with too many or too few fields, or without a number where one is needed."""
-    places = [layout.names.index(name) for name in _reals(roles)]
     to_point = str.maketrans({layout.decimal: ".", ".": layout.decimal})
     for line, fields in _records(text, layout, path):
         where = f"{path}, line {line}: "

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..errors import InputError
-from .columns import missing_roles, plain, roles_of
+from .columns import divided, missing_roles, plain, roles_of
 
 _HEAD = 1 << 20
 _MOST_PREAMBLE = 50
@@ -129,7 +129,7 @@ def _separator_of(line: str) -> str:
 def _is_header(names: list[str], columns: Mapping[str, str]) -> bool:
     once = list(dict.fromkeys(names))  # duplicate names are reported when the rows are read
     spelled = set(map(plain, once))
-    if not all(plain(name) in spelled for name in columns.values() if name):
+    if not all(plain(divided(name, once)[0]) in spelled for name in columns.values() if name):
         return False
     try:
         return not missing_roles(roles_of(once, columns), once)

@@ -9,6 +9,7 @@ missing, or if a parent ends after its child begins.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,13 @@ from ..detection import centroids
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
+from .atomic import write_whole_folder
 from .graph import detections_of
 from .images import open_movie
 
 _TABLES = ("res_track.txt", "man_track.txt")
+_MOST = 2**16 - 1
+"""Largest label of a mask of 16 bits, which the challenge asks for."""
 _IMAGE = re.compile(r"(?:mask|man_track)([0-9]+)\.tiff?")
 
 
@@ -60,14 +64,54 @@ def read_tracks(path: Path) -> Tracks:
         raise InputError(f"{path}: {error}") from None
 
 
-def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.formats.holds_tracks`."""
-    return True
+def write_masks(
+    path: Path, frames: Iterable[NDArray], rows: NDArray[np.int64], *, overwrite: bool = False
+) -> None:
+    """Write a folder of masks mask000.tif, mask001.tif, … with the table res_track.txt.
+
+    Parameters
+    ----------
+    path : Path
+        By the rules of the challenge it is called 01_RES, 02_RES, ….
+    frames : iterable of (Z, Y, X) integer array
+        The masks; 0 is background.
+    rows : (n, 4) int64 array
+        Label, first frame, last frame, and label of the parent, 0 for none.
+
+    Raises
+    ------
+    SettingsError
+        If there is a folder that must not be replaced.
+    InputError
+        If there are more labels than the format can hold.
+    """
+    import tifffile
+
+    if len(rows) > _MOST:
+        raise InputError(
+            f"There are {len(rows)} tracks; masks of 16 bits hold {_MOST}. Leave out short ones."
+        )
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for frame, image in enumerate(frames):
+            mask = image.astype(np.uint16)
+            plane = mask[0] if len(mask) == 1 else mask
+            tifffile.imwrite(
+                folder / f"mask{frame:03d}.tif", plane, compression="zlib", photometric="minisblack"
+            )
+        table = "".join(" ".join(map(str, row)) + "\n" for row in rows.tolist())
+        (folder / _TABLES[0]).write_text(table, "ascii")
+
+    write_whole_folder(path, write, overwrite=overwrite, foreign=_foreign)
 
 
-def read_record(path: Path) -> None:  # noqa: ARG001
-    """See `outbid.formats.read_record`: the format cannot store one."""
-    return
+def _foreign(path: Path) -> str | None:
+    """Why a folder must not be replaced; None if it is a result of the challenge."""
+    others = [
+        file.name for file in path.iterdir() if file.name != _TABLES[0] and not _IMAGE.fullmatch(file.name)
+    ]
+    return f"it holds {min(others)}" if others else None
 
 
 def _read(path: Path) -> tuple[Detections, NDArray[np.int64]]:

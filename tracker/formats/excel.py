@@ -6,15 +6,12 @@ import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from ..detections import Detections
 from ..errors import InputError, OutbidError, ResourceError
-from ..tracks import Tracks
 from . import table
-from .columns import AS_NAMED, is_nameless, roles_of
+from .columns import AS_NAMED, is_nameless
 from .memory import refuse_if_larger_than_memory
 
 TAKES_COLUMNS = True
@@ -31,34 +28,11 @@ def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # no
     return path.is_file() and zipfile.is_zipfile(path)
 
 
-def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    return table.detections_of(_read(path, columns))
-
-
-def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
-    """See `outbid.formats.read_tracks`."""
-    return table.tracks_of(_read(path, columns))
-
-
-def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
-    """See `outbid.formats.holds_tracks`."""
-    return table.holds_tracks(_read(path, columns).roles)
-
-
-def read_record(path: Path) -> dict[str, Any] | None:  # noqa: ARG001 - it has none
-    """See `outbid.formats.read_record`."""
-    return None
-
-
-def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+    """Read all rows of the first sheet."""
     header, rows, first = _cells(path)
     named = [at for at, name in enumerate(header) if not is_nameless(name)]
-    try:
-        roles_of([header[at] for at in named], columns)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    made = pa.table({header[at]: _column([row[at] for row in rows]) for at in named})
+    made = pa.table([_column([row[at] for row in rows]) for at in named], [header[at] for at in named])
 
     def cell(row: int, column: str) -> str:
         value = rows[row][header.index(column)]

@@ -44,6 +44,8 @@ class Images:
         if any.
     levels : tuple of tuple of int
         Sizes at each level of resolution, if there are several.
+    missing : tuple of int
+        Numbers of frames that the movie lacks; they are read as zeros.
     """
 
     name: str
@@ -60,12 +62,18 @@ class Images:
     scenes: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
     levels: tuple[tuple[int, ...], ...] = ()
+    missing: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Shape of a frame along z, y, x; z is 1 in 2D."""
         size = dict(zip(self.axes, self.sizes, strict=True))
         return size.get("Z", 1), size["Y"], size["X"]
+
+    @property
+    def channel_count(self) -> int:
+        """How many channels there are."""
+        return dict(zip(self.axes, self.sizes, strict=True)).get("C", 1)
 
     def frames(self, numbers: Sequence[int] | None = None, box: Box = WHOLE) -> Iterator[NDArray]:
         """Yield each frame as a (z, y, x) array with the dtype of the file.

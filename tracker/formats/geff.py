@@ -9,23 +9,23 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
-from . import graph
+from . import columns, graph
 from .chunks import absent_chunks
 from .geff_folder import checked, explained, foreign, inside, row_count
 from .geff_write import package, write_detections, write_tracks
+from .units import TIMES
 
 __all__ = [
-    "foreign", "holds_tracks", "read_detections", "read_record", "read_tracks", "recognises",
+    "foreign", "holds_tracks", "read_record", "read_tracks", "recognises",
     "write_detections", "write_tracks",
 ]  # fmt: skip
 _LOG = logging.getLogger("outbid")
@@ -38,11 +38,6 @@ def recognises(path: Path) -> bool:
     return path.is_dir() and any(
         (folder / name).is_file() for folder in inside(path) for name in (".zgroup", ".zattrs", "zarr.json")
     )
-
-
-def read_detections(path: Path) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    return read_tracks(path).detections
 
 
 def read_tracks(path: Path) -> Tracks:
@@ -77,19 +72,59 @@ def _tracks(path: Path) -> Tracks:
     time = _time(nodes, next(name for name, axis in axes.items() if axis == "t"))
     frame = _frames(path, nodes, time)
     listed = metadata.get("axes") or ()
-    unit = next((axis.get("unit") for axis in listed if axes.get(axis.get("name")) == "x"), None)
+    of_axis = {axes[axis["name"]]: axis for axis in listed if axis.get("name") in axes}
+    unit, scale = _calibration(path, of_axis)
+    place *= scale
     # Use the order in the metadata: the order in the folder differs from machine to machine.
     order = [name for name in metadata.get("node_props_metadata", ()) if name in nodes]
     features = {
-        name: nodes[name]
+        key: values
         for name in dict.fromkeys([*order, *sorted(nodes)])
-        if name not in axes and nodes[name].dtype.kind in "biuf" and nodes[name].ndim == 1
+        if name not in axes
         if name.lower() not in _FRAME or not np.array_equal(nodes[name], frame)  # duplicates the frame
+        for key, values in _columns(name, nodes[name])
     }
+    interval = _number(of_axis.get("t", {}).get("scale"))
+    if interval and "time" not in features:
+        features["time"] = frame * interval * TIMES.get(str(of_axis["t"].get("scaled_unit")), 1.0)
     measures = {name: of_edge[name] for name in LINK_MEASURES if name in of_edge}
+    kept = {name.rpartition("_")[0] for name in features} | {*features, *axes, *_FRAME}
+    lost = [name for name in nodes if name not in kept] + [name for name in of_edge if name not in measures]
+    if lost:
+        _LOG.warning(
+            "%s: %s: left out, for a detection or link has one number or text", path, ", ".join(lost)
+        )
     _refuse_lost(path, absent, listed, {*axes, time})
     _say_filled(path, absent, [*features, *measures])
     return graph.tracks_of(path, node, frame, place, edges, unit, features, measures)
+
+
+def _calibration(path: Path, axes: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, NDArray[np.float64]]:
+    """The unit of the positions, and what z, y and x are multiplied by so that they are in it."""
+    unit = axes.get("x", {}).get("unit")
+    scales = {axis: _number(axes.get(axis, {}).get("scale")) for axis in "zyx"}
+    if not any(scales.values()):
+        return unit, np.ones(3)
+    scaled = axes.get("x", {}).get("scaled_unit") or unit
+    scale = np.array([value or 1.0 for value in scales.values()])
+    _LOG.warning(
+        "%s: positions are multiplied by the scale of its axes, z, y, x = %s %s", path, scale.tolist(), scaled
+    )
+    return scaled, scale
+
+
+def _number(value: object) -> float | None:
+    """A scale that is a number above 0."""
+    return float(value) if isinstance(value, int | float) and 0 < value < math.inf else None
+
+
+def _columns(name: str, values: NDArray) -> Iterator[tuple[str, NDArray]]:
+    """The features of a property: numbers or text; of several numbers a node, one feature for each."""
+    if values.ndim == 1 and (values.dtype.kind in "biuf" or graph.is_text(values)):
+        yield name, values
+    elif values.ndim > 1 and values.dtype.kind in "biuf":
+        flat = values.reshape(len(values), -1)
+        yield from ((f"{name}_{k}", flat[:, k]) for k in range(flat.shape[1]))
 
 
 def _refuse_lost(
@@ -220,13 +255,16 @@ def _axes(path: Path, metadata: Mapping[str, Any], nodes: Mapping[str, NDArray])
             roles.setdefault(name, "t")
         elif name[-1:].lower() in "zyx" and axis.get("type") in ("space", None):
             roles.setdefault(name, name[-1:].lower())
+    if not listed:
+        found = columns.roles_of([*nodes])
+        roles |= {found[axis]: axis for axis in "zyx" if axis in found and axis not in roles.values()}
     if "t" not in roles.values():
         roles |= {name: "t" for name in _TIME if name in nodes and "t" not in roles.values()}
     lost = [name for name in roles if name not in nodes]
     if lost or not {"t", "y", "x"} <= set(roles.values()):
         raise InputError(
-            f"{path}: no {'array of ' + lost[0] if lost else 'axes t, y and x'} among {sorted(nodes)[:12]}. "
-            "Export the graph again, with its axes."
+            f"{path}: no {'array of ' + lost[0] if lost else 'properties for t, y and x'} among "
+            f"{sorted(nodes)[:12]}. Export the graph again, with its axes."
         )
     return roles
 

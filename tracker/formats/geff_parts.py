@@ -52,6 +52,8 @@ def can_be_written_in_parts(source: Path) -> bool:
         names = about.schema.names
         if RECORD not in (about.metadata or {}) or _ID not in names or "parent" in names:
             return False
+        if any(about.schema.column(at).physical_type == "BYTE_ARRAY" for at in range(len(names))):
+            return False  # the width of text is known only when all is read
         column = names.index(_ID)
         for group in range(about.num_row_groups):
             known = about.row_group(group).column(column).statistics

@@ -60,7 +60,10 @@ def new_graph(
     from geff.core_io import write_arrays
 
     links, measures = edges
-    axes = [{"name": "t", "type": "time", "unit": "frame"}]
+    axes: list[dict[str, object]] = [{"name": "t", "type": "time", "unit": "frame"}]
+    interval = graph.interval_of(seen.frame, seen.features)
+    if interval is not None:
+        axes[0] |= {"scale": interval, "scaled_unit": "second"}
     axes += [{"name": name, "type": "space", "unit": seen.unit} for name in "zyx"]
     metadata = package().GeffMetadata.model_validate(
         {
@@ -96,7 +99,8 @@ def arrays_of(seen: Detections) -> dict[str, NDArray]:
     if odd:
         raise InputError(f"A feature called {odd[0]!r} cannot be an array's name. Rename it.")
     values = {"t": seen.frame.astype(np.int64), **dict(zip("zyx", seen.position.T, strict=True))}
-    return {name: np.ascontiguousarray(of) for name, of in {**values, **seen.features}.items()}
+    features = {name: of if of.dtype.kind != "O" else of.astype(str) for name, of in seen.features.items()}
+    return {name: np.ascontiguousarray(of) for name, of in {**values, **features}.items()}
 
 
 def package() -> Any:

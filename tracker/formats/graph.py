@@ -44,8 +44,10 @@ def refuse_hidden(features: Mapping[str, NDArray]) -> None:
     for name, values in features.items():
         if not is_feature(name):
             raise InputError(f"A feature called {name!r} would be read back as something else. Rename it.")
-        if values.dtype.kind not in "biuf":
-            raise InputError(f"Feature {name!r} holds {values.dtype}; numbers can be written. Leave it out.")
+        if values.dtype.kind not in "biuf" and not is_text(values):
+            raise InputError(
+                f"Feature {name!r} holds {values.dtype}; numbers and text can be written. Leave it out."
+            )
 
 
 def detections_of(
@@ -126,6 +128,26 @@ def tracks_of(
     links, first = np.unique(links, axis=0, return_index=True)
     known_measures = {name: values[first] for name, values in (measures or {}).items()}
     return Tracks(detections, links.astype(np.int64), *(known_measures.get(name) for name in LINK_MEASURES))
+
+
+def is_text(values: NDArray) -> bool:
+    """Whether a feature holds text."""
+    return values.dtype.kind in "UT" or (values.dtype.kind == "O" and all(isinstance(v, str) for v in values))
+
+
+def interval_of(frame: NDArray, features: Mapping[str, NDArray]) -> float | None:
+    """Seconds between frames, if a feature ``time`` is the number of the frame times an interval.
+
+    Examples
+    --------
+    >>> interval_of(np.array([0, 1, 4]), {"time": np.array([0.0, 0.5, 2.0])})
+    0.5
+    """
+    time = features.get("time")
+    if time is None or not len(frame) or time.dtype.kind not in "iuf" or frame[-1] == 0:
+        return None
+    interval = float(time[-1] / frame[-1])
+    return interval if interval > 0 and np.allclose(time, frame * interval, rtol=1e-9, atol=0) else None
 
 
 def families(tracks: Tracks) -> NDArray[np.int64]:

@@ -38,7 +38,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         raise SettingsError(f"{source} has no levels: choose a data set with --scene. Leave --level out.")
     file = opened(source)
     with damage_explained(source, "HDF5"):
-        found = [each for each in _objects(file, {file}) if _is_image(each)]
+        found = [each for each in objects_in(file, {file}) if _is_image(each)]
         if not found:
             raise InputError(f"{source} holds no data set of numbers over y and x. Check where it was made.")
         refuse_scene(source, scene or 0, len(found))
@@ -89,7 +89,7 @@ def _refuse_damaged_heaps(path: Path) -> None:
             place += step
 
 
-def _objects(group: Any, seen: set[Any]) -> Iterator[Any]:
+def objects_in(group: Any, seen: set[Any]) -> Iterator[Any]:
     """All objects below a group, each once and ordered by name; links to other files are left out.
 
     h5py's `visititems` goes round for ever in a group whose header is damaged. `len` raises an error there.
@@ -104,7 +104,7 @@ def _objects(group: Any, seen: set[Any]) -> Iterator[Any]:
         seen.add(each)
         yield each
         if isinstance(each, h5py.Group):
-            yield from _objects(each, seen)
+            yield from objects_in(each, seen)
 
 
 def _is_image(each: Any) -> bool:

@@ -7,7 +7,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, ResourceError, SettingsError
+from .counters import arranged, counts_scenes, main_pattern
 from .frames import Images
 from .memory import refuse_if_larger_than_memory
-from .stacks import Box, doubts_of, grey, named_axes
-from .tiff import Header, look_at_tiff, planes_by_frame
+from .stacks import WHOLE, Box, doubts_of, grey, named_axes
+from .tiff import files_of_ome, look_at_tiff, planes_by_frame
+from .tiff_headers import Header
 from .tiff_scenes import refuse_scene
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -30,11 +32,27 @@ _COPIES = 24
 """Bytes of working memory per voxel: several copies in single precision."""
 
 
+Spacing = tuple[float, float, float] | None
+"""Size of a voxel along z, y, x, if the caller gave it."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What the caller chose; `outer` are the axes that the names of files count."""
+
+    axes: str | None
+    outer: str | None
+    channel: int
+    scene: int | None
+    spacing: Spacing
+    partial: bool
+
+
 @dataclass(frozen=True)
 class _Files:
-    """One file with all frames, or one file per frame, and its reader."""
+    """The files of each frame, one a plane or one for all, and their reader; a missing frame has none."""
 
-    files: tuple[Path, ...]
+    frames: tuple[tuple[Path, ...], ...]
     axes: str
     sizes: tuple[int, ...]
     channel: int
@@ -42,30 +60,36 @@ class _Files:
 
     def read(self, numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
         """Yield this region of each frame."""
-        for frame in self._whole(numbers):
+        empty = None
+        for number in numbers:
+            if self.frames[number]:
+                planes = [self._image(file) for file in self.frames[number]]
+                yield (planes[0] if len(planes) == 1 else np.concatenate(planes))[box]
+            else:
+                if empty is None:
+                    empty = np.zeros_like(next(self.read([self._first], WHOLE)))
+                yield empty[box]
+
+    def read_one(self, numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
+        """Yield this region of each frame of a file that holds them all."""
+        for frame in self._frames(self.frames[0][0], numbers):
             yield frame[box]
 
-    def _whole(self, numbers: Sequence[int]) -> Iterator[NDArray]:
-        if len(self.files) > 1:
-            for number in numbers:
-                yield self._image(self.files[number])
-        elif self.files[0].suffix.lower() == ".png":
-            for _ in numbers:
-                yield self._image(self.files[0])
-        else:
-            yield from self._frames(self.files[0], numbers)
+    @property
+    def _first(self) -> int:
+        """The first frame that is not missing."""
+        return next(number for number, files in enumerate(self.frames) if files)
 
     def _frames(self, path: Path, numbers: Sequence[int]) -> Iterator[NDArray]:
         for planes in planes_by_frame(path, self.scene, self.axes, self.sizes, self.channel, numbers):
             yield grey(planes.reshape(self._shape))
 
     def _image(self, path: Path) -> NDArray:
-        """Read an image that is a whole frame."""
+        """Read an image that is a whole frame, or a plane of it."""
         header = _header(path, self.scene)
         if header.sizes != self.sizes:
-            raise InputError(
-                f"{path} has size {header.sizes}, and the first image {self.sizes}. Leave it out."
-            )
+            first = self.frames[self._first][0].name
+            raise InputError(f"{path} has size {header.sizes}, and {first} {self.sizes}. Leave it out.")
         if path.suffix.lower() != ".png":
             return next(self._frames(path, [0]))
         pillow = _pillow()
@@ -89,6 +113,7 @@ def open_movie(
     channel: int = 0,
     scene: int | None = None,
     spacing: tuple[float, float, float] | None = None,
+    partial: bool = False,
 ) -> Images:
     """Open a TIFF file, or a folder with one image per frame, sorted by the numbers in their names.
 
@@ -106,6 +131,8 @@ def open_movie(
         lists all.
     spacing : tuple of 3 float, optional
         Voxel size along z, y, x; replaces the size that the file states.
+    partial : bool
+        Whether the frames that are there are wanted, if a TIFF file declares more.
 
     Raises
     ------
@@ -121,21 +148,14 @@ def open_movie(
     try:
         if not path.exists():
             raise InputError(f"There is no file {path}. Check the name.")
-        return _look_at(path, axes, channel, scene, spacing)
+        return _look_at(path, _Given(axes, None, channel, scene, spacing, partial))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}. Check the file.") from None
 
 
-def _look_at(
-    path: Path,
-    axes: str | None,
-    channel: int,
-    scene: int | None,
-    spacing: tuple[float, float, float] | None,
-) -> Images:
-    files: tuple[Path, ...] = (path,)
-    if path.is_dir():
-        files = _images_in(path)
+def _look_at(path: Path, given: _Given) -> Images:
+    axes, channel, scene, spacing = given.axes, given.channel, given.scene, given.spacing
+    files = _images_in(path) if path.is_dir() else [path]
     first = files[0]
     if first.suffix.lower() not in SUFFIXES:
         raise InputError(
@@ -143,7 +163,16 @@ def _look_at(
         )
     if first.stat().st_size == 0:
         raise InputError(f"{first} is empty. Check where it was made.")
-    header = _header(first, scene)
+    inner = None if counts_scenes(files) else scene
+    header = _header(first, inner, given.partial)
+    if len(files) > 1 and {*files_of_ome(first)} >= {file.name for file in files}:
+        files = files[:1]  # all are read together
+    outer = None
+    if len(files) > 1 and axes is not None and len(axes) > len(header.axes.rstrip("S")):
+        outer, axes = (
+            axes[: len(header.axes.rstrip("S")) * -1].upper(),
+            axes[len(header.axes.rstrip("S")) * -1 :],
+        )
     named = named_axes(str(first), header, axes, several=len(files) > 1)
     if not named.removesuffix("S").endswith("YX"):
         raise InputError(
@@ -151,33 +180,68 @@ def _look_at(
             "--axes, such as TZYX, or convert the file."
         )
     size = dict(zip(named, header.sizes, strict=True))
-    if len(files) > 1 and size.get("T", 1) > 1:
-        raise InputError(f"{first} has {size['T']} frames; in a folder an image is one frame. Give the axes.")
-    if not 0 <= channel < size.get("C", 1):
-        raise SettingsError(f"There is no channel {channel}: {first} has {size.get('C', 1)}, from 0 up.")
     refuse_if_larger_than_memory(
         first, float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * _COPIES
     )
-    count = len(files) if len(files) > 1 else size.get("T", 1)
-    own = spacing if spacing is not None else header.spacing
-    doubts = tuple(doubts_of(header, named, several=len(files) > 1, axes=axes, spacing=spacing))
-    read = _Files(files, named, header.sizes, channel, scene).read
+    if len(files) > 1:
+        return _of_folder(path, files, replace(given, axes=axes, outer=outer), header, named)
+    if not 0 <= channel < size.get("C", 1):
+        raise SettingsError(f"There is no channel {channel}: {first} has {size.get('C', 1)}, from 0 up.")
+    doubts = tuple(doubts_of(header, named, axes=axes, channel=channel, spacing=spacing))
+    one = _Files(((first,),) * size.get("T", 1), named, header.sizes, channel, scene)
     return Images(
-        str(path), named, header.sizes, count, own, header.unit, header.interval, read, channel, doubts,
-        scene, header.scenes,
+        str(path), named, header.sizes, size.get("T", 1), spacing or header.spacing, header.unit,
+        header.interval, one.read if first.suffix.lower() == ".png" else one.read_one, channel, doubts, scene,
+        header.scenes, header.channels,
     )  # fmt: skip
 
 
-def _header(path: Path, scene: int | None) -> Header:
+def _of_folder(path: Path, files: list[Path], given: _Given, header: Header, named: str) -> Images:
+    """The movie of a folder whose files are frames, or planes and channels of frames."""
+    found = arranged(files, given.outer)
+    size = dict(zip(named, header.sizes, strict=True))
+    for axis in "TCZ":
+        if size.get(axis, 1) > 1 and (axis == "T" or axis in found.axes):
+            raise InputError(
+                f"{files[0]} has {size[axis]} images along {axis.lower()}; the file names count these "
+                "too. Name the axes, those of the names first: --axes TZCYX, or give one file."
+            )
+    of_names, of_files = (given.scene or 0, None) if "S" in found.axes else (0, given.scene)
+    refuse_scene(path, of_names, found.size("S"))
+    channels = found.size("C") * size.get("C", 1)
+    if not 0 <= given.channel < channels:
+        raise SettingsError(f"There is no channel {given.channel}: {path} has {channels}, from 0 up.")
+    by_name = given.channel if "C" in found.axes else 0
+    frames = found.frames(of_names, by_name)
+    outer = [axis for axis in found.axes if axis in "CZ"]
+    axes = "".join(outer) + "".join(axis for axis in named if axis not in outer)
+    sizes = tuple(found.size(axis) if axis in outer else size[axis] for axis in axes)
+    scenes = found.names["S"] if "S" in found.axes and given.scene is None else header.scenes
+    seen = replace(
+        header, axes=axes, sizes=sizes, scenes=scenes, channels=found.names.get("C", header.channels)
+    )
+    doubts = doubts_of(
+        seen, axes, several=True, axes=given.axes, channel=given.channel, spacing=given.spacing
+    )
+    read = _Files(frames, named, header.sizes, 0 if by_name else given.channel, of_files).read
+    return Images(
+        str(path), axes, sizes, len(frames), given.spacing or header.spacing, header.unit, header.interval,
+        read, given.channel, (*found.doubts, *doubts), given.scene, scenes, seen.channels,
+        missing=tuple(number for number, there in enumerate(frames) if not there),
+    )  # fmt: skip
+
+
+def _header(path: Path, scene: int | None, partial: bool = False) -> Header:
     if path.suffix.lower() != ".png":
-        return look_at_tiff(path, scene)
+        return look_at_tiff(path, scene, partial)
     refuse_scene(path, scene or 0, 1)
     return _look_at_png(path)
 
 
-def _images_in(folder: Path) -> tuple[Path, ...]:
-    """The images of a folder, sorted by number; of several suffixes, only the most frequent one."""
-    images = sorted((file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES), key=_natural)
+def _images_in(folder: Path) -> list[Path]:
+    """The images of a folder, sorted by number: those of the most frequent suffix and pattern of names."""
+    found = sorted((file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES), key=_natural)
+    images = [file for file in found if not file.name.startswith(".")]  # ._a.tif is macOS' note on a.tif
     if not images:
         inside = next((file.parent for kind in SUFFIXES for file in sorted(folder.glob(f"*/*{kind}"))), None)
         advice = f"There are some in {inside}: give that." if inside else "Give a folder that has some."
@@ -186,7 +250,11 @@ def _images_in(folder: Path) -> tuple[Path, ...]:
     kind, count = kinds.most_common(1)[0]
     if count < len(images):
         _LOG.warning("%s: %d of %d images are %s; the others are left out", folder, count, len(images), kind)
-    return tuple(file for file in images if file.suffix.lower() == kind)
+    kept, others = main_pattern([file for file in images if file.suffix.lower() == kind])
+    if others or len(images) < len(found):
+        named = [file.name for file in [*others, *(file for file in found if file not in images)]]
+        _LOG.warning("%s: %s left out, for their names are of another kind", folder, ", ".join(named[:6]))
+    return kept
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:

@@ -12,23 +12,23 @@ from ..tracks import Tracks
 
 
 class Reader(Protocol):
-    """Functions of a format that can be read; `outbid.formats` checks paths before it calls them."""
+    """Functions of a format that can be read; `outbid.formats` checks paths before it calls them.
+
+    A format without `read_record` keeps no record. One without `holds_tracks` always holds tracks, and one
+    without `read_detections` gives those of its tracks.
+    """
 
     def recognises(self, path: Path) -> bool: ...
-    def read_detections(self, path: Path) -> Detections: ...
     def read_tracks(self, path: Path) -> Tracks: ...
-    def holds_tracks(self, path: Path) -> bool: ...
-    def read_record(self, path: Path) -> dict[str, Any] | None: ...
 
 
 class TableReader(Protocol):
-    """Functions of a table format whose columns a caller may name; it defines TAKES_COLUMNS."""
+    """Functions of a table format whose columns a caller may name; it defines TAKES_COLUMNS.
+
+    It has `read_table` of a path and the columns, or the functions of `Reader`, which take them as well.
+    """
 
     def recognises(self, path: Path, columns: Mapping[str, str]) -> bool: ...
-    def read_detections(self, path: Path, columns: Mapping[str, str]) -> Detections: ...
-    def read_tracks(self, path: Path, columns: Mapping[str, str]) -> Tracks: ...
-    def holds_tracks(self, path: Path, columns: Mapping[str, str]) -> bool: ...
-    def read_record(self, path: Path) -> dict[str, Any] | None: ...
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,41 @@ class ByColumns:
         return self.form.recognises(path, self.columns)
 
     def read_detections(self, path: Path) -> Detections:
-        return self.form.read_detections(path, self.columns)
+        found: Detections = self._read("detections_of", "read_detections", path)
+        return found
 
     def read_tracks(self, path: Path) -> Tracks:
-        return self.form.read_tracks(path, self.columns)
+        found: Tracks = self._read("tracks_of", "read_tracks", path)
+        return found
 
     def holds_tracks(self, path: Path) -> bool:
-        return self.form.holds_tracks(path, self.columns)
+        if hasattr(self.form, "holds_tracks"):
+            return bool(self.form.holds_tracks(path, self.columns))
+        from .table import holds_tracks
+
+        return not hasattr(self.form, "read_table") or holds_tracks(
+            self.form.read_table(path, self.columns).roles
+        )
 
     def read_record(self, path: Path) -> dict[str, Any] | None:
-        return self.form.read_record(path)
+        record: dict[str, Any] | None = getattr(self.form, "read_record", no_record)(path)
+        return record
+
+    def _read(self, of_rows: str, own: str, path: Path) -> Any:
+        if not hasattr(self.form, "read_table"):
+            return getattr(self.form, own)(path, self.columns)
+        from . import table
+
+        return getattr(table, of_rows)(self.form.read_table(path, self.columns))
+
+
+def no_record(_path: Path) -> None:
+    """The record of a format that cannot store one."""
+
+
+def holds_tracks_always(_path: Path) -> bool:
+    """Whether a file of a format that always holds tracks does."""
+    return True
 
 
 class Format(Reader, Protocol):

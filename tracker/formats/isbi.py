@@ -77,7 +77,7 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
     if len(detections) - tracks.track_count < len(tracks.links):
         _LOG.warning("%s: ISBI XML has no place for divisions and merges; their links are left out.", path)
     if detections.features:
-        _LOG.info("%s: ISBI XML has no place for features; they are left out.", path)
+        _LOG.warning("%s: ISBI XML has no place for %s: left out.", path, ", ".join(detections.features))
     order = np.argsort(tracks.track_id, kind="stable")
     particles = np.split(order, np.nonzero(np.diff(tracks.track_id[order]))[0] + 1) if len(order) else []
 

@@ -17,10 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detections import Detections
 from ..errors import InputError, ResourceError
 from ..tracks import Tracks
-from .graph import detections_of, tracks_of
+from .graph import tracks_of
 from .memory import refuse_if_larger_than_memory
 
 _SPOT = np.dtype([("place", "<f8", 3), ("frame", "<i4"), ("covariance", "<f8", 6), ("radius2", "<f8")])
@@ -34,13 +33,6 @@ def recognises(path: Path) -> bool:
     return path.is_file()
 
 
-def read_detections(path: Path) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    spots, _, unit = _read(path)
-    position, features = _columns(spots)
-    return detections_of(path, spots["frame"], position, unit, features)
-
-
 def read_tracks(path: Path) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     spots, links, unit = _read(path)
@@ -52,11 +44,6 @@ def read_tracks(path: Path) -> Tracks:
 def holds_tracks(path: Path) -> bool:
     """See `outbid.formats.holds_tracks`."""
     return len(_read(path)[1]) > 0
-
-
-def read_record(path: Path) -> None:  # noqa: ARG001
-    """See `outbid.formats.read_record`: the format cannot store one."""
-    return
 
 
 def _columns(spots: NDArray) -> tuple[NDArray[np.float64], dict[str, NDArray]]:

@@ -57,11 +57,6 @@ def holds_tracks(path: Path) -> bool:
         return _COUNTS[len(file.readline(1000).split())] == 1
 
 
-def read_record(path: Path) -> None:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.formats.read_record`: the format cannot store one."""
-    return
-
-
 def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64] | None]:
     """Frames, positions z, y, x, and track numbers."""
     lines = path.read_text("ascii", "replace").splitlines()

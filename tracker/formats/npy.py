@@ -42,16 +42,6 @@ def read_tracks(path: Path) -> Tracks:
         raise InputError(f"{path}: {error}") from None
 
 
-def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.formats.holds_tracks`."""
-    return True
-
-
-def read_record(path: Path) -> None:  # noqa: ARG001
-    """See `outbid.formats.read_record`: the format cannot store one."""
-    return
-
-
 def header_of(path: Path) -> tuple[tuple[int, ...], np.dtype]:
     """Shape and dtype of an array, from the header of its file.
 

@@ -71,11 +71,6 @@ def holds_tracks(path: Path) -> bool:
     return bool(linked) and set(points) <= set(linked)
 
 
-def read_record(path: Path) -> None:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.formats.read_record`: the format cannot store one."""
-    return
-
-
 def _files(path: Path) -> tuple[dict[int, Path], dict[int, Path]]:
     """Files of points and files of links, by frame."""
     found: dict[str, dict[int, Path]] = {"rt_is": {}, "ptv_is": {}}

@@ -56,7 +56,8 @@ def refuse_output(
     for file in files:
         if file.exists() and not overwrite:
             raise SettingsError(
-                f"{file} exists. Choose another name, or allow it to be replaced (--overwrite)."
+                f"{file} exists. Choose another name, or allow it to be replaced: --overwrite (Python: "
+                "overwrite=True)."
             )
     if foreign is not None and path.exists() and (reason := foreign(path)) is not None:
         raise SettingsError(

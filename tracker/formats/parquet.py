@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +26,7 @@ from .memory import refuse_if_larger_than_memory
 from .parquet_write import GROUP, packed
 from .records import record_bytes, record_from
 
+_LOG = logging.getLogger("outbid")
 RECORD = b"outbid"
 PARTS = "part-*.parquet"
 """Pattern of the files of a table in parts, which is a folder with a name such as tracks.parquet."""
@@ -270,7 +272,11 @@ def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[s
     roles = _roles(schema.names, path, columns)
     names = [*roles.values(), *feature_names(schema.names, roles)]
     named = {roles[role] for role in columns if role in roles}
-    return [name for name in dict.fromkeys(names) if name in named or _may_matter(schema.field(name).type)]
+    names = list(dict.fromkeys(names))
+    nested = [name for name in names if name not in named and not _may_matter(schema.field(name).type)]
+    if features := [name for name in nested if name not in roles.values()]:
+        _LOG.warning("%s: %s: neither numbers nor text, and left out", path, ", ".join(features))
+    return [name for name in names if name not in nested]
 
 
 def _may_matter(kind: pa.DataType) -> bool:

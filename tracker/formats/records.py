@@ -105,6 +105,8 @@ def sha256_of(path: Path) -> str:
         files = sorted(file for file in path.rglob("*") if file.is_file())
         lines = [f"{sha256_of(file)} {file.relative_to(path).as_posix()}\n" for file in files]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
+    if path.exists() and not path.is_file():  # to open a pipe would wait for its writer
+        raise InputError(f"{path} is a device. Give a file.")
     digest, piece = hashlib.sha256(), memoryview(bytearray(_HASHED))
     with path.open("rb", buffering=0) as file:
         while count := file.readinto(piece):

@@ -131,6 +131,7 @@ def doubts_of(
     *,
     several: bool = False,
     axes: str | None = None,
+    channel: int = 0,
     spacing: tuple[float, float, float] | None = None,
 ) -> Iterator[str]:
     """Sentences about metadata that were guessed, because neither the caller nor the file stated them.
@@ -142,7 +143,7 @@ def doubts_of(
         Its axes as they were interpreted.
     several : bool
         Whether each of several files is one frame.
-    axes, spacing
+    axes, channel, spacing
         As given by the caller.
     """
     size = dict(zip(named, stack.sizes, strict=True))
@@ -151,6 +152,13 @@ def doubts_of(
         yield (
             f"There are several scenes ({listed(stack.scenes)}): the first is taken. For another: --scene N."
         )
+    if size.get("C", 1) > 1:
+        names = f" ({', '.join(stack.channels[:8])})" if any(stack.channels) else ""
+        times = ""
+        if "T" not in size:
+            times = f" If they are times: --axes {named.replace('C', 'T').rstrip('S')}."
+        taken = f"There are {size['C']} channels{names}: channel {channel} is taken."
+        yield f"{taken} For another: --channel N, from 0.{times}"
     if axes is None and {*stack.axes} - {*"TZCYXS"} and not several:
         yield f"The file does not name its axes of {stack.sizes}: taken for {named}. To name them: --axes."
     elif axes is None and deep and not several and size.get("T", 1) == 1:

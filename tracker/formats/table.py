@@ -19,10 +19,11 @@ from ..errors import InputError
 from ..tables.arrow import column_of, feature_of, floats_of, integers_of, is_number
 from ..tracks import LINK_MEASURES, Tracks
 from .axes import mixed_styles, unit_in_names, unused_axes
-from .columns import feature_names, missing_roles, plain, roles_of
+from .columns import alike, divided, feature_names, missing_roles, plain, roles_of
+from .times import are_times, frames_and_times, remark_on_frames
 from .units import unit_of
 
-_LOG = logging.getLogger("outbid")
+LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
 _BLOCK = 1 << 16
 """Rows whose positions are converted at a time, so that they stay in the cache."""
@@ -59,7 +60,11 @@ class Rows:
     roles: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "roles", roles_of(self.table.column_names, self.given))
+        object.__setattr__(self, "table", _one_of_each(_without_categories(self.table)))
+        try:
+            object.__setattr__(self, "roles", roles_of(self.table.column_names, self.given))
+        except InputError as error:
+            raise InputError(f"{self.path}: {error}") from None
 
     @property
     def axes(self) -> dict[str, str]:
@@ -69,6 +74,21 @@ class Rows:
     def wrong(self, row: int, column: str, remedy: str) -> InputError:
         """The error about one value."""
         return InputError(f"{self.path}, {self.cell(row, column)}; {remedy}")
+
+
+def _without_categories(table: pa.Table) -> pa.Table:
+    """The table with categories of numbers as numbers."""
+    for at, kind in enumerate(table.schema.types):
+        if pa.types.is_dictionary(kind) and is_number(kind.value_type):
+            table = table.set_column(at, table.field(at).name, table.column(at).cast(kind.value_type))
+    return table
+
+
+def _one_of_each(table: pa.Table) -> pa.Table:
+    """The table without columns that repeat another of the same name, as written with their index."""
+    found = alike(table.column_names).values()
+    twice = [at for first, *more in found for at in more if table[at].equals(table[first])]
+    return table.select([at for at in range(table.num_columns) if at not in twice]) if twice else table
 
 
 def detections_of(rows: Rows) -> Detections:
@@ -158,7 +178,7 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
     problem = missing_roles(rows.roles, rows.table.column_names) or mixed_styles(rows.axes, rows.given)
     if problem:
         raise InputError(f"{rows.path}: {problem}")
-    frame = _frames(rows, rows.roles["frame"])
+    frame, times = _frames(rows, rows.roles["frame"])
     bad = (frame < 0) | (frame > _LARGEST_FRAME)
     if bad.any():
         raise rows.wrong(
@@ -171,13 +191,18 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
         order = np.argsort(frame, kind="stable")
     if rows.first:
         _name_unused_axes(rows)
-    features = {}
+    features = {} if times is None or "time" in rows.table.column_names else {"time": times[order]}
+    if rows.first:
+        remark_on_frames(rows, frame[order])
+    left_out = []
     for name in feature_names(rows.table.column_names, rows.roles):
-        values = feature_of(rows.table[name])
+        values = feature_of(rows.table[name]) if plain(name) != "unit" else None
         if values is not None:
             features[name] = values[order]
-        elif plain(name) != "unit":
-            _LOG.info("%s: column %r is left out, for it holds no numbers", rows.path, name)
+        elif plain(name) != "unit" and rows.table[name].null_count < len(rows.table):
+            left_out.append(name)
+    if left_out and rows.first:
+        LOG.warning("%s: %s: neither numbers nor text, and left out", rows.path, ", ".join(left_out))
     return Detections(frame[order].astype(np.int32), position[order], _unit(rows), features), order
 
 
@@ -186,11 +211,12 @@ def _name_unused_axes(rows: Rows) -> None:
     unused = [
         name
         for name in unused_axes(rows.table.column_names, rows.axes, rows.given)
+        if name not in rows.roles.values()
         if is_number(rows.table[name].type) and rows.table[name].null_count < len(rows.table)
     ]
     if unused:
         used = ",".join(f"{axis}={rows.roles.get(axis, '')}" for axis in "zyx")
-        _LOG.warning(
+        LOG.warning(
             "%s: %s may hold coordinates and %s not used. To use others, or to confirm: --columns %s "
             "(Python: columns=)",
             rows.path, ", ".join(map(repr, unused[:6])), "is" if len(unused) == 1 else "are", used,
@@ -215,12 +241,15 @@ def _unit(rows: Rows) -> str:
     return unit_of(unit)
 
 
-def _frames(rows: Rows, name: str) -> NDArray[np.int64] | NDArray[np.int32]:
-    """Read the column of frames; empty cells become -1."""
+def _frames(rows: Rows, name: str) -> tuple[NDArray[np.int64] | NDArray[np.int32], NDArray | None]:
+    """Read the column of frames, in which empty cells become -1; and its times, if it holds times."""
     column = rows.table[name]
-    if pa.types.is_int32(column.type) and not column.null_count:  # as Outbid writes it
-        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32)
-    return _whole_numbers(rows, name, blank=-1)
+    if pa.types.is_int32(column.type) and not column.null_count and not rows.given:  # as Outbid writes it
+        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32), None
+    step = divided(rows.given.get("frame", ""), rows.table.column_names)[1]
+    if is_number(column.type) and (step != 1 or are_times(rows, name)):
+        return frames_and_times(rows, name, step)
+    return _whole_numbers(rows, name, blank=-1), None
 
 
 def _positions(rows: Rows) -> NDArray[np.float64]:
@@ -281,7 +310,11 @@ def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
         column = pa.chunked_array([column_of(np.where(given & ~too_large, values, 0), ~given)])
     if too_large.any():
         row = int(np.argmax(too_large))
-        raise rows.wrong(row, name, "whole numbers are needed. Fix the row, or divide time by the interval.")
+        raise rows.wrong(
+            row,
+            name,
+            f"whole numbers are needed. Fix the row; divide times by the interval: --columns frame={name}/T.",
+        )
     return integers_of(column, blank)
 
 

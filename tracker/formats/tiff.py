@@ -6,12 +6,14 @@ compared with the actual content before anything is read.
 
 from __future__ import annotations
 
+import html
 import logging
 import math
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, OutbidError, ResourceError
-from .decimals import decimal
-from .tiff_scenes import Scene, planes_of, scene_of
-from .units import unit_of
+from .tiff_headers import Header, with_imagej, with_ome
+from .tiff_scenes import planes_of, scene_of
 
 _DECIDING = {256, 257, 258, 259, 266, 277, 278, 284, 317, 322, 323, 338, 339}
 """Tags that determine how the bytes of an image are decoded."""
@@ -39,25 +40,16 @@ _NUMBERS = {1: "B", 3: "H", 4: "I", 8: "h", 9: "i", 16: "Q"}  # tag types of who
 _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # their sizes
 
 
-@dataclass(frozen=True)
-class Header:
-    """Metadata of a file.
-
-    `depth`: whether the file states the distance between planes. `scenes`: all scenes, if there are several
-    and none was chosen.
-    """
-
-    axes: str
-    sizes: tuple[int, ...]
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    unit: str = "pixel"
-    interval: float | None = None
-    depth: bool = False
-    scenes: tuple[str, ...] = ()
-
-
-def look_at_tiff(path: Path, number: int | None = None) -> Header:
+def look_at_tiff(path: Path, number: int | None = None, partial: bool = False) -> Header:
     """Axes, sizes, voxel size and frame interval of a scene, or of the whole file if no number is given.
+
+    Parameters
+    ----------
+    path : Path
+    number : int, optional
+        Of the scene.
+    partial : bool
+        Whether the frames that are there are wanted, if the file declares more.
 
     Raises
     ------
@@ -66,17 +58,24 @@ def look_at_tiff(path: Path, number: int | None = None) -> Header:
     SettingsError
         If there is no scene of this number.
     """
-    pages = _deciding_tags(path)
+    tags = {file: _deciding_tags(path.with_name(file)) for file in {path.name, *_set_of(path)}}
     with _opened(path) as tiff:
         scene = scene_of(path, tiff, number)
+        sizes = scene.sizes
         for series in scene.series:
-            _refuse_if_cut_short(path, tiff, series)
-            _refuse_unlike_pages(path, series, pages)
-        header = Header(scene.axes, scene.sizes, scenes=scene.choice)
+            if partial and (there := _frames_there(path, tiff, series)):
+                sizes = (there, *sizes[1:])
+            else:
+                _refuse_if_cut_short(path, tiff, series, partial)
+            _refuse_unlike_pages(path, series, tags)
+        header = Header(scene.axes, sizes, scenes=scene.choice)
+        if partial and tiff.is_imagej and scene.axes == "IYX":  # of a header that tifffile does not follow
+            header = _of_imagej_pages(header, tiff.imagej_metadata or {})
         if tiff.is_ome:
-            return _with_ome(header, tiff, scene, path)
+            lost = [name for name in files_of_ome(path) if not path.with_name(name).is_file()]
+            return with_ome(header, tiff, scene, path, None if partial else lost)
         if tiff.is_imagej:
-            return _with_imagej(header, tiff)
+            return with_imagej(header, tiff)
         marks = {"OME": "<OME "} | ({} if tiff.is_shaped else {"tifffile": '"shape": ['})
         for name, mark in marks.items():
             if mark in tiff.pages[0].description:
@@ -86,11 +85,28 @@ def look_at_tiff(path: Path, number: int | None = None) -> Header:
     return header
 
 
+def files_of_ome(path: Path) -> list[str]:
+    """Names of the files that an OME header says belong together; empty for a file that stands alone."""
+    text = ""
+    if path.suffix.lower() in (".tif", ".tiff", ".btf"):
+        with suppress(InputError, ResourceError), _opened(path, alone=True) as tiff:  # reading it says so
+            text = tiff.pages[0].description if tiff.is_ome else ""
+    found = [html.unescape(name) for name in re.findall(r'<UUID[^>]*\sFileName="([^"]*)"', text)]
+    return list(dict.fromkeys(found)) if len({*found}) > 1 else []
+
+
+def _set_of(path: Path) -> list[str]:
+    """The files that are read together with this one: none outside its folder, and all or none."""
+    names = files_of_ome(path)
+    here = all(Path(name).name == name and path.with_name(name).is_file() for name in names)
+    return names if here and path.name in names else []
+
+
 class _opened:
     """Open a TIFF file; errors of tifffile about damaged data become an InputError."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, alone: bool = False) -> None:
+        self._path, self._alone = path, alone
         self._unheard = logging.NullHandler()  # keeps its log off the screen
 
     def __enter__(self) -> Any:
@@ -99,9 +115,11 @@ class _opened:
         self._tiff = None
         logging.getLogger("tifffile").addHandler(self._unheard)
         try:
-            # An OME header may name other files anywhere on the disk; only this file is opened.
-            self._tiff = tifffile.TiffFile(self._path, _multifile=False)
-            if not self._tiff.series:
+            # An OME header may name other files anywhere on the disk: only those of its folder are opened.
+            self._tiff = tifffile.TiffFile(
+                self._path, _multifile=not self._alone and bool(_set_of(self._path))
+            )
+            if not self._alone and not self._tiff.series:
                 raise InputError(f"{self._path} holds no image. Check where it was made.")
         except Exception as error:
             self.__exit__(type(error), error, None)
@@ -224,13 +242,13 @@ def _pieces(tags: Mapping[int, int]) -> int:
     return -(-width // (wide or width or 1)) * -(-length // (high or length or 1)) * planes
 
 
-def _refuse_unlike_pages(path: Path, series: Any, pages: dict[int, dict[int, int]]) -> None:
+def _refuse_unlike_pages(path: Path, series: Any, tags: Mapping[str, dict[int, dict[int, int]]]) -> None:
     """Refuse a page whose tags differ from those of the first page, by which the whole series is decoded."""
     if series.dataoffset is not None:  # their bytes are read as one block
         return
-    first = pages.get(series.keyframe.offset)
+    first = tags[path.name].get(series.keyframe.offset)
     for index, page in enumerate(series.pages):
-        other = None if page is None else pages.get(page.offset)
+        other = None if page is None else tags.get(page.parent.filehandle.name, {}).get(page.offset)
         if first is not None and other is not None and other != first:
             tag = min(name for name in {*first, *other} if first.get(name) != other.get(name))
             raise InputError(
@@ -239,44 +257,70 @@ def _refuse_unlike_pages(path: Path, series: Any, pages: dict[int, dict[int, int
             )
 
 
-def _refuse_if_cut_short(path: Path, tiff: Any, series: Any) -> None:
+def _frames_there(path: Path, tiff: Any, series: Any) -> int:
+    """How many whole frames a file holds that declares more; 0 if it does not, or they cannot be found."""
+    axes = series.axes.rstrip("S")
+    if axes[0] not in "TIQ" or len(axes) < 3:
+        return 0
+    of_frame = math.prod(series.shape[1 : len(axes) - 2])
+    if series.dataoffset is None:
+        planes = len([page for page in series.pages if page is not None])
+    elif len(tiff.pages) > 1:  # the pages do not follow each other as the header says
+        return 0
+    else:
+        planes = (path.stat().st_size - series.dataoffset) // series.keyframe.nbytes
+    there = planes // of_frame
+    return there if there < series.shape[0] else 0
+
+
+def _of_imagej_pages(header: Header, known: Mapping[str, Any]) -> Header:
+    """Frames of the pages that are there, by the numbers of channels and slices that ImageJ states."""
+    z, c = int(known.get("slices", 1)), int(known.get("channels", 1))
+    return replace(header, axes="TZCYX", sizes=(header.sizes[0] // (z * c), z, c, *header.sizes[1:]))
+
+
+def _packed(page: Any) -> int:
+    """Bytes of a page that is not compressed; of bits, eight are in a byte, and each row begins a byte."""
+    like = page.keyframe
+    if like.bitspersample % 8 == 0:
+        return int(page.nbytes)
+    return int(like.size // like.imagewidth) * -(-like.imagewidth * like.bitspersample // 8)
+
+
+def _refuse_if_cut_short(path: Path, tiff: Any, series: Any, partial: bool) -> None:
     """Compare the declared number of images, and their sizes in bytes, with the file."""
     size = path.stat().st_size
     declared = math.prod(series.shape)
+    remedy = "Copy it again; for the frames that are there: --frames 0:N."
     if tiff.is_imagej:
         images = int((tiff.imagej_metadata or {}).get("images", 1))
-        if images * math.prod(tiff.pages[0].shape) > declared:
-            raise InputError(
-                f"{path} is cut short: {images} images are declared, fewer are there. Copy it again."
-            )
+        if images * math.prod(tiff.pages[0].shape) > declared and not partial:
+            raise InputError(f"{path}: {images} images are declared, fewer are there. {remedy}")
     elif tiff.is_shaped:
         shape = _shape_in(series.keyframe.description)
         if shape and math.prod(shape) > declared:
-            raise InputError(
-                f"{path} is cut short: {shape} is declared, {series.shape} is there. Copy it again."
-            )
+            raise InputError(f"{path}: {shape} is declared, {series.shape} is there. {remedy}")
     planes = math.prod(series.shape[: -len(series.keyframe.shape)])
     if series.dataoffset is not None:
         if series.dataoffset == 0:  # where the header is
             raise InputError(f"{path}: plane 0 is not stored. Copy the file again.")
         end = series.dataoffset + series.nbytes
         if end > size:
-            raise InputError(f"{path} is cut short: {size} bytes, where {end} are declared. Copy it again.")
+            raise InputError(f"{path} is cut short: {size} bytes, where {end} are declared. {remedy}")
         return
     if len(series.pages) < planes:
-        raise InputError(
-            f"{path} is cut short: {len(series.pages)} of {planes} planes are there. Copy it again."
-        )
+        raise InputError(f"{path}: {planes} planes are declared, {len(series.pages)} are there. {remedy}")
     for index, page in enumerate(series.pages):
         if page is None:
-            raise InputError(
-                f"{path}: plane {index} is missing. The file may be one of several; convert them to one."
-            )
+            lost = [name for name in files_of_ome(path) if not path.with_name(name).is_file()]
+            files = f": there is no {lost[0]} beside it. Add it" if lost else ". Copy the file again"
+            raise InputError(f"{path}: plane {index} is missing{files}; for others: --frames 0:N.")
         ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
         stored = sum(page.databytecounts)
         if 0 in page.databytecounts or 0 in page.dataoffsets:  # tifffile would read zeros
             raise InputError(f"{path}: a part of plane {index} is not stored. Copy the file again.")
-        if max(ends, default=0) > size or (page.compression == 1 and stored < page.nbytes):
+        whole = page.compression != 1 or stored >= _packed(page)
+        if max(ends, default=0) > page.parent.filehandle.size or not whole:
             raise InputError(f"{path} is cut short: plane {index} is not whole. Copy it again.")
 
 
@@ -284,60 +328,6 @@ def _shape_in(description: str) -> tuple[int, ...]:
     """The array shape that tifffile writes into the first page."""
     found = re.search(r'shape"?\s*[=:]\s*[\[(]([\d,\s]+)[\])]', description)
     return tuple(int(n) for n in found[1].split(",") if n.strip()) if found else ()
-
-
-def _with_imagej(header: Header, tiff: Any) -> Header:
-    known = tiff.imagej_metadata or {}
-    unit = str(known.get("unit", "")).encode("latin-1", "replace").decode("unicode_escape", "replace")
-    tags = tiff.pages[0].tags
-    across = [_per_unit(tags, name) for name in ("YResolution", "XResolution")]
-    interval = known.get("finterval")
-    seconds = float(interval) if isinstance(interval, int | float) and interval > 0 else None
-    if not unit or unit == "pixel":
-        return replace(header, interval=seconds)
-    spacing = (abs(float(known.get("spacing", 1.0))) or 1.0, across[0], across[1])
-    deep = "spacing" in known
-    return replace(header, spacing=spacing, unit=unit_of(unit), interval=seconds, depth=deep)
-
-
-def _per_unit(tags: Any, name: str) -> float:
-    if name not in tags:
-        return 1.0
-    value = tags[name].value
-    pixels, units = value if isinstance(value, tuple) else (value, 1)
-    return float(units) / float(pixels) if pixels and units else 1.0
-
-
-def _with_ome(header: Header, tiff: Any, scene: Scene, path: Path) -> Header:
-    from defusedxml import ElementTree
-
-    try:
-        root = ElementTree.fromstring(tiff.ome_metadata or "", forbid_dtd=True)
-    except Exception as error:  # a parse error, or an attack that defusedxml detects
-        raise InputError(f"{path}: its OME header cannot be read ({error}). Save the file again.") from None
-    found = [dict(e.attrib) for e in root.iter() if e.tag.rpartition("}")[2] == "Pixels"]
-    place = scene.number if len(found) == len(tiff.series) else 0  # some planes may be in other files
-    known = found[place] if found else {}
-    needed = math.prod(int(known.get(f"Size{axis}", 1)) for axis in "TZCYX")
-    if needed > math.prod(header.sizes):
-        raise InputError(
-            f"{path} is cut short or one file of several: its header declares {needed} voxels, "
-            f"{math.prod(header.sizes)} are there. Copy it again, or convert them to one file."
-        )
-    unit = unit_of(known.get("PhysicalSizeXUnit", "µm" if "PhysicalSizeX" in known else None))
-    sizes = [_positive(known.get(f"PhysicalSize{axis}")) for axis in "ZYX"]
-    spacing = (sizes[0] or 1.0, sizes[1] or 1.0, sizes[2] or 1.0)
-    interval = _positive(known.get("TimeIncrement"))
-    deep = sizes[0] is not None
-    return replace(header, spacing=spacing, unit=unit, interval=interval, depth=deep)
-
-
-def _positive(text: str | None) -> float | None:
-    try:
-        value = decimal(text or "nan")
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value > 0 else None
 
 
 def planes_by_frame(

@@ -127,8 +127,12 @@ def planes_of(
     pieces = []
     for number, group in groupby(planes, key=lambda plane: plane // held):
         series, own = scene.series[number], [plane % held for plane in group]
-        if len(series.pages) >= held:
-            refuse([series.pages[plane] for plane in own], series.keyframe)
+        if math.prod(series.keyframe.shape) == samples:
+            pages = [series.pages[plane] for plane in own]
+            refuse(pages, series.keyframe)
+            for handle in {page.parent.filehandle for page in pages if page is not None}:
+                if handle.closed:  # one of several files
+                    handle.open()
             found = tiff.asarray(key=own, series=series)
         else:  # several planes in one page
             refuse(list(series.pages), series.keyframe)

@@ -8,6 +8,7 @@ makes a file that TrackMate opens, without an image; the run record is in its lo
 from __future__ import annotations
 
 import json
+import logging
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,13 +23,20 @@ from ..tracks import LINK_MEASURES, Tracks
 from .decimals import decimal
 from .graph import detections_of, tracks_of
 from .records import record_from
-from .trackmate_write import RECORD_MARK, key_of, write_model
+from .trackmate_write import CONTOUR, RECORD_MARK, key_of, write_model
+from .units import TIMES
 from .xml_stream import Enough, number, read_xml, refuse_if_too_large
 
 _PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
 _NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
 _MOST = 2**53
 """Upper bound of spot and track numbers, which are then exact as floats."""
+_OF_LINKS = {
+    "SPOT_SOURCE_ID", "SPOT_TARGET_ID", "TRACK_INDEX", "TRACK_ID", "NUMBER_SPOTS",
+    *map(str.upper, LINK_MEASURES),
+}  # fmt: skip
+"""Features of links and tracks that are in the links themselves."""
+_LOG = logging.getLogger("outbid")
 _MEASURES = {name.upper(): name for name in LINK_MEASURES}
 
 
@@ -108,8 +116,14 @@ class _Model:
         self._current, self._tracks, self._shown = -_MOST, set[int](), set[int]()
         self._filters, self._in_track = False, False
         self._root = ""
+        self._clock, self._times = "frame", array("d")
+        self._titles, self._contours = list[str](), dict[int, list[str]]()
+        self._not_kept = list[str]()
         refuse_if_too_large(path)
-        read_xml(path, self._begin, end=self._end)
+        read_xml(path, self._begin, self._characters, self._end)
+        if self._not_kept:
+            some = ", ".join(self._not_kept[:6]) + (", …" if len(self._not_kept) > 6 else "")
+            _LOG.warning("%s: what TrackMate measured of links and tracks is left out: %s", path, some)
 
     def spots(
         self,
@@ -124,8 +138,23 @@ class _Model:
             name, whole = self._names[key]
             exact = np.isfinite(values) & (np.abs(values) < 2**53)
             features[name] = values.astype(np.int64) if whole and exact.all() else values
+        features |= self._of_spots(shown)
         place = np.array(self._places).reshape(-1, 3)
         return ids.astype(np.int64)[shown], np.array(self._frames)[shown], place[shown], features
+
+    def _of_spots(self, shown: NDArray[np.bool_]) -> dict[str, NDArray]:
+        """Times in seconds, names and contours of the visible spots, as far as they say something."""
+        time, found = np.array(self._times), dict[str, NDArray]()
+        seconds = TIMES.get(self._clock.strip().lower())
+        if np.isfinite(time).all() and (seconds or not np.array_equal(time, np.array(self._frames))):
+            found["time"] = time[shown] * (seconds or 1.0)
+        usual = (f"ID{spot}" for spot in self._ids)
+        if any(title not in ("", name) for title, name in zip(self._titles, usual, strict=True)):
+            found["name"] = np.array(self._titles, object)[shown]
+        if self._contours:
+            texts = [" ".join("".join(self._contours.get(row, [])).split()) for row in range(len(self._ids))]
+            found[CONTOUR] = np.array(texts, object)[shown]
+        return found
 
     def edges(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
         """Spot numbers at both ends of each visible link, and its measures."""
@@ -173,10 +202,16 @@ class _Model:
             if key not in _NO_FEATURE:
                 ours = title if key_of(title) == key else key
                 self._names[key] = (ours, attributes.get("isint") == "true")
+        elif name == "Feature" and attributes.get("feature", "") not in _OF_LINKS:
+            self._not_kept.append(attributes.get("feature", ""))
         elif name in ("SpotFeatures", "EdgeFeatures"):
             self._declares_spot_features = name == "SpotFeatures"
         elif name == "Model":
-            self.unit = attributes.get("spatialunits")
+            self.unit, self._clock = attributes.get("spatialunits"), attributes.get("timeunits", "frame")
+
+    def _characters(self, name: str, piece: str) -> None:
+        if name == "Spot":
+            self._contours.setdefault(len(self._ids) - 1, []).append(piece)
 
     def _end(self, name: str) -> None:
         if name == "Track":
@@ -196,6 +231,8 @@ class _Model:
         row = len(self._ids)
         self._ids.append(self._whole(what, attributes, "ID", line))
         self._frames.append(frame)
+        self._times.append(_float(attributes.get("POSITION_T", "NaN")))
+        self._titles.append(attributes.get("name", ""))
         self._places.extend(place)
         self._visible.append(attributes.get("VISIBILITY", "1") not in ("0", "0.0"))
         for key, value in attributes.items():

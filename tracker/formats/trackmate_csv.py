@@ -21,6 +21,7 @@ from .columns import AS_NAMED, plain
 from .csv_layout import as_utf8
 from .decimals import decimal, whole
 from .graph import tracks_of
+from .table import detections_of
 
 _ENDS = ("spot_source_id", "spot_target_id")
 
@@ -40,27 +41,24 @@ def read_with(path: Path) -> list[Path]:
 
 def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
     """See `outbid.formats.read_detections`."""
-    return csv_format.read_detections(path, columns)
+    return detections_of(csv_format.read_table(path, columns))
 
 
 def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    spots = csv_format.read_detections(path, columns)
+    spots = read_detections(path, columns)
     name = next((name for name in spots.features if plain(name) == "id"), None)
     if name is None:
         raise InputError(
             f"{path} has no column ID, by which the edges beside it name spots. Export it again."
         )
+    if spots.features[name].dtype.kind not in "iuf":
+        raise InputError(f"{path}: column {name!r} holds text; the edges need numbers. Export it again.")
     features = {key: values for key, values in spots.features.items() if key != name}
     edges, cost = _edges(_edges_beside(path))
     number = np.asarray(spots.features[name]).astype(np.int64)
     measures = {"link_cost": cost} if np.isfinite(cost).any() else {}
     return tracks_of(path, number, spots.frame, spots.position, edges, spots.unit, features, measures)
-
-
-def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - all are asked alike
-    """See `outbid.formats.holds_tracks`."""
-    return True
 
 
 def read_record(path: Path) -> dict[str, Any] | None:

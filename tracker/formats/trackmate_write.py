@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
 from .atomic import write_whole
-from .graph import families, refuse_hidden
+from .graph import families, interval_of, is_text, refuse_hidden
 from .records import record_bytes
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ _BASIC = {
     "RADIUS": ("Radius", "LENGTH"), "VISIBILITY": ("Visibility", "NONE"),
 }  # fmt: skip
 _TAKEN = {"ID", "name", *_BASIC} - {"QUALITY", "RADIUS"}
+CONTOUR = "contour"
+"""Feature with the contour of a spot as TrackMate writes it: x and y of its points from its centre."""
+_LOG = logging.getLogger("outbid")
 _RADIUS = 2.5  # default radius, with which TrackMate draws a spot
 _MEASURES = {
     "LINK_COST": ("Edge cost", "COST"),
@@ -128,8 +132,15 @@ def write_model(
     if len(seen) and seen.frame[0] < 0:
         raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
     refuse_hidden(seen.features)
-    columns = _columns(seen.features)
-    image = image or _empty_image(seen)
+    columns = _columns({name: of for name, of in seen.features.items() if not _is_of_spot(name, of)})
+    texts = [name for name in columns.values() if is_text(seen.features[name])]
+    if texts:
+        _LOG.warning("%s: TrackMate's features are numbers: %s left out", path, ", ".join(texts))
+    columns = {key: name for key, name in columns.items() if name not in texts}
+    interval = interval_of(seen.frame, seen.features)
+    if image is None:
+        image = _empty_image(seen)
+        image = image if interval is None else replace(image, interval=interval, clock="sec")
 
     def pieces() -> Iterator[str]:
         yield f'<?xml version="1.0" encoding="UTF-8"?>\n<TrackMate version="{_VERSION}">\n'
@@ -204,16 +215,37 @@ def _spots(seen: Detections, columns: Mapping[str, str], interval: float) -> Ite
         yield f'      <SpotsInFrame frame="{frame}">\n'
         columns_here = [map(_text, seen.features[name][rows].tolist()) for name in columns.values()]
         keys = [f' {key}="' for key in columns]
-        place = zip(range(rows.start, rows.stop), seen.position[rows].tolist(), strict=True)
-        for (spot, (z, y, x)), *values in zip(place, *columns_here, strict=True):
+        place = zip(_spots_of(seen, rows, interval), seen.position[rows].tolist(), strict=True)
+        for ((spot, name, time, contour), (z, y, x)), *values in zip(place, *columns_here, strict=True):
             measured = "".join(f'{key}{value}"' for key, value in zip(keys, values, strict=True))
+            end = (
+                f' ROI_N_POINTS="{len(contour.split()) // 2}">{escape(contour)}</Spot>' if contour else " />"
+            )
             yield (
-                f'        <Spot ID="{spot}" name="ID{spot}" POSITION_X="{x!r}" POSITION_Y="{y!r}" '
-                f'POSITION_Z="{z!r}" POSITION_T="{frame * interval!r}" FRAME="{frame}" '
-                f'VISIBILITY="1"{constant}{measured} />\n'
+                f'        <Spot ID="{spot}" name={name} POSITION_X="{x!r}" POSITION_Y="{y!r}" '
+                f'POSITION_Z="{z!r}" POSITION_T="{time!r}" FRAME="{frame}" '
+                f'VISIBILITY="1"{constant}{measured}{end}\n'
             )
         yield "      </SpotsInFrame>\n"
     yield "    </AllSpots>\n"
+
+
+def _is_of_spot(name: str, values: NDArray) -> bool:
+    """Whether a feature is no feature in TrackMate, but the name, time or contour of a spot."""
+    number = values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
+    return (name in ("name", CONTOUR) and is_text(values)) or (name == "time" and number)
+
+
+def _spots_of(seen: Detections, rows: slice, interval: float) -> Iterator[tuple[int, str, float, str]]:
+    """Number, quoted name, time and contour of each spot of a frame."""
+    count = rows.stop - rows.start
+    spots = range(rows.start, rows.stop)
+    of = {name: values for name, values in seen.features.items() if _is_of_spot(name, values)}
+    given = of.get("name")
+    names = [f"ID{spot}" for spot in spots] if given is None else [str(name) for name in given[rows]]
+    times = of.get("time", seen.frame * interval)[rows].tolist()
+    contours = of[CONTOUR][rows].tolist() if CONTOUR in of else [""] * count
+    yield from zip(spots, (quoteattr(_printable(name)) for name in names), times, contours, strict=True)
 
 
 def _text(value: float | int | bool) -> str:

@@ -1,4 +1,4 @@
-"""Units of length: their full names, and the abbreviations that files use."""
+"""Units of length and time: their full names, and the abbreviations that files use."""
 
 from __future__ import annotations
 
@@ -17,6 +17,16 @@ _SPELLED = {
 
 LENGTHS = {name: name for name in {*_FULL.values(), *_SPELLED.values()}} | _FULL | _SPELLED
 """Full names of units by their spellings in column names."""
+
+TIMES = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("us", "µs", "μs", "usec", "microsecond", "microseconds"), 1e-6),
+    **dict.fromkeys(("frame", "frames"), 0.0),
+}  # fmt: skip
+"""Seconds in each unit of time by its spellings; 0 for frames."""
 
 
 def unit_of(given: str | None) -> str:

@@ -19,6 +19,7 @@ from ..detection.spots import DetectionSettings
 from ..detections import Detections
 from ..errors import InputError, OutbidError
 from ..extent import Cut, Part, track_part
+from ..filling import with_time
 from ..filtering import of_length
 from ..formats.columns import AS_NAMED
 from ..formats.frames import Images
@@ -73,11 +74,11 @@ class Opening:
     level: int = 0
     spacing: tuple[float, float, float] | None = None
 
-    def open(self, source: str) -> Images:
-        """Open a file or URL."""
+    def open(self, source: str, *, partial: bool = False) -> Images:
+        """Open a file or URL; `partial`: also one that lacks frames that it declares."""
         return open_images(
             source, axes=self.axes, channel=self.channel, scene=self.scene, level=self.level,
-            spacing=self.spacing,
+            spacing=self.spacing, partial=partial,
         )  # fmt: skip
 
 
@@ -130,9 +131,10 @@ class DetectJob:
         box = self._cut(movie).box
 
         def read(numbers: Sequence[int]) -> Iterator[NDArray]:
-            return movie.frames(numbers, box)
+            return movie.frames([there[number] for number in numbers], box)
 
-        return learn_from(read, movie.frame_count, settings, workers=self.workers)
+        there = [number for number in range(movie.frame_count) if number not in movie.missing]
+        return learn_from(read, len(there), settings, workers=self.workers)
 
     def _cut(self, movie: Images, radius: tuple[float, float] | None = None) -> Cut:
         """The part of the movie that is read."""
@@ -165,26 +167,31 @@ class DetectJob:
                 cut.frames() if model else [], settings, unit=movie.unit, workers=self.workers,
                 count=len(cut.numbers), model=model, progress=progress,
             )  # fmt: skip
-        return cut.placed(found), settings
+        placed = cut.placed(found)
+        return (with_time(placed, movie.interval) if movie.interval else placed), settings
 
     def frame_count(self, movie: Images) -> int:
         """Number of frames of a movie that are processed."""
         return len(self.part.extent().of(movie).numbers)
 
-    def record(self, origin: Mapping[str, str], used: DetectionSettings) -> dict[str, object]:
-        """The run record; `--config` of it repeats the run."""
+    def record(
+        self, origin: Mapping[str, str], used: DetectionSettings, interval: float | None = None
+    ) -> dict[str, object]:
+        """The run record; `--config` of it repeats the run. `interval`: seconds between frames, if known."""
         opened = {name: value for name, value in asdict(self.opening).items() if name != "spacing"}
         if not opened["level"]:
             del opened["level"]
         resolved = asdict(used) | {"labels": self.labels} | opened | _given(self.part)
-        return run_record("detect", origin) | {"settings": resolved, "seed": None, "device": used.device}
+        clock = {} if interval is None else {"interval": interval}
+        known = {"settings": resolved, "seed": None, "device": used.device}
+        return run_record("detect", origin) | known | clock
 
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
-        movie = self.opening.open(source)
+        movie = self.opening.open(source, partial=self.part.frames is not None)
         found, used = self.detect(movie)
-        whole = self.record(self.origin(source), used) | dict(record)
+        whole = self.record(self.origin(source), used, movie.interval) | dict(record)
         formats.write_detections(output, found, record=whole, overwrite=overwrite)
         return {"detections": len(found), "frames": self.frame_count(movie)}
 

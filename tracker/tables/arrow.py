@@ -60,8 +60,18 @@ def integers_of(column: pa.ChunkedArray, blank: int) -> NDArray[np.int64]:
 
 
 def feature_of(column: pa.ChunkedArray) -> NDArray | None:
-    """A column as a NumPy array of its own type; numbers with nulls become floats. None if not numeric."""
+    """A column as a NumPy array of its own type; numbers with nulls become floats, dates become text.
+
+    None if it holds something else, or nothing.
+    """
     kind = column.type
+    if pa.types.is_temporal(kind) or pa.types.is_dictionary(kind):
+        column = column.cast(pa.string())
+        kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return (
+            None if column.null_count == len(column) else np.array(column.fill_null("").to_pylist(), object)
+        )
     if pa.types.is_boolean(kind) and column.null_count == 0:
         return _values(column.cast(pa.uint8()), 0).astype(bool)
     if not (is_number(kind) or pa.types.is_boolean(kind)) or (pa.types.is_null(kind) and len(column)):

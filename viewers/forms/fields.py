@@ -11,7 +11,6 @@ from typing import Any
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QValidator
 from qtpy.QtWidgets import (
-    QAbstractSpinBox,
     QComboBox,
     QDoubleSpinBox,
     QFormLayout,
@@ -126,6 +125,14 @@ class CountBox(QSpinBox):
         self.setValue(self.minimum() if value is None else value)
 
 
+_NARROW = (
+    "QDoubleSpinBox { min-width: 34px; padding: 0px 2px; }"
+    "QDoubleSpinBox::up-button, QDoubleSpinBox::down-button { width: 0px; border: none; }"
+    "QDoubleSpinBox::up-arrow, QDoubleSpinBox::down-arrow { image: none; width: 0px; height: 0px; }"
+)
+"""Boxes without buttons, of which three stand in a row: napari's are too wide."""
+
+
 class AxesBox(QWidget):
     """Widget with three number fields, along z, y and x, and their unit.
 
@@ -145,8 +152,8 @@ class AxesBox(QWidget):
         self.boxes = [NumberBox(value, minimum) for value in values]
         for axis, box in zip("zyx", self.boxes, strict=True):
             box.setToolTip(f"along {axis}")
-            box.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
-            box.setStyleSheet("min-width: 34px; padding: 0px 2px;")  # napari's are too wide for three of them
+            # By style: with NoButtons Qt 6.12 leaves no room for the number where napari's style holds.
+            box.setStyleSheet(_NARROW)
             box.setKeyboardTracking(False)
             box.valueChanged.connect(self.edited)
             row.addWidget(box, 1)
@@ -207,6 +214,10 @@ class LayerBox(QComboBox):
         self.blockSignals(False)
         if self.layer() != before:
             self.chosen.emit()
+
+    def takes(self, layer: Any) -> bool:
+        """Whether a layer is among those that can be chosen."""
+        return self._takes(layer)
 
     def layer(self) -> Any | None:
         """The layer that is chosen."""

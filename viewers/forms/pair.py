@@ -97,6 +97,7 @@ class PairForm(Form):
         self._fill()
         self._connect()
         self._first_chosen()
+        self._guess()
         self._show_errors()
 
     # ------------------------------------------------------------ what a form of this kind says
@@ -110,6 +111,10 @@ class PairForm(Form):
     def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
         """The layers, the errors last, of tracks in voxels."""
         raise NotImplementedError
+
+    def meaning(self, name: str) -> str:  # noqa: ARG002
+        """What a row of the table means, for its tooltip."""
+        return ""
 
     # ------------------------------------------------------------ what a run is
 
@@ -225,7 +230,9 @@ class PairForm(Form):
     def _show_table(self, values: Mapping[str, str]) -> None:
         self.table.setRowCount(len(values))
         for row, (name, value) in enumerate(values.items()):
-            self.table.setItem(row, 0, QTableWidgetItem(name))
+            title = QTableWidgetItem(name)
+            title.setToolTip(self.meaning(name))
+            self.table.setItem(row, 0, title)
             number = QTableWidgetItem(value)
             number.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             self.table.setItem(row, 1, number)
@@ -269,6 +276,9 @@ class PairForm(Form):
         time = self.viewer.dims.point[self.viewer.dims.ndim - len(place.scale)]
         return float((time - place.translate[0]) / place.scale[0])
 
+    def _guess(self, _: object = None) -> None:
+        """Choose the result that came last, and what was opened last beside it."""
+
     def _keep_apart(self, _: object = None) -> None:
         """Offer two different layers where there are two."""
         if self.first.layer() is self.second.layer() and self.second.count() > 1:
@@ -304,6 +314,7 @@ class PairForm(Form):
         self.kind.currentIndexChanged.connect(self._kind_chosen)
         self.first.chosen.connect(self._first_chosen)
         self.viewer.layers.events.inserted.connect(self._keep_apart, position="last")
+        self.viewer.layers.events.inserted.connect(self._guess, position="last")
 
     def _first_chosen(self) -> None:
         layer = self.first.layer()

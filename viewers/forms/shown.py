@@ -16,7 +16,8 @@ from ..layers import RECORD, Layer
 from ..scene import point_size
 
 _SYMBOLS = {"pixel": "px", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm"}
-_CONFIDENCE = Colormap(["#ff2d2d", "#ffb000", "#f5f871", "#7fe0d0", "#4cc9ff"], name="confidence")
+CONFIDENCE = ("#ff2d2d", "#ffb000", "#f5f871", "#7fe0d0", "#4cc9ff")
+_CONFIDENCE = Colormap([*CONFIDENCE], name="confidence")
 """Red to blue, from doubtful to certain links; also distinguishable with red-green colour blindness."""
 
 

@@ -22,6 +22,7 @@ from outbid.tracking import TrackingRun, TrackingSettings, track
 from ..layers import points_layer, tracks_layer
 from ..nearby import frames_around, part_around
 from ..objects import labels_by_track
+from .doubts import ConfidenceBar, DoubtfulLinks
 from .fields import CountBox, NumberBox, choice_box, explain
 from .form import Form
 from .shown import preferences, show, show_labels
@@ -73,6 +74,7 @@ class TrackForm(Form):
         self.solver.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.device = choice_box(DEVICES)
         self.colour = choice_box(COLOURS)
+        self.colours, self.doubts = ConfidenceBar(), DoubtfulLinks(self.viewer)
         self.live.setText("preview around this frame")
         self._spots: tuple[object, Detections] | None = None  # of the last preview of an image
         self._fill()
@@ -108,7 +110,8 @@ class TrackForm(Form):
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
-        settings = TrackingSettings(**(dict(values) | {"spacing": tuple(values["spacing"])}))
+        sizes = {name: tuple(values[name]) for name in ("spacing", "periodic") if values.get(name)}
+        settings = TrackingSettings(**(dict(values) | sizes))
         self.max_distance.set_number(settings.max_distance)
         self.cost.setCurrentText(settings.cost)
         self.unmatched_cost.set_number(settings.unmatched_cost)
@@ -190,6 +193,7 @@ class TrackForm(Form):
             record["learned"] = run.learned.as_dict()
         layer = tracks_layer(run.tracks, spacing=source.place.spacing, name=f"Tracks of {source.name}")
         self._recolour(self.show_layer(layer, source.place, record))
+        self.doubts.hold(run.tracks, source.place, source.place.spacing)
         if source.labels:
             show_labels(
                 self.viewer,
@@ -214,6 +218,7 @@ class TrackForm(Form):
         self.changed()
 
     def _colour_chosen(self) -> None:
+        self.colours.setVisible(self.colour.currentIndex() == 0)
         for layer in (self._preview_layer, self.shown):
             self._recolour(layer)
 
@@ -235,7 +240,7 @@ class TrackForm(Form):
         inside = QWidget()
         rows = QFormLayout(inside)
         rows.addRow("cost", self.cost)
-        rows.addRow("no link costs", self.unmatched_cost)
+        rows.addRow("cost of no link", self.unmatched_cost)
         rows.addRow("over gaps", self.gap_distance)
         rows.addRow("merges", self.merges)
         rows.addRow("known", self.known)
@@ -259,8 +264,10 @@ class TrackForm(Form):
         more.layout().setContentsMargins(0, 0, 0, 0)
         form.addRow(more)
         form.addRow("colour by", self.colour)
+        form.addRow("", self.colours)
         form.addRow("result", self.result)
         form.addRow("live", self.live)
+        form.addRow(self.doubts)
         self._enable()
 
     def _connect(self) -> None:

@@ -1,0 +1,73 @@
+"""Masks given as labels, labels as floats; reasons where nothing was linked."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from commands import assert_refused, run
+
+from outbid import InputError, read_detections
+from outbid.detection import detect_labels
+
+
+def labels() -> np.ndarray:
+    """Case 06: three frames of four objects that move."""
+    found = np.zeros((3, 30, 30), np.uint16)
+    for t in range(3):
+        for k, (y, x) in enumerate(((2, 2), (2, 20), (20, 3), (20, 22))):
+            found[t, y : y + 4, x + t : x + t + 4] = k + 1
+    return found
+
+
+@pytest.mark.parametrize("kind", ["uint16", "float32", "float64"])
+def test_labels_of_any_type(kind: str, tmp_path: Path) -> None:
+    tifffile.imwrite(
+        tmp_path / "a.tif", labels().astype(kind), photometric="minisblack", metadata={"axes": "TYX"}
+    )
+    done = run("detect", tmp_path / "a.tif", "-o", tmp_path / "o.csv", "--labels")
+    assert done.exit_code == 0, done.stderr
+    found = read_detections(tmp_path / "o.csv")
+    assert len(found) == 12
+    assert found.features["label"].tolist() == [1, 2, 3, 4] * 3
+
+
+@pytest.mark.parametrize("value", [255, 1, True])
+def test_a_mask_has_connected_parts(value: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    mask = (labels() > 0).astype(bool if value is True else np.uint8) * value
+    tifffile.imwrite(tmp_path / "a.tif", mask, photometric="minisblack", metadata={"axes": "TYX"})
+    done = run("detect", tmp_path / "a.tif", "-o", tmp_path / "o.csv", "--labels")
+    assert done.exit_code == 0, done.stderr
+    assert "taken for masks" in done.stderr + caplog.text
+    found = read_detections(tmp_path / "o.csv")
+    assert (len(found), found.position[:4].tolist()) == (
+        12,
+        [[0, 3.5, 3.5], [0, 3.5, 21.5], [0, 21.5, 4.5], [0, 21.5, 23.5]],
+    )
+    assert run("track", tmp_path / "o.csv", "-o", tmp_path / "t.csv", "--max-distance", 3).exit_code == 0
+    done = run("convert", tmp_path / "a.tif", tmp_path / "t.csv", tmp_path / "r.tif")
+    assert done.exit_code == 0, done.stderr
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "r.tif").reshape(3, 30, 30), labels())
+
+
+def test_one_label_that_is_no_mask(caplog: pytest.LogCaptureFixture) -> None:
+    image = (labels() * (labels() == 2))[:, None]
+    assert detect_labels(image).features["label"].tolist() == [2, 2, 2]
+    assert caplog.messages == []
+    with pytest.raises(InputError, match=r"fractions.*leave --labels out"):
+        detect_labels(np.full((1, 1, 4, 4), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("0,1,2\n30,1,2\n60,1,2\n", ["less than 30 apart", "--max-gap 29", "frame=NAME/30"]),
+        ("0,1,2\n1,1,9\n2,1,2\n", ["are 7 apart", "max_distance is 3"]),
+    ],
+)
+def test_a_reason_where_nothing_was_linked(rows: str, said: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("frame,y,x\n" + rows)
+    done = run("track", tmp_path / "a.csv", "-o", tmp_path / "t.csv", "--max-distance", 3)
+    assert all(word in done.stderr for word in said), done.stderr
+    again = run("track", tmp_path / "a.csv", "-o", tmp_path / "t.csv", "--max-distance", 3)
+    assert_refused(again, 2, "--overwrite (Python: overwrite=True)")

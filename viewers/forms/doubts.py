@@ -1,0 +1,89 @@
+"""The way from one doubtful link to the next in a result, without a truth; and what its colours mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from qtpy.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from outbid.tracks import Tracks
+
+from ..explained import why
+from .shown import CONFIDENCE, Place, go_to
+
+_NEAR = 40.0
+"""What the view spans, as a multiple of the median length of a link."""
+
+
+class ConfidenceBar(QWidget):
+    """A bar with the colours of confidence, from doubtful to certain links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        stops = ", ".join(
+            f"stop:{k / (len(CONFIDENCE) - 1):g} {colour}" for k, colour in enumerate(CONFIDENCE)
+        )
+        bar = QLabel()
+        bar.setMinimumWidth(60)
+        bar.setFixedHeight(10)
+        bar.setStyleSheet(f"background: qlineargradient(x1:0, y1:0, x2:1, y2:0, {stops});")
+        for widget, stretch in ((QLabel("0 doubtful"), 0), (bar, 1), (QLabel("certain 1"), 0)):
+            row.addWidget(widget, stretch)
+
+
+class DoubtfulLinks(QWidget):
+    """Buttons that lead through the links of a result, the least certain one first.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+    """
+
+    def __init__(self, viewer: Any) -> None:
+        super().__init__()
+        self._viewer = viewer
+        self._held: tuple[Tracks, Place, tuple[float, float, float]] | None = None
+        self._order, self._at = np.empty(0, np.int64), -1
+        self.previous_button, self.next_button = QPushButton("◀ Previous"), QPushButton("Next ▶")
+        self.where = QLabel()
+        self.where.setWordWrap(True)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.previous_button)
+        buttons.addWidget(self.next_button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(buttons)
+        column.addWidget(self.where)
+        self.previous_button.clicked.connect(lambda: self.go(-1))
+        self.next_button.clicked.connect(lambda: self.go(1))
+        self.setVisible(False)
+
+    def hold(self, tracks: Tracks, place: Place, spacing: tuple[float, float, float]) -> None:
+        """Take the links of another result, with positions in voxels of this size."""
+        doubt = tracks.link_probability if tracks.link_probability is not None else tracks.link_margin
+        self._held, self._at = (tracks, place, spacing), -1
+        self._order = np.empty(0, np.int64) if doubt is None else np.argsort(doubt, kind="stable")
+        self.where.setText(f"{len(self._order):,} links, the least certain first")
+        self.setVisible(len(self._order) > 0)
+
+    def go(self, step: int) -> None:
+        """Show the next link, or the one before."""
+        if self._held is None or not len(self._order):
+            return
+        tracks, place, spacing = self._held
+        self._at = (self._at + step) % len(self._order) if self._at >= 0 or step > 0 else len(self._order) - 1
+        link = int(self._order[self._at])
+        seen, (source, target) = tracks.detections, tracks.links[link]
+        steps = (seen.position[tracks.links[:, 1]] - seen.position[tracks.links[:, 0]]) * spacing
+        near = _NEAR * (float(np.median(np.linalg.norm(steps, axis=1))) or max(spacing))
+        go_to(self._viewer, [seen.frame[target], *seen.position[target]], place, near)
+        names = {"link_probability": "confidence", "link_margin": "margin"}
+        known = next(name for name in names if name in tracks.measures)
+        value = f"{names[known]} {tracks.measures[known][link]:.3g}"
+        self.where.setText(
+            f"link {self._at + 1:,} of {len(self._order):,}: track {tracks.track_id[target]}, frame "
+            f"{seen.frame[source]} to {seen.frame[target]}, {value}. {why(tracks, link, spacing)}"
+        )
