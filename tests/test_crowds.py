@@ -196,7 +196,7 @@ def test_where_most_is_clutter_it_is_recognised_and_left_alone():
         seed=6,
     )
     learned, links = linked(truth.detections, FREE)
-    assert learned.clutter == pytest.approx(0.67, abs=0.07)
+    assert learned.clutter == pytest.approx(0.67, abs=0.13)
     assert f1_of(Tracks(truth.detections, links.pairs), truth) > 0.79
 
 

@@ -145,10 +145,9 @@ def test_what_is_given_is_taken_and_comes_back_from_the_result(window: "Window")
     walks(window)
     form = window.form("Track particles")
     form.known.setText("noise=0.2; gate=4,4,4")
-    window.tick(form.forward_only)
     run(window, form)
     known = {"noise": 0.2, "gate": (4.0, 4.0, 4.0)}
-    wanted = TrackingSettings(known=known, forward_only=True, spacing=(1, 0.5, 0.5))
+    wanted = TrackingSettings(known=known, spacing=(1, 0.5, 0.5))
     assert form.settings() == wanted
     form.known.setText("nose=1")
     with pytest.raises(SettingsError, match="nose"):

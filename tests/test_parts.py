@@ -100,11 +100,11 @@ def test_leaving_is_no_death_to_what_is_learned() -> None:
     part = track_part(seen, part=Part(region=":,:,20:50"))
     assert whole is not None
     assert part.learned is not None
-    assert part.learned.model.end == whole.model.end
+    assert part.learned.end == whole.end
     assert int(part.stats["leave"]) > 20
     cut = track(seen.take((seen.position[:, 2] >= 20) & (seen.position[:, 2] < 50))).learned
     assert cut is not None
-    assert cut.model.end > 2 * part.learned.model.end
+    assert cut.end > 2 * part.learned.end
 
 
 def test_the_command_and_its_record(tmp_path: Path) -> None:

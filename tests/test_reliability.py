@@ -56,7 +56,7 @@ def test_expected_wrong_links_are_about_those_that_are_wrong() -> None:
     found = reliability_of(tracks)
     assert found is not None
     wrong = int((~judged.right).sum())
-    assert abs(found.wrong - wrong) < 3 * np.sqrt(wrong)
+    assert abs(found.wrong - wrong) < 0.01 * found.links
 
 
 def test_random_points_are_not_linked_without_a_word(tmp_path, caplog: pytest.LogCaptureFixture) -> None:

@@ -41,8 +41,8 @@ def test_what_are_no_detections_are_shown_the_way_in(given):
     ("frame", "said"), [([], "no detections"), ([7] * 27, "All 27 detections are in frame 7")]
 )
 def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, monkeypatch):
-    for name in ("linked", "gated_links"):
-        monkeypatch.setattr(door, name, None)
+    monkeypatch.setattr(door, "gated_links", None)
+    monkeypatch.setattr("outbid.linked.linked", None)
     done = run(*written(tmp_path, frame, GRID[: len(frame)]), *options)
     assert done.exit_code == 0, done.output
     first, links, last = done.stderr.splitlines()
@@ -58,8 +58,8 @@ def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path,
     def no_more(*_, **__):
         raise SolverError("The work begins.")
 
-    for name in ("linked", "gated_links"):
-        monkeypatch.setattr(door, name, no_more)
+    monkeypatch.setattr(door, "gated_links", no_more)
+    monkeypatch.setattr("outbid.linked.linked", no_more)
     frame = np.repeat(np.arange(10), 3)
     done = run(*written(tmp_path, frame, np.ones((30, 3))), *options)
     assert done.exit_code == 5

@@ -33,7 +33,7 @@ def compilation_reported(begin: Callable[[], None] | None = None, *, bar: bool =
     try:
         with ExitStack() as stack:
             first = threading.Event()
-            step = _no_step
+            step: Callable[[int], None] = _no_step
             if begin is None:
                 begin, step = _reporter(stack, bar=bar)
             with kernels_counted(lambda count: _announce(count, first, begin, step)):

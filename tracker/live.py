@@ -20,7 +20,7 @@ from .learn.options import LearnOptions
 from .learn.registration import frame_shifts
 from .learn.starts import first_candidates, first_order
 from .model import Model, Surroundings
-from .model.movie import Movie, movie_of
+from .model.movie import OUTER, Movie, movie_of
 from .neighbours import nearest
 from .reading import HOLE
 from .summary import Summary
@@ -191,6 +191,8 @@ class _Window:
         Whether no link leads on from it.
     flow : (N, D) float64 array
         Step to the next frame that a detection shares with its neighbours.
+    near : (N, 24) int32 array
+        Nearest detections of the same frame, counted from its first; -1 for none.
     tail, head, probability : (E,) arrays
         Candidate links, and their probabilities in the last sweep.
     rivals : (2, E) float64 array
@@ -201,6 +203,7 @@ class _Window:
     track: NDArray[np.int64]
     ended: NDArray[np.bool_]
     flow: NDArray[np.float64]
+    near: NDArray[np.int32]
     tail: NDArray[np.int32]
     head: NDArray[np.int32]
     probability: NDArray[np.float64]
@@ -211,7 +214,8 @@ class _Window:
         """State before the first frame."""
         place, row, link = np.empty((0, basis.shape[1])), np.empty(0, np.int64), np.empty(0, np.int32)
         movie = Movie(place, row, np.zeros(1, np.int64), np.empty(0), basis, np.empty(0, np.int64))
-        return cls(movie, row, row > 0, place, link, link, np.empty(0), np.empty((2, 0)))
+        near = np.empty((0, OUTER), np.int32)
+        return cls(movie, row, row > 0, place, near, link, link, np.empty(0), np.empty((2, 0)))
 
     @property
     def new(self) -> slice:
@@ -235,7 +239,8 @@ class _Window:
             frame_start=start - start[0], density=movie.density[rows], time=movie.time[first:],
         )  # fmt: skip
         return _Window(
-            part, self.track[rows], self.ended[rows], self.flow[rows], self.tail[link] - rows.start,
+            part, self.track[rows], self.ended[rows], self.flow[rows], self.near[rows],
+            self.tail[link] - rows.start,
             self.head[link] - rows.start, self.probability[link], self.rivals[:, link],
         )  # fmt: skip
 
@@ -245,8 +250,10 @@ class _Window:
         assert movie.time is not None
         # A lone detection shows no density: it has that of the frames before.
         density = np.full(count, np.median(movie.density)) if len(movie) else np.ones(count)
+        near = np.full((count, OUTER), -1, np.int32)
         if count > 1:
-            density = movie_of(place, np.array([0, count]), spacing=1.0).density
+            shown = movie_of(place, np.array([0, count]), spacing=1.0)
+            density, near = shown.density, shown.near if shown.near is not None else near
         last = int(movie.time[-1]) if movie.frames else 0
         grown = replace(
             movie,
@@ -259,7 +266,7 @@ class _Window:
         return replace(
             self, movie=grown, track=np.append(self.track, np.full(count, -1)),
             ended=np.append(self.ended, np.ones(count, np.bool_)),
-            flow=np.concatenate([self.flow, np.zeros_like(place)]),
+            flow=np.concatenate([self.flow, np.zeros_like(place)]), near=np.concatenate([self.near, near]),
         )  # fmt: skip
 
     def _pair(self) -> tuple[Movie, slice]:
@@ -268,8 +275,10 @@ class _Window:
         start = movie.frame_start[-3:] - movie.frame_start[-3]
         rows = slice(int(movie.frame_start[-3]), None)
         assert movie.time is not None
+        near = self.near[rows].copy()
+        near[start[1] :][near[start[1] :] >= 0] += start[1]
         pair = replace(
-            movie, position=movie.position[rows], frame=np.repeat([0, 1], np.diff(start)),
+            movie, near=near, position=movie.position[rows], frame=np.repeat([0, 1], np.diff(start)),
             frame_start=start, density=movie.density[rows], time=movie.time[-2:],
         )  # fmt: skip
         return pair, slice(rows.start, rows.start + int(start[1]))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -25,14 +25,15 @@ from .formats.columns import AS_NAMED
 from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
 from .known import check_known
-from .linked import linked
 from .linking import LinkCosts, Links, link_frames, no_links
 from .matching import COSTS, check_box, check_costs
 from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
 from .setting_values import TrackingValues, with_values
-from .summary import Summary
 from .tracks import Tracks
+
+if TYPE_CHECKING:
+    from .summary import Summary
 
 _LOG = logging.getLogger("outbid")
 
@@ -362,6 +363,8 @@ def _learned(
     used = replace(settings, device="cpu")
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
+    from .linked import linked  # its kernels are loaded when they are needed
+
     learned, links = linked(detections, used, workers, progress)
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap

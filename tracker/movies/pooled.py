@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from ..formats.atomic import write_whole
 from ..formats.columns import AS_NAMED
 from ..formats.records import marked_bytes
 from ..known import EACH_AXIS, LEAST_RATE, MOST_CLUTTER, Values, check_known
-from ..summary import Summary
 from ..tracking import TrackingSettings, track
 from .jobs import run_record
+
+if TYPE_CHECKING:
+    from ..summary import Summary
 
 
 @dataclass(frozen=True)
