@@ -27,25 +27,14 @@ def _passes() -> Record:
 
 
 @cache
-def _measured(linker: str) -> Record | None:
-    """The record of a linker, or none."""
-    path = ACCURACY / f"{linker}.npz"
-    return Record.load(path) if path.exists() else None
-
-
-@cache
-def _dividing() -> frozenset[str]:
-    """Kinds in which the engine of passes finds true divisions."""
-    return frozenset(row.movie.kind for row in _passes().rows if row.division_f1 > 0)
+def _learned() -> Record:
+    return Record.load(ACCURACY / "learned.npz")
 
 
 @cache
 def _rows() -> tuple[Measured, ...]:
-    """Each movie by the posterior; of kinds that divide, with divisions, or not at all."""
-    links, lineage = _measured("posterior"), _measured("lineage")
-    assert links is not None
-    rows = [row for row in links.rows if row.movie.kind not in _dividing()]
-    return (*rows, *(row for row in (lineage.rows if lineage else ()) if row.movie.kind in _dividing()))
+    """Each movie by `track` with nothing set."""
+    return tuple(_learned().rows)
 
 
 def _compared(rows: Iterable[Measured]) -> Verdict:
@@ -70,7 +59,7 @@ def posterior_reported() -> str:
 
 def _by_kind(rows: Sequence[Measured]) -> str:
     if not rows:
-        return "No record holds them yet: `make accuracy LINKER=posterior` measures them."
+        return "No record holds them yet: `make accuracy` measures them."
     kinds = _compared(rows).kinds
     names = (*_SCORES, "division F1")
     shown = [(_name(kind.name), *(_with_gain(kind.scores[name]) for name in names)) for kind in kinds]
@@ -99,24 +88,11 @@ def _with_gain(found: Difference) -> str:
 
 
 def posterior_decision() -> str:
-    """The rule of the switch, condition by condition, and what follows."""
-    verdict, lineage = _compared(_rows()), _measured("lineage")
-    rows = [
-        ("yes" if answer else "**no**", text.replace("_", " "))
-        for text, answer in verdict.conditions
-        if lineage or "divisions" not in text
-    ]
-    failed = sum(met != "yes" for met, _ in rows)
-    if failed:
-        said = f"{failed} of {len(rows)} conditions {'is' if failed == 1 else 'are'} not met"
-        said += ", so `track` keeps the engine of passes where divisions are asked for."
-    elif lineage:
-        said = "All conditions are met: the posterior may replace the engine of passes."
-    else:
-        said = "All are met without divisions: the posterior may replace the passes where none are asked for."
-    lacking = "" if lineage else " Kinds that divide are left out: no record holds them."
+    """The strict rule, condition by condition; kinds that are behind are limits of the posterior."""
+    verdict = _compared(_rows())
+    rows = [("yes" if answer else "**no**", text.replace("_", " ")) for text, answer in verdict.conditions]
     counted = f"{len(_rows()):,} of the {len(_passes().rows):,} movies, of {len(verdict.kinds)} kinds."
-    return f"{_table(('met', 'condition'), rows)}\n\n{counted} {said}{lacking}\n\n{_origin()}"
+    return f"{_table(('met', 'condition'), rows)}\n\n{counted}\n\n{_origin()}"
 
 
 def posterior_behind() -> str:
@@ -185,14 +161,9 @@ def _changes(name: str) -> str:
 def _origin() -> str:
     """Where the records come from."""
     said = []
-    for name, record in (
-        ("passes", _passes()),
-        ("links", _measured("posterior")),
-        ("divisions", _measured("lineage")),
-    ):
-        if record is not None:
-            part = f"{len(record.rows):,} of {len(_passes().rows):,} movies"
-            commit = f"commit {_short(record.about['commit'])}, {record.about['date']}"
-            said.append(f"{name}: {commit}" + ("" if record is _passes() else f", {part}"))
+    for name, record in (("passes", _passes()), ("posterior", _learned())):
+        part = f"{len(record.rows):,} of {len(_passes().rows):,} movies"
+        commit = f"commit {_short(record.about['commit'])}, {record.about['date']}"
+        said.append(f"{name}: {commit}" + ("" if record is _passes() else f", {part}"))
     against = "Gains are against the engine of passes, with standard errors over seeds."
     return f"{against} Records: {'; '.join(said)}."

@@ -35,7 +35,7 @@ RECORD_OF = {
     "gpu_scaling": "GPU, longer",
     "huge_movie": "GPU, longer",
     "paper_claims": "papers",
-    "posterior_behind": "divisions",
+    "posterior_behind": "learned links",
     "posterior_decision": "learned links",
     "posterior_developed": "learned links",
     "posterior_reported": "learned links",

@@ -82,8 +82,7 @@ RECORDS = (
          "simulate/experiments/papers/*"),
         "python tests/papers.py",
     ),
-    Record("learned links", TESTS / "accuracy" / "posterior.npz", LEARNED, "make accuracy LINKER=posterior"),
-    Record("divisions", TESTS / "accuracy" / "lineage.npz", LEARNED, "make accuracy LINKER=lineage"),
+    Record("learned links", TESTS / "accuracy" / "learned.npz", LEARNED, "make accuracy"),
     Record(
         "movies of any size",
         TESTS / "scale_record.json",

