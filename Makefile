@@ -73,7 +73,7 @@ torture: $(VENV)/installed $(VENV)/extra-test
 # older than the code, and names the command that renews it.
 nightly: $(VENV)/installed $(VENV)/extra-test
 	-.ci/on_a_screen $(VENV)/bin/pytest -m nightly --junitxml=build/nightly.xml
-	OUTBID_EXAMPLES=night $(VENV)/bin/pytest -m "hypothesis and not nightly"
+	OUTBID_EXAMPLES=night .ci/on_a_screen $(VENV)/bin/pytest -n logical -m "(slow or hypothesis) and not nightly"
 	OUTBID_EXAMPLES=night $(VENV)/bin/pytest tests/test_fuzz.py tests/test_torture.py
 	$(VENV)/bin/python tests/nightly.py build/nightly.xml
 	$(VENV)/bin/python docs/renew.py

@@ -17,6 +17,7 @@ from outbid.ranges import movie
 SHAPE = (26, 64, 64)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no processes bound to cores")
 def test_sessions_end_with_the_spots_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parent / "benchmarks")

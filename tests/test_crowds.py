@@ -19,6 +19,7 @@ def f1_of(tracks: Tracks, truth: Tracks) -> float:
     return score(tracks, truth, families=("links",)).values["link_f1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clutter", "share"), [(0.0, 0.0), (0.1, 0.09)])
 def test_clutter_is_distinguished_from_births_and_deaths(clutter, share):
     truth = Scene(0.15, clutter=clutter, particles=800).film(1)
@@ -27,6 +28,7 @@ def test_clutter_is_distinguished_from_births_and_deaths(clutter, share):
     assert learned.end == pytest.approx(0.02 + share, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kappa", "clutter"), [(0.15, 0.1), (0.3, 0.0), (0.4, 0.0)])
 def test_no_gate_does_better(kappa, clutter):
     """Where there is clutter, links are better than those of any gate; behind the best at .4 (limits.md)."""
@@ -41,6 +43,7 @@ def test_no_gate_does_better(kappa, clutter):
     assert learned > gated + (0.005 if clutter else 0.0) - (0.04 if kappa == 0.4 else 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistence", [0.0, 3.0])
 def test_ends_are_not_overrated_where_many_links_could_swap(persistence):
     """To belief propagation alone, swaps look like ends; the rate of ends is .02."""
@@ -108,6 +111,7 @@ def test_a_few_that_fly_past_many_at_rest_are_not_overlooked(fast, miss, clutter
     assert np.mean([tuple(link) in found for link in flown.tolist()]) > 0.9
 
 
+@pytest.mark.slow
 def test_far_jumps_are_looked_for_farther_than_small_steps_ask():
     """Steps of a Student's t of 1.5 degrees of freedom: one in 20 is longer than density^(-1/2)."""
     rng, count, frames = np.random.default_rng(2), 300, 25
@@ -124,6 +128,7 @@ def test_far_jumps_are_looked_for_farther_than_small_steps_ask():
     assert f1_of(Tracks(seen, links.pairs), truth) > gated
 
 
+@pytest.mark.slow
 def test_the_order_of_a_frames_detections_changes_nothing():
     truth = Scene(0.25, 3.0, clutter=0.1, particles=500, frames=15).film(4)
     seen, rng = truth.detections, np.random.default_rng(0)
@@ -135,6 +140,7 @@ def test_the_order_of_a_frames_detections_changes_nothing():
     assert set(map(tuple, order[mixed.pairs].tolist())) == set(map(tuple, links.pairs.tolist()))
 
 
+@pytest.mark.slow
 def test_a_velocity_is_learned_where_every_third_frame_is_missing():
     """No track has three frames in a row, so steps must be compared over the gaps."""
     reached = []
@@ -186,6 +192,7 @@ def test_in_eddies_the_nearest_neighbours_weigh_most():
     assert np.mean(reached) > 0.872
 
 
+@pytest.mark.slow
 def test_where_most_is_clutter_it_is_recognised_and_left_alone():
     """Ends and starts are more than half of all; wider steps would link clutter with clutter."""
     box = (600.0 ** (1 / 3),) * 3
@@ -215,6 +222,7 @@ def flown(speed, count=300, frames=12, noise=0.02, seed=0, miss=0.0):
     return Tracks.from_track_ids(Detections.from_table(frame[seen], points), number[seen])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kappa", "misses", "least"), [(0.3, 0.1, 0.915), (0.4, 0.1, 0.79)])
 def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
     truth = Scene(kappa, 10.0, miss=misses, clutter=misses, particles=600, frames=24).film(4)
@@ -223,6 +231,7 @@ def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
     assert found > least
 
 
+@pytest.mark.slow
 def test_flights_past_neighbours_are_found_with_nothing_given():
     """Most particles have another nearer than their next detection, so that nearest links are wrong."""
     truth = flown(0.6, count=400, frames=14, seed=2)
@@ -233,6 +242,7 @@ def test_flights_past_neighbours_are_found_with_nothing_given():
     assert learned.step.mean() == pytest.approx(0.6, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_memory_is_found_where_most_links_are_wrong():
     """Of the first links .6 are wrong, and show no velocity."""
     truth = Scene(0.4, 2.0, miss=0.1, clutter=0.1, particles=800, frames=12).film(7)
@@ -242,6 +252,7 @@ def test_a_memory_is_found_where_most_links_are_wrong():
     assert found > 0.38
 
 
+@pytest.mark.slow
 def test_particles_that_bind_and_diffuse_are_followed_in_both_states():
     """Steps are of .03 and .28; those that diffuse are not taken for clutter."""
     rng = np.random.default_rng(9)
@@ -262,6 +273,7 @@ def test_particles_that_bind_and_diffuse_are_followed_in_both_states():
     assert learned.clutter < 0.1
 
 
+@pytest.mark.slow
 def test_links_are_as_often_right_as_they_say_where_few_are_wrong():
     """Nobody leaves or joins; what no replicate shows is corrected for as well."""
     box = (2000 ** (1 / 3),) * 3

@@ -34,6 +34,7 @@ def test_divisions_are_found(apart):
     assert ((found.link_probability >= 0) & (found.link_probability <= 1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [0.12, 0.25])
 def test_divisions_are_found_where_a_tenth_is_missed(apart):
     truth = tissue(cells=300, apart=apart, missed=0.1)
@@ -50,6 +51,7 @@ def test_buds_are_found_where_the_mother_stays(apart, least):
     assert division_f1(found.links, truth) > least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frames", [3, 4, 12])
 def test_divisions_of_many_in_few_frames_are_found(frames):
     truth = tissue(cells=2000, frames=frames, rate=0.1)
@@ -57,6 +59,7 @@ def test_divisions_of_many_in_few_frames_are_found(frames):
     assert division_f1(found.links, truth) > 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("resting", "speed", "miss"), [(150, 0.5, 0.03), (150, 1.0, 0.1), (0, 1.0, 0.1)])
 def test_a_cloud_that_disperses_does_not_divide(resting, speed, miss):
     """A particle that is missed at first and starts near one that flies is no daughter."""
@@ -70,6 +73,7 @@ def test_a_cloud_that_disperses_does_not_divide(resting, speed, miss):
         assert np.bincount(found.links[:, 0]).max() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "least"), [(0.0001, 0.0), (0.001, 0.0), (0.005, 0.6)])
 def test_few_divisions_show_no_others(rate, least):
     """Less than ten in a movie are no evidence that its particles divide; twenty are (limits.md)."""
@@ -110,6 +114,7 @@ def between(truth: Tracks, first: int, last: int) -> Tracks:
     return truth.take((frame >= first) & (frame <= last))
 
 
+@pytest.mark.slow
 def test_divisions_can_be_left_out():
     seen = tissue().detections
     run = track(seen, TrackingSettings(divisions=False))
@@ -117,6 +122,7 @@ def test_divisions_can_be_left_out():
     assert track(seen, TrackingSettings()).stats["divisions"] > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "miss"), [(0.1, 0.0), (0.2, 0.1), (0.35, 0.0)])
 def test_births_anywhere_and_clutter_are_no_divisions(sigma, miss):
     settings = WalkSettings(BrownianWalk(sigma), 500, 15, (8, 8, 8), "reflect", 0.03, 0.03, seed=2)
@@ -140,6 +146,7 @@ def test_cells_of_real_embryos_divide(real_data, name, stride, least):
     assert division_f1(track(truth.detections).tracks.links, truth) > least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
     ("motion", "count", "box", "apart"),
@@ -155,6 +162,7 @@ def test_spots_that_cross_do_not_divide(motion, count, box, apart, seed):
     assert run.stats["divisions"] == 0
 
 
+@pytest.mark.slow
 def test_what_never_divides_shows_no_division(real_data):
     seen = read_tracks(real_data / "turbulence/subcube.csv").detections.every(3)
     assert track(seen, TrackingSettings()).stats["divisions"] == 0

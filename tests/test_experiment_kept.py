@@ -20,6 +20,7 @@ def experiment(*more: object) -> None:
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.slow
 def test_parts_together_are_the_whole(tmp_path: Path) -> None:
     whole, one, other, both = (tmp_path / name for name in ("whole", "one", "other", "both"))
     experiment("--where", "linker=nearest,plain", "-o", whole)

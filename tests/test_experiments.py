@@ -73,6 +73,7 @@ def test_accuracy_falls_with_kappa_and_the_past_helps(tmp_path: Path) -> None:
     assert abs(gain[0.0, "velocity"] - gain[0.0, "plain"]) < 0.03
 
 
+@pytest.mark.slow
 def test_only_kappa_counts_whatever_the_density() -> None:
     dense, thin = (
         linked_and_scored(linker_named("outbid"), {}, Scene(0.2, density=density, particles=300), 3)
@@ -193,6 +194,7 @@ def test_a_linker_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 # ---------------------------------------------------------------- the command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs_small(name: str, tmp_path: Path) -> None:
     ours = (*OURS, *UNTUNED) if hasattr(experiment_named(name), "linkers") else ()
@@ -227,6 +229,7 @@ def test_a_worker_that_is_killed_is_reported() -> None:
         list(rows_of(os._exit, [9, 9, 9], jobs=2))  # type: ignore[arg-type, list-item]
 
 
+@pytest.mark.slow
 def test_a_record_repeats_its_run(tmp_path: Path) -> None:
     first = ("experiment", "kappa", *TINY, "--where", "linker=nearest,plain", "--where", "kappa=0.1")
     assert run(*first, "-o", tmp_path / "a").exit_code == 0
@@ -260,6 +263,7 @@ def test_without_matplotlib_the_table_is_written(tmp_path: Path, monkeypatch: py
     assert not (tmp_path / "clutter.png").exists()
 
 
+@pytest.mark.slow
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     where = ("--where", "linker=nearest", "--where", "kappa=0.1", "-o", tmp_path)
     assert_refused(run("experiment", "gold", "-o", tmp_path), 2, "no experiment 'gold'", "kappa")

@@ -53,6 +53,7 @@ def test_scores_do_not_depend_on_the_unit(exponent: int) -> None:
     assert found[0] == pytest.approx(found[1], nan_ok=True, rel=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(st.sampled_from([1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9]))
 def test_tables_keep_positions_of_any_unit(tmp_path_factory: pytest.TempPathFactory, scale: float) -> None:

@@ -37,7 +37,6 @@ def test_geom_is_within_six_per_mille(solver, seed):
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 def test_the_worst_of_ten_seeds_is_within_six_per_mille():
     for seed in range(10):
         problem = geom(1000, seed)

@@ -105,6 +105,7 @@ class Dies:
             yield task()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [0, 2])
 def test_tasks_done_twice_in_any_order_and_resumed(
     gap: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -273,6 +274,7 @@ def test_what_ranges_cannot_do_is_refused(tmp_path: Path) -> None:
     assert len(read_tracks(tmp_path / "o.parquet").detections) == 0
 
 
+@pytest.mark.slow
 def test_what_is_learned_in_ranges_is_near_to_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +299,7 @@ def test_what_is_learned_in_ranges_is_near_to_the_whole(
     assert len(learned["known"]) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 @pytest.mark.parametrize("radius", [None, 1.5])
 def test_detection_in_ranges_is_that_of_one_process(

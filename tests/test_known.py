@@ -24,6 +24,7 @@ def movie(seed: int = 0) -> Tracks:
     return observe(walk(settings), Microscope((NOISE,) * 3, 0.05, 0.05), box=BOX, seed=seed)
 
 
+@pytest.mark.slow
 def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
     seen = movie().detections
     stated = {"noise": (0.05, 0.04, 0.03), "persistence": 4.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
@@ -41,6 +42,7 @@ def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
     assert "Fixed" not in str(free)
 
 
+@pytest.mark.slow
 def test_true_values_that_are_given_do_no_harm() -> None:
     truth = movie(1)
     free = track(truth.detections).tracks
@@ -49,6 +51,7 @@ def test_true_values_that_are_given_do_no_harm() -> None:
     assert scores[1] > scores[0] - 0.005 > 0.9
 
 
+@pytest.mark.slow
 def test_a_wrong_persistence_is_believed_and_costs_links() -> None:
     truth = movie(2)
     free, none = (

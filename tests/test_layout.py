@@ -69,7 +69,6 @@ def imports(path: Path) -> list[tuple[int, str, int]]:
 # ---------------------------------------------------------------- what is packed
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_what_git_tracks(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for path in git_files():

@@ -163,6 +163,7 @@ def test_a_large_movie_is_linked_by_what_a_part_of_it_shows(walkers: Walkers, le
     assert again.posterior.probability.tobytes() == large.posterior.probability.tobytes()
 
 
+@pytest.mark.slow
 def test_fast_walkers_among_clutter_are_followed() -> None:
     """Their next detections are rarely the nearest: learning from diffusion never finds them."""
     fast = Walkers(1, count=150, step=0.24, persistence=0.95, miss=0.15, clutter=0.15)
@@ -177,6 +178,7 @@ def test_clutter_where_particles_were_missed_is_no_step_there_and_back() -> None
     assert judged(missed, found)[0] > 0.978
 
 
+@pytest.mark.slow
 def test_a_model_learned_from_a_part_leads_to_the_links_of_the_whole() -> None:
     """A model of little noise, before links are known, leads EM into another optimum than the whole movie."""
     fast = Walkers(1, count=150, step=0.3, persistence=0.95, miss=0.15, clutter=0.15)

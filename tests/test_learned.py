@@ -98,6 +98,7 @@ def test_what_is_true_may_be_given() -> None:
     assert min(given) > free - 0.002 > 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", [{"jitter": 0.1}, {"drift": 0.2}], ids=["jitter", "drift"])
 def test_steps_are_those_observed_with_what_whole_frames_move(moves: dict[str, float]) -> None:
     """So they can be given again, and live linking knows how far frames go."""
@@ -212,6 +213,7 @@ def test_the_motion_of_a_large_movie_comes_from_a_sample() -> None:
     assert found.motion_from.motion_from is part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kappa", "behind"), [(0.3, 0.0), (0.4, 0.05)])
 def test_in_crowds_the_posterior_answers_and_says_so(kappa: float, behind: float) -> None:
     """At .4 links are behind those of the best gate; the run warns of wrong ones."""

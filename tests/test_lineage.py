@@ -58,6 +58,7 @@ def test_divisions_of_a_tissue_are_found() -> None:
     assert 0.6 < np.exp(lineage.model.log_distance) < 1.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dividing", "dividing_in_a_layer"])
 def test_where_steps_are_long_divisions_are_found_too(kind: str) -> None:
     truth, learned = seen(kind, 30, 0.14)
@@ -65,6 +66,7 @@ def test_where_steps_are_long_divisions_are_found_too(kind: str) -> None:
     assert scored(links.pairs, truth, "divisions")["division_f1"] > 0.65
 
 
+@pytest.mark.slow
 def test_probabilities_of_divisions_are_true() -> None:
     """Of candidates between .2 and .9, and of all above, the share that is right is what is stated."""
     right, stated = [], []
@@ -83,6 +85,7 @@ def test_probabilities_of_divisions_are_true() -> None:
         assert p[some].mean() == pytest.approx(hits[some].mean(), abs=apart)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "kappa"),
     [

@@ -30,6 +30,7 @@ def learned(seen: Detections) -> Summary:
     return calibration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("miss", "persistence"), [(0.1, 3.0), (0.0, 3.0), (0.1, 0.0)])
 def test_nearly_as_good_as_with_the_future_and_proved_optimal(miss: float, persistence: float) -> None:
     truth = movie(miss=miss, persistence=persistence)
@@ -45,6 +46,7 @@ def test_nearly_as_good_as_with_the_future_and_proved_optimal(miss: float, persi
     assert np.mean(gaps > 1) > 0.05 if miss else np.mean(gaps > 1) < 0.002
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_right_links() -> None:
     truth = movie(3)
     tracks, found = followed(Live(learned(movie(8).detections)), truth.detections)
@@ -69,6 +71,7 @@ def test_a_flow_is_taken_from_the_neighbours_steps_to_the_frame_itself() -> None
     assert score(tracks, truth).values["link_f1"] > 0.97
 
 
+@pytest.mark.slow
 def test_the_order_of_a_frames_detections_does_not_matter() -> None:
     truth = movie(1)
     seen, calibration = truth.detections, learned(movie(7).detections)
@@ -83,6 +86,7 @@ def test_the_order_of_a_frames_detections_does_not_matter() -> None:
             assert names.setdefault(name, also) == also
 
 
+@pytest.mark.slow
 def test_empty_frames_and_few_points() -> None:
     summary = learned(movie().detections)
     live = Live(summary)
@@ -109,6 +113,7 @@ def test_flat_movies_and_voxels() -> None:
     assert score(tracks, truth).values["link_f1"] > 0.98
 
 
+@pytest.mark.slow
 def test_what_is_no_position_is_refused_and_nothing_is_lost() -> None:
     live = Live(learned(movie().detections))
     live.add([[1, 1, 1]])
@@ -118,6 +123,7 @@ def test_what_is_no_position_is_refused_and_nothing_is_lost() -> None:
     assert live.add([[1, 1, 1.01]]).track.tolist() == [0]
 
 
+@pytest.mark.slow
 def test_a_flow_is_not_taken_for_velocity_and_is_kept_over_gaps() -> None:
     """What the flow explains is no velocity of a particle's own, and goes on while it is missed."""
     rng = np.random.default_rng(1)
@@ -137,6 +143,7 @@ def test_a_flow_is_not_taken_for_velocity_and_is_kept_over_gaps() -> None:
     assert score(tracks, truth, families=["links"]).values["link_f1"] > 0.955
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [0.0, 1.5, 2.5])
 def test_whole_frames_that_drift_are_followed(ahead: float) -> None:
     """Also by as much as particles are apart, a frame."""
@@ -161,6 +168,7 @@ def test_crowds_are_followed_by_all_links_that_the_latest_frames_may_have(persis
     assert probability.mean() == pytest.approx(share, abs=0.025)
 
 
+@pytest.mark.slow
 def test_a_long_recording_takes_no_more_memory() -> None:
     live, rng = Live(learned(movie().detections)), np.random.default_rng(0)
     for _ in range(20):
@@ -203,12 +211,14 @@ def test_frames_that_were_not_recorded_are_time_in_which_nobody_is_missed(disc: 
     assert live_f1 > 0.9
 
 
+@pytest.mark.slow
 def test_time_does_not_run_backward() -> None:
     live = Live(learned(movie().detections))
     with pytest.raises(InputError, match="1 or more"):
         live.add(np.zeros((1, 3)), after=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moves", "least"),
     [({"jitter": 0.1}, 0.985), ({"disc": 0.2}, 0.94), ({"drift": 0.2}, 0.985)],
@@ -220,6 +230,7 @@ def test_who_is_missed_goes_as_those_that_are_near_it(moves, least) -> None:
     assert over_gaps(truth, tracks) > least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("truth", "least"),
     [
@@ -250,6 +261,7 @@ def test_after_a_long_pause_nobody_goes_on() -> None:
     assert (live.add(rng.permuted(shown, axis=0), after=12).probability == 0).all()
 
 
+@pytest.mark.slow
 def test_frames_taken_one_by_one_have_no_time() -> None:
     when = np.append(0, np.cumsum(np.tile([1, 5], 15)))
     truth = lost(carried(frames=91, miss=0.1), np.setdiff1d(np.arange(91), when))

@@ -11,6 +11,7 @@ def scored(run, truth):
     return score(run.tracks, truth, gate=1e-6, families=("links", "identity")).values
 
 
+@pytest.mark.slow
 def test_who_is_missed_often_is_looked_for_after_more_frames():
     truth = blinking(0.4)
     run, limited = track(truth.detections), track(truth.detections, TrackingSettings(max_gap=2))
@@ -24,11 +25,13 @@ def test_who_is_missed_often_is_looked_for_after_more_frames():
     assert run.learned.end < 0.04 < limited.learned.end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missed", [0.0, 0.1])
 def test_who_is_missed_now_and_then_is_not(missed):
     assert len(track(blinking(missed).detections).learned.follow) <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_gap", [0, 1, 2, 3])
 def test_what_is_given_holds(max_gap):
     run = track(blinking(0.4).detections, TrackingSettings(max_gap=max_gap))
@@ -37,6 +40,7 @@ def test_what_is_given_holds(max_gap):
     assert (frame[links[:, 1]] - frame[links[:, 0]]).max() == max_gap + 1
 
 
+@pytest.mark.slow
 def test_who_stays_is_the_same_after_any_time():
     """Dark for twenty frames in the mean, at places of their own."""
     rng = np.random.default_rng(1)
@@ -48,6 +52,7 @@ def test_who_stays_is_the_same_after_any_time():
     assert scored(track(truth.detections), truth)["link_f1"] > 0.95
 
 
+@pytest.mark.slow
 def test_who_is_in_doubt_is_not_looked_for_longer():
     rng = np.random.default_rng(2)
     velocity = np.zeros((40, 600, 3))

@@ -11,6 +11,7 @@ from outbid.reading import read_movie
 from outbid.simulate.scenes import Scene
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scene", "frames", "least"),
     [
@@ -31,6 +32,7 @@ def test_particles_are_followed_over_frames_that_were_not_recorded(scene, frames
     assert run.learned.persistence == pytest.approx(scene.persistence, rel=0.4, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "stride", "least"),
     [("turbulence/subcube.csv", 1, 0.99), ("ascidian/Pm08.csv", 3, 0.985)],
@@ -58,6 +60,7 @@ def across(links, place):
     return np.array(sorted(found))
 
 
+@pytest.mark.slow
 def test_what_is_given_of_gaps_holds_over_those_frames_too():
     truth = lost(walks(np.full(29, 0.05), 200), np.arange(10, 13))
     frame = truth.detections.frame
@@ -81,6 +84,7 @@ def test_few_particles_may_all_be_missed_and_long_pauses_end_all_tracks():
     assert not ((frame[links[:, 0]] < 10) & (frame[links[:, 1]] > 29)).any()
 
 
+@pytest.mark.slow
 def test_frames_lost_outside_the_part_are_bridged_as_far_as_particles_went():
     scene = Scene(0.12, 20.0, particles=400, frames=120, turnover=0.0)
     truth = lost(scene.film(2), np.arange(20, 24))
@@ -91,6 +95,7 @@ def test_frames_lost_outside_the_part_are_bridged_as_far_as_particles_went():
     assert across.sum() > 0.9 * 400
 
 
+@pytest.mark.slow
 def test_nobody_is_followed_over_a_time_in_which_all_go_farther_than_is_looked():
     truth = lost(Scene(0.25, 8.0, miss=0.05, particles=600, frames=40).film(1), np.arange(20, 30))
     run = track(truth.detections)
@@ -116,6 +121,7 @@ def numbered(truth: Tracks, when) -> Tracks:
     return Tracks(Detections(np.asarray(when, np.int32)[frames], seen.position), truth.links)
 
 
+@pytest.mark.slow
 def test_the_middle_of_a_movie_may_have_no_two_frames_one_interval_apart():
     """Step and gate are learned there all the same."""
     when = np.concatenate([np.arange(25), np.arange(25, 55, 2), np.arange(55, 80)])
@@ -132,6 +138,7 @@ def test_a_rate_that_falls_to_a_thirtieth(fast):
     assert f1_of(track(truth.detections), truth) > 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [2, 4, 6])
 def test_frames_near_and_far_in_turn_count_one_by_one(far):
     """No two intervals of one follow on one another; frames are counted, and velocities learned."""
@@ -146,6 +153,7 @@ def test_frames_near_and_far_in_turn_count_one_by_one(far):
     assert np.array_equal(even.tracks.links, run.tracks.links)
 
 
+@pytest.mark.slow
 def test_long_pauses_are_cut_short_in_the_record():
     """It holds no time for every frame between bursts far apart."""
     when = np.setdiff1d((2000 * np.arange(4)[:, None] + np.arange(20)).ravel(), [2005])
@@ -155,6 +163,7 @@ def test_long_pauses_are_cut_short_in_the_record():
     assert 0.999 < len(run.tracks.links) / (700 * (len(when) - 4)) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [{"gate": 0.3}, {"gate": 0.6, "step": 0.215}])
 def test_a_given_gate_is_no_reason_to_follow_nobody_from_faster_frames(known):
     truth = walks(np.where(np.arange(49) // 5 % 2, 0.3, 0.05))

@@ -145,6 +145,7 @@ def test_links_have_exact_margins_on_request() -> None:
         assert exact.link_margin[row] == pytest.approx(rise, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("divides", [False, True])
 def test_learned_links_have_exact_margins_on_request(divides: bool) -> None:
     seen = tissue(cells=60, frames=20).detections if divides else crowd(0.35)

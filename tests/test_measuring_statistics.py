@@ -162,6 +162,7 @@ def test_tracks_of_other_programs_say_that_errors_exclude_linking() -> None:
     assert found.to_dataframe().linking_share.isna().all()
 
 
+@pytest.mark.slow
 def test_draws_undo_the_bias_of_the_best_links() -> None:
     """The best matching makes steps too short; draws by the links' probabilities do so less."""
     rng = np.random.default_rng(9)

@@ -15,6 +15,7 @@ from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
 
 
+@pytest.mark.slow
 def test_particles_that_fuse_are_found_if_asked_for() -> None:
     truth = backward(tissue(apart=0.15))
     run = track(truth.detections, TrackingSettings(merges=True))
@@ -44,6 +45,7 @@ def test_scores_distinguish_right_merges_from_others() -> None:
     assert "merge" not in str(score(single, single))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ascidian/Pm08.csv", "celegans/L1.csv"])
 def test_real_embryos_run_backward_merge(real_data, name: str) -> None:
     truth = backward(read_tracks(real_data / name))
@@ -52,6 +54,7 @@ def test_real_embryos_run_backward_merge(real_data, name: str) -> None:
     assert run.stats["divisions"] == 0
 
 
+@pytest.mark.slow
 def test_a_movie_that_divides_does_not_merge() -> None:
     seen = tissue().detections
     asked, unasked = (track(seen, TrackingSettings(merges=merges)).tracks for merges in (True, False))

@@ -12,6 +12,7 @@ from outbid import Detections, Tracks, score, track
 Points = NDArray[np.float64]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("disc", "least"), [(0.0, 0.985), (0.2, 0.958)])
 @pytest.mark.parametrize("jitter", [0.1, 0.4])
 def test_gaps_are_closed_on_a_stage_that_jitters(jitter, disc, least):
@@ -22,6 +23,7 @@ def test_gaps_are_closed_on_a_stage_that_jitters(jitter, disc, least):
     assert f1_of(run, truth) > 0.994
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moves", "least"), [({"drift": 0.2}, 0.935), ({"disc": 0.3}, 0.9)], ids=["drift", "disc"]
 )
@@ -41,6 +43,7 @@ def test_frames_of_few_particles_at_one_place_have_no_drift(lone):
     assert track(Detections.from_table([0] * 50 + [1] * lone, points)).learned.drift is None
 
 
+@pytest.mark.slow
 def test_streams_that_run_against_each_other_are_no_drift():
     """Neither half of the particles is taken for a stage that moves."""
     rng, count, frames = np.random.default_rng(4), 400, 15
@@ -76,6 +79,7 @@ def steps(sigma: float | np.ndarray) -> np.ndarray:
     return np.random.default_rng(1).normal(0, 1, (FRAMES - 1, COUNT, 3)) * sizes
 
 
+@pytest.mark.slow
 def test_one_jump_of_the_stage_is_seen():
     moved = steps(0.1)
     moved[17] += [0, 1.2, -1.0]
@@ -86,12 +90,14 @@ def test_one_jump_of_the_stage_is_seen():
     assert f1_of(track(truth.detections), truth) > 0.97
 
 
+@pytest.mark.slow
 def test_particles_that_rest_in_the_middle_are_not_taken_for_slow_ones():
     """The gate holds the steps of all frames, not only of those in the middle."""
     truth = walked(steps(np.where(np.abs(np.arange(FRAMES - 1) - 11) < 5, 0.01, 0.18)))
     assert f1_of(track(truth.detections), truth) > 0.94
 
 
+@pytest.mark.slow
 def test_misses_that_come_late_are_learned():
     whole = walked(steps(0.08))
     kept = (whole.detections.frame < 15) | (np.random.default_rng(2).random(len(whole.detections)) > 0.3)
@@ -114,6 +120,7 @@ def turning_tissue(seed, cells=300, frames=8, angle=0.2, noise=0.1):
     return Tracks.from_track_ids(Detections.from_table(frame, points), np.tile(np.arange(cells), frames))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("angle", "least"), [(0.05, 0.92), (0.15, 0.91), (0.2, 0.5)])
 def test_tissue_that_turns_is_followed_while_cells_stay_near(angle, least):
     """At .15 cells at the edge move by 1.3 spacings; at .2, by 1.7, half are lost (limits.md)."""

@@ -49,6 +49,7 @@ def in_slices(apart: float, astray: float) -> Callable[[Points], Points]:
     return sliced
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [0.5, 1.0, 1.5])
 def test_detections_of_a_stack_go_from_slice_to_slice(apart):
     """Also where slices are as far apart as a gate is wide."""
@@ -135,6 +136,7 @@ def test_a_stray_detection_changes_nothing(far):
     assert f1_of(truth) > 0.98
 
 
+@pytest.mark.slow
 def test_a_stray_detection_costs_nothing():
     truth = film(diffusing(0.05), particles=20_000, frames=3)
     track(truth.detections)
@@ -150,6 +152,7 @@ def test_a_stray_detection_costs_nothing():
 # ---------------------------------------------------------------- two kinds, whole frames, holes, heaps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("still", "least"), [(0.2, 0.7), (0.5, 0.85), (0.8, 0.96)])
 def test_some_are_stuck_and_the_others_diffuse(still, least):
     """Those that diffuse are not taken for clutter."""
@@ -157,6 +160,7 @@ def test_some_are_stuck_and_the_others_diffuse(still, least):
     assert f1_of(film(diffusing(sigma))) > least
 
 
+@pytest.mark.slow
 def test_a_tissue_that_beats_and_rests():
     """Links lead to the frames of the beat, not over them."""
     size = np.tile([1.0, 0.8, 1.0, 1.0], 6)
@@ -168,6 +172,7 @@ def test_a_tissue_that_beats_and_rests():
     assert f1_of(film(beaten, frames=20)) > 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drift", [3.0, 12.0])
 def test_a_sample_that_drifts_while_frames_are_dropped(drift):
     jitter = diffusing(0.5)

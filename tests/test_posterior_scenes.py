@@ -42,6 +42,7 @@ def test_gaps_are_closed_on_a_stage_that_jitters(disc: float) -> None:
     assert f1 > 0.998
 
 
+@pytest.mark.slow
 def test_over_frames_that_are_lost_the_flow_is_that_of_all() -> None:
     truth = carried(disc=0.3, frames=60, step=0.05, count=400)
     truth = lost(truth, np.concatenate([[a, a + 1, a + 2] for a in range(4, 60, 8)]))
@@ -61,6 +62,7 @@ def test_steps_over_lost_frames_are_those_of_all_intervals() -> None:
     assert shown.step_scale is None
 
 
+@pytest.mark.slow
 def test_a_pause_in_the_middle_is_no_sample() -> None:
     """Bursts of frames far apart, of which the middle of the movie shows nothing."""
     when = np.setdiff1d((2000 * np.arange(4)[:, None] + np.arange(20)).ravel(), [2005])
@@ -70,6 +72,7 @@ def test_a_pause_in_the_middle_is_no_sample() -> None:
     assert np.diff(seen.frame[links.pairs], axis=1).max() < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("missed", "longest", "least"), [(0.1, 6, 0.98), (0.4, 8, 0.98), (0.6, 12, 0.97)])
 def test_gaps_are_as_long_as_particles_are_missed(missed: float, longest: int, least: float) -> None:
     truth = blinking(missed)

@@ -59,6 +59,7 @@ def test_expected_wrong_links_are_about_those_that_are_wrong() -> None:
     assert abs(found.wrong - wrong) < 0.01 * found.links
 
 
+@pytest.mark.slow
 def test_random_points_are_not_linked_without_a_word(tmp_path, caplog: pytest.LogCaptureFixture) -> None:
     rng = np.random.default_rng(0)
     points = Detections.from_table(np.repeat(np.arange(20), 60), rng.random((1200, 3)))

@@ -56,6 +56,7 @@ def on_plane(degrees: float, *, kappa: float = 0.25, seed: int = 0, out_of_focus
     return tracks_of(place @ axes + noise * rng.normal(size=(frames, count, 3)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("truth", "most"),
     [

@@ -39,6 +39,7 @@ def f1_of(links, truth: Tracks) -> float:
     return score(found, truth, families=("links",)).values["link_f1"]
 
 
+@pytest.mark.slow
 def test_the_unit_of_length_changes_nothing():
     """No gate and no choice depends on the unit, for lengths of 1e-12 or of 1e9."""
     seen = Scene(0.3, 5.0, 0, 0, particles=200, frames=12).film(1).detections
@@ -70,6 +71,7 @@ def test_diffusion_and_rates_are_learnt():
     assert links.gap == 0
 
 
+@pytest.mark.slow
 def test_a_long_movie_is_learnt_from_a_part(monkeypatch):
     drift = 0.02 * np.sin(np.arange(40) / 5).cumsum()
     truth = simulated(BrownianWalk(0.15), particles=300, frames=40, noise=0.03, miss=0.05)
@@ -83,6 +85,7 @@ def test_a_long_movie_is_learnt_from_a_part(monkeypatch):
     assert f1_of(others, truth) > f1_of(links, truth) - 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistence", [3.0, 10.0])
 def test_persistence_is_that_of_the_steps_with_walls_and_noise(persistence):
     """Walls, which turn particles, shorten it. Noise beside smooth motion is too low (limits.md)."""
@@ -94,6 +97,7 @@ def test_persistence_is_that_of_the_steps_with_walls_and_noise(persistence):
     assert 0.005 < np.mean(learned.noise) < 0.033
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("motion", "lost"),
     [
@@ -113,6 +117,7 @@ def test_probabilities_of_links_are_right_where_particles_are_crowded(motion, lo
     assert expected_calibration_error(links.probability, right) < 0.035
 
 
+@pytest.mark.slow
 def test_persistence_is_learnt_and_helps():
     speed = 0.3 * math.sqrt(3) / math.sqrt(2 * 25 * (1 / 5 - 1 + math.exp(-1 / 5)))
     truth = simulated(OrnsteinUhlenbeckWalk(speed, 5.0), noise=0.02)
@@ -138,6 +143,7 @@ def test_persistence_is_learnt_within_a_sixth_where_no_walls_turn_particles(kapp
     assert learned.step.mean() == pytest.approx(math.sqrt(kappa**2 + 2 * 0.03**2), rel=0.05)
 
 
+@pytest.mark.slow
 def test_particles_that_divide_nowhere_have_no_daughters():
     for truth in (
         simulated(BrownianWalk(0.3), frames=10),
@@ -159,6 +165,7 @@ def test_misses_and_clutter_are_learnt():
     assert (~right[unsure]).sum() > 0.5 * (~right).sum()
 
 
+@pytest.mark.slow
 def test_track_with_no_option_learns_and_says_what():
     truth = simulated(BrownianWalk(0.2), particles=300, frames=8)
     run = track(truth.detections, TrackingSettings())
@@ -238,6 +245,7 @@ def test_the_unit_of_length_changes_no_link():
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "stride", "least"),
     [
@@ -277,6 +285,7 @@ def test_a_lone_particle_and_particles_that_never_move_are_linked(
     assert len(linked(movie, FREE)[1].pairs) == particles * (frames - 1)
 
 
+@pytest.mark.slow
 def test_a_drift_longer_than_particles_are_apart_is_taken_out():
     truth = simulated(BrownianWalk(0.15), particles=500, frames=12, miss=0.05, clutter=0.05)
     seen, rng = truth.detections, np.random.default_rng(5)
@@ -294,11 +303,13 @@ def test_a_drift_longer_than_particles_are_apart_is_taken_out():
     assert len(kept) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kappa", [0.1, 0.4])
 def test_no_drift_is_found_where_particles_do_not_drift(kappa):
     assert linked(simulated(BrownianWalk(kappa), particles=500, frames=8).detections, FREE)[0].drift is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "numbers", [np.arange(8) * 1_000_000, np.array([0, 33, 67, 100, 133, 166, 200, 233])]
 )

@@ -20,6 +20,7 @@ def over_sure(run, truth: Tracks) -> float:
     return float(run.tracks.link_probability.mean() - np.mean(true))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [REST, JITTER], ids=["bursts", "jitter"])
 def test_frames_of_long_steps_are_distinguished_from_those_of_short_ones(steps):
     learned = track(walks(steps).detections).learned
@@ -32,6 +33,7 @@ def test_frames_of_long_steps_are_distinguished_from_those_of_short_ones(steps):
     assert learned.as_dict()["step_scale"] == learned.step_scale.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "spoiled", "least"),
     [
@@ -49,6 +51,7 @@ def test_links_are_right_and_as_right_as_they_say(steps, spoiled, least):
     assert abs(over_sure(run, truth)) < (0.06 if spoiled.get("blur") else 0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoiled", [{}, {"miss": 0.1, "clutter": 0.1}])
 @pytest.mark.parametrize("step", [0.1, 0.25])
 @pytest.mark.parametrize("count", [60, 600])
@@ -59,6 +62,7 @@ def test_frames_that_are_alike_stay_so(step, spoiled, count):
     assert "frame to frame" not in str(learned)
 
 
+@pytest.mark.slow
 def test_long_movies_that_are_learned_from_a_part():
     steps = np.tile(REST, 4)
     truth = walks(steps)
@@ -67,6 +71,7 @@ def test_long_movies_that_are_learned_from_a_part():
     assert f1_of(run, truth) > 0.885
 
 
+@pytest.mark.slow
 def test_step_scales_are_learned_where_a_part_has_too_few_frames_for_them():
     truth = walks(np.where(np.arange(23) // 3 % 2, 0.3, 0.06), 2000, side=13.0)
     run = track(truth.detections)
