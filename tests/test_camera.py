@@ -84,6 +84,7 @@ def test_a_camera_checks_itself(name: str) -> None:
         Camera(psf=(0, 1, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("particles", [100, 500])
 @pytest.mark.parametrize("given_radius", [True, False])
 def test_spots_at_signal_to_noise_4(particles: int, given_radius: bool) -> None:

@@ -43,6 +43,7 @@ def test_divisions_are_found_where_a_tenth_is_missed(apart):
     assert np.unique(found.links[:, 1]).size == len(found.links)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("apart", "least"), [(0.1, 0.84), (0.2, 0.7)])
 def test_buds_are_found_where_the_mother_stays(apart, least):
     """Only one daughter moves away, and no even parting is assumed."""
@@ -130,6 +131,7 @@ def test_births_anywhere_and_clutter_are_no_divisions(sigma, miss):
     assert track(seen, TrackingSettings()).stats["divisions"] <= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "stride", "least"),
     [

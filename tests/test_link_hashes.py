@@ -11,6 +11,7 @@ import pytest
 RECORD = json.loads(link_hashes.RECORD.read_text("utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", link_hashes.MOVIES)
 def test_links_costs_and_scores_are_those_of_the_record(name: str, request: pytest.FixtureRequest) -> None:
     if name != "walks":

@@ -36,6 +36,7 @@ def test_a_table_has_a_row_a_track_and_units(table: Path) -> None:
     assert found.diffusion_um2_per_s.mean() == pytest.approx(0.0625, rel=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".xlsx"])
 def test_every_kind_of_table_holds_the_same(table: Path, suffix: str) -> None:
     output = table.with_name("table" + suffix)

@@ -56,6 +56,7 @@ def held(found: Measures, name: str, true: float) -> float:
     return float(((value - true).abs() <= error).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, NOISE, 1.0])
 def test_diffusion_with_localisation_error(noise: float) -> None:
     rng = np.random.default_rng(1)
@@ -89,6 +90,7 @@ def test_motion_blur_needs_no_exposure_time() -> None:
     assert abs(value - 0.5) < 3 * error < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exponent", [0.6, 1.0, 1.4])
 def test_anomalous_exponents(exponent: float) -> None:
     rng = np.random.default_rng(4)
@@ -98,6 +100,7 @@ def test_anomalous_exponents(exponent: float) -> None:
     assert 0.58 < held(found, "exponent", exponent) < 0.78
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", [2.0, 5.0])
 def test_persistence_times(time: float) -> None:
     rng = np.random.default_rng(5)
@@ -113,7 +116,8 @@ def test_diffusion_has_no_persistence() -> None:
     assert value_and_error(found, "persistence")[0] < 0.3
 
 
-def test_confinement_and_straightness_tell_motions_apart() -> None:
+@pytest.mark.slow
+def test_confinement_and_straightness_distinguish_motions() -> None:
     rng = np.random.default_rng(7)
     free = moving(rng.normal(size=(TRACKS, FRAMES - 1, 2)), 0.0, rng)
     caged = np.zeros((TRACKS, FRAMES, 2))

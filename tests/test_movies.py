@@ -18,6 +18,7 @@ MOVIES = {  # what the file does not state; frames; tracks that live through all
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.nightly) if name == "colloids_png" else name for name in MOVIES],

@@ -74,6 +74,7 @@ def test_slices_are_axes_on_which_all_lie_in_few():
     assert read_movie(Detections.from_table([], np.empty((0, 3)))).slices.tolist() == [0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thick", [0.0, 1e-12, 1e-6, 1e-4, 1e-2])
 def test_a_plane_that_is_not_quite_one(thick):
     """Rounding, a conversion or a rotation leaves a little along z."""
