@@ -114,9 +114,9 @@ def _image(shape: tuple[int, int, int], seed: int) -> NDArray:
 
 
 STAGES = (
-    Stage("gated linking", _gated, 74),
-    Stage("scoring", _scored, 51),
+    Stage("gated linking", _gated, 37),
+    Stage("scoring", _scored, 36),
     Stage("detection", _detected, 199),
-    Stage("learned linking", _learned, 85),
+    Stage("learned linking", _learned, 25),
 )
 """In the order in which they are compiled, each with the number of kernels from an empty cache."""
