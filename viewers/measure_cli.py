@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from .config import config_option
-from .piped import InputFile
-from .terminal import columns_option, common_options, say
+from outbid.cli.config import config_option
+from outbid.cli.piped import InputFile
+from outbid.cli.terminal import columns_option, common_options, say
 
 _FILE = click.Path(path_type=Path)
 
@@ -74,12 +74,12 @@ def measure(
     overwrite: bool,
 ) -> None:
     """Measure tracks."""
-    from .. import formats
-    from ..formats.outputs import refuse_one_for_two, refuse_output
-    from ..measuring import measure as measured
-    from ..measuring.tables import refuse_table, write_table
-    from ..measuring.whole import read_with_records
-    from ..movies.jobs import run_record
+    from outbid import formats
+    from outbid.formats.outputs import refuse_one_for_two, refuse_output
+    from outbid.measuring import measure as measured
+    from outbid.measuring.tables import refuse_table, write_table
+    from outbid.measuring.whole import read_with_records
+    from outbid.movies.jobs import run_record
 
     wanted = {"tracks": output, "groups": groups, "curves": curves, "comparison": comparison}
     tables = {name: path for name, path in wanted.items() if path is not None}
@@ -104,7 +104,7 @@ def measure(
         sheets = found.sheets if name == "tracks" else {name: found.sheets[name]}
         write_table(path, sheets, record=record, overwrite=overwrite)
     if plot is not None:
-        from ..viewers.motion import write_plot
+        from .motion import write_plot
 
         write_plot(plot, found, overwrite=overwrite)
     for remark in found.remarks:
