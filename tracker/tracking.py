@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ._compiling import compilation_reported
 from ._timing import lap
 from .assignment import SOLVERS, solver_named
 from .batches import account
+from .columns import check_columns
 from .detections import Detections
 from .device import device_for, refuse_unknown
 from .errors import ResourceError, SettingsError
@@ -92,6 +93,11 @@ class TrackingSettings:
     periodic : tuple of 3 float, optional
         Size of a periodic box along z, y, x, in the unit of position times spacing, 0 along an axis that is
         not periodic: what leaves on one side comes in on the other. Only with a `max_distance`, on the CPU.
+    column : mapping of str to str, "auto" or None
+        Features of detections that help to link, where all is learned, with their kinds: ``number`` (by
+        ranks), ``angle=180`` (with its period), ``label``, ``vector`` (features of a pattern, ``"emb_*"``, or
+        lists), or ``""``, which follows from the values. They come beside those that `outbid.detect` wrote;
+        ``none`` leaves one of these out. "auto" has these alone, None has none. What each says is learned.
 
     Raises
     ------
@@ -120,17 +126,23 @@ class TrackingSettings:
     solver: str = "bid_and_augment"
     device: str = "auto"
     periodic: tuple[float, float, float] | None = None
+    column: Mapping[str, str] | Literal["auto"] | None = field(default="auto", hash=False)
 
     def __post_init__(self) -> None:
         if self.max_distance is not None:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
             if self.known:
                 raise SettingsError("known values fix what is otherwise learned: leave max_distance out.")
+            if isinstance(self.column, Mapping):
+                raise SettingsError(
+                    "columns help where all is learned; costs know none: leave max_distance out."
+                )
         elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
             raise SettingsError(
                 "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
             )
         check_known(self.known)
+        check_columns(self.column)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:
@@ -152,8 +164,9 @@ class TrackingSettings:
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
         known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
-        box = known.pop("periodic")
-        return known if box is None else known | {"periodic": list(box)}
+        box, column = known.pop("periodic"), known.pop("column")
+        known |= {} if box is None else {"periodic": list(box)}
+        return known | ({} if column == "auto" else {"column": column})
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:

@@ -34,6 +34,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         density=movie.density[::-1],
         time=None if movie.time is None else -movie.time[::-1],
         near=None,
+        marks=None if movie.marks is None else movie.marks.at(slice(None, None, -1)),
     )
     motion, rates, around = model.motion, model.association, model.surroundings
     back = Model(
@@ -42,6 +43,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         Surroundings(
             -flow_to(movie, around.flow, posterior)[::-1], around.survival_back[::-1], around.survival[::-1]
         ),
+        model.marks,
     )
     links = posterior.candidates
     key = (last - links.head.astype(np.int64)) * np.int64(len(movie)) + last - links.tail
@@ -52,7 +54,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         ratio=posterior.ratio[order], past=posterior.future[order], future=posterior.past[order],
         clutter=posterior.clutter[::-1], death=posterior.birth[::-1], birth=posterior.death[::-1],
         fresh=posterior.death[::-1], clutter_weight=posterior.clutter_weight[::-1, ::-1], moments=None,
-        displaced=None,
+        displaced=None, pull=posterior.pull[::-1][:, order] if posterior.pull.size else posterior.pull,
     )  # fmt: skip
 
 
