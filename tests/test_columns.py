@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from scipy.stats import multivariate_normal
 
 from outbid import Detections, SettingsError, TrackingSettings, Tracks, score
 from outbid.columns import check_columns, marks_of
+from outbid.formats import read_record, read_tracks, write_detections
 from outbid.inference.candidates import candidates_of
 from outbid.inference.marks_cpu import mark_filter, mark_ratio
 from outbid.linked import linked
@@ -192,7 +195,6 @@ def test_a_function_of_the_position_is_warned_of(truth: Tracks) -> None:
     columns = marks_of(seen.features, read_movie(seen), {"light": "", "own": ""})
     assert columns is not None
     assert columns.by_place == ("light",)
-    assert "light is nearly the same for neighbours" in columns.warning
 
 
 @pytest.mark.parametrize(
@@ -223,3 +225,46 @@ def test_columns_that_are_not_there_or_of_another_kind_are_refused() -> None:
             marks_of(seen.features, read_movie(seen), column)
     with pytest.raises(SettingsError, match="costs know none"):
         TrackingSettings(max_distance=3.0, column={"area": ""})
+
+
+def test_the_command_learns_from_columns_and_repeats_it(truth: Tracks, tmp_path: Path) -> None:
+    place = truth.detections.position
+    features = {**truth.detections.features, "light": np.sin(place[:, 0] / 2), "white": place[::-1, 0] % 0.01}
+    seen = with_features(truth, features).detections
+    spots = tmp_path / "cells.csv"
+    write_detections(spots, seen)
+    given = ["--column", "brightness", "--column", "kind:label", "--column", "white", "--column", "light"]
+    first = run("track", spots, "-o", tmp_path / "a.csv", *given, "--no-divisions")
+    assert first.exit_code == 0, first.output
+    assert "light is nearly the same for neighbours" in first.stderr
+    record = read_record(tmp_path / "a.csv")
+    said = record["learned"]["columns"]
+    assert 0.4 < said["links"]["brightness"] < 1.2
+    assert 0.6 < said["links"]["kind"] < 1.6
+    assert said["links"]["white"] == 0
+    assert record["settings"]["column"] == {"brightness": "", "kind": "label", "white": "", "light": ""}
+    line = next(line for line in first.stderr.splitlines() if line.startswith("Columns:"))
+    assert f"brightness {said['links']['brightness']:.2g}" in line
+    assert "nothing" in line
+    run("track", spots, "-o", tmp_path / "b.csv", "--config", tmp_path / "a.csv.json")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_no_columns_are_no_columns(tmp_path: Path) -> None:
+    """A table of `outbid detect` without its columns is linked by positions alone, to the same bytes."""
+    truth = detected()
+    spots, bare = tmp_path / "spots.csv", tmp_path / "bare.csv"
+    write_detections(spots, truth.detections)
+    write_detections(bare, replace(truth.detections, features={}))
+    run("track", spots, "-o", tmp_path / "a.csv", "--no-columns", "--no-divisions")
+    run("track", bare, "-o", tmp_path / "b.csv", "--no-divisions")
+    a, b = (read_tracks(tmp_path / name) for name in ("a.csv", "b.csv"))
+    assert (a.links == b.links).all()
+    assert (a.measures["link_probability"] == b.measures["link_probability"]).all()
+    record = read_record(tmp_path / "a.csv")
+    assert record["settings"]["no_columns"] is True
+    assert "columns" not in record["learned"]
+    both = run("track", spots, "-o", tmp_path / "c.csv", "--no-columns", "--column", "radius")
+    assert both.exit_code == 2
+    gated = run("track", spots, "-o", tmp_path / "c.csv", "--max-distance", 1, "--column", "radius")
+    assert "costs know none" in gated.output

@@ -59,6 +59,33 @@ class Columns:
     labels: tuple[str, ...]
     by_place: tuple[str, ...]
 
+
+@dataclass(frozen=True)
+class ColumnBits:
+    """What columns say about links and clutter.
+
+    Parameters
+    ----------
+    links : mapping of str to float
+        Bits of each about a link to the next frame: 1 halves the number of detections that are likely.
+    clutter : float
+        Bits of all about whether a detection is clutter, per detection.
+    by_place : tuple of str
+        Columns that are functions of the position.
+    """
+
+    links: Mapping[str, float]
+    clutter: float
+    by_place: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        some = {name: bits for name, bits in self.links.items() if bits > 0}
+        each = [f"{name} {bits:.2g}" for name, bits in sorted(some.items(), key=lambda one: -one[1])]
+        said = f"Columns: {', '.join(each)} bits a link" if each else "Columns: none says anything of links"
+        silent = len(self.links) - len(some)
+        said += f"; {silent} {'says' if silent == 1 else 'say'} nothing" if silent and each else ""
+        return f"{said}; {self.clutter:.2g} bits a detection about clutter."
+
     @property
     def warning(self) -> str:
         """A warning of columns that say what positions say already; else empty."""
@@ -69,6 +96,10 @@ class Columns:
             f"Warning: {names} {'is' if one else 'are'} nearly the same for neighbours, so "
             f"{'it says' if one else 'they say'} where a detection is, which positions say already."
         )
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for run records."""
+        return {"links": dict(self.links), "clutter": self.clutter, "by_place": list(self.by_place)}
 
 
 def columns_of(texts: Iterable[str]) -> dict[str, str]:

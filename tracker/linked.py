@@ -72,7 +72,8 @@ def linked(
     lap("learning")
     links = _decided(found, settings, workers)
     lap("deciding")
-    summary = summarise(reading, found, known, shorten=settings.max_gap is None, workers=workers)
+    shorten = settings.max_gap is None
+    summary = summarise(reading, found, known, columns=columns, shorten=shorten, workers=workers)
     lap("errors of what is learned")
     if progress is not None:
         progress(len(detections), len(detections))

@@ -166,7 +166,9 @@ class TrackingSettings:
         known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
         box, column = known.pop("periodic"), known.pop("column")
         known |= {} if box is None else {"periodic": list(box)}
-        return known | ({} if column == "auto" else {"column": column})
+        return known | (
+            {"no_columns": True} if column is None else {} if column == "auto" else {"column": dict(column)}
+        )
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:
@@ -231,8 +233,9 @@ class TrackingRun:
 
     @property
     def warning(self) -> str:
-        """A warning if more than a tenth of the links are expected to be wrong; else empty."""
-        return warning_on(self.tracks)
+        """A warning if many links are expected to be wrong, or columns say where detections are; or empty."""
+        columns = None if self.learned is None else self.learned.columns
+        return " ".join(filter(None, [warning_on(self.tracks), columns.warning if columns else ""]))
 
     def __repr__(self) -> str:
         return f"<TrackingRun: {self.summary}>"

@@ -43,7 +43,8 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
         if isinstance(settings[name], dict):  # a table of values: an option NAME=VALUE that may be repeated
             from ..known import text_of
 
-            settings[name] = text_of(settings[name])
+            columns = [f"{of}:{kind}" if kind else of for of, kind in settings[name].items()]
+            settings[name] = columns if name == "column" else text_of(settings[name])
     ctx.default_map = {**(ctx.default_map or {}), **settings}
 
 

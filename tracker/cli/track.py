@@ -50,6 +50,13 @@ def _known(
     return known_of(given)
 
 
+def _column(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Parse NAME and NAME:KIND to a mapping."""
+    from ..columns import columns_of
+
+    return columns_of(given)
+
+
 @click.command(
     no_args_is_help=True,
     help="""Link detections to tracks by optimal assignment.
@@ -60,6 +67,7 @@ def _known(
       outbid track spots.csv -o tracks.csv --max-distance 5
       outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
       outbid track spots.csv --set noise=0.3,0.1,0.1 --set persistence=5
+      outbid track cells.csv --column area --column theta:angle=180 --column type:label
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
       outbid track spots/*.csv --out-dir tracks/ --jobs 4 --model model.json
       outbid track huge.csv --dry-run
@@ -71,7 +79,8 @@ def _known(
 
     Without --max-distance the model is learned from the detections: how particles move, and how often they
     are missed, appear and disappear. It is printed and written to the run record. Use --set to fix values
-    that you know: step, noise, gate, persistence, end, start, miss or clutter.
+    that you know: step, noise, gate, persistence, end, start, miss or clutter. Columns of outbid detect and
+    those of --column help to link; what each says is learned, and nothing is to weigh.
     """,
 )
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())
@@ -119,6 +128,12 @@ def _known(
     "--model", type=click.Path(path_type=Path), metavar="FILE",
     help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
 )  # fmt: skip
+@click.option(
+    "--column", multiple=True, callback=_column, metavar="NAME[:KIND]",
+    help="A column that may help to link, beside those of outbid detect; may be repeated. KIND is number, "
+    "angle=PERIOD, label, vector (NAME is a pattern, 'emb_*') or none.  [default: by its values]",
+)  # fmt: skip
+@click.option("--no-columns", is_flag=True, help="Link by positions alone.")
 @click.option("--min-length", type=click.IntRange(1), metavar="N", help="Leave out tracks shorter than N.")
 @click.option(
     "--exact-margins", is_flag=True,
@@ -174,6 +189,8 @@ def track(
     merges: bool,
     known: dict[str, float | tuple[float, ...]],
     model: Path | None,
+    column: dict[str, str],
+    no_columns: bool,
     min_length: int | None,
     exact_margins: bool,
     gap_distance: float | None,
@@ -218,7 +235,10 @@ def track(
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
         gap_distance=gap_distance, divisions=divisions, merges=merges, known=known,
         exact_margins=exact_margins, solver=solver, max_gap=max_gap,
+        column=None if no_columns else column or "auto",
     )  # fmt: skip
+    if column and no_columns:
+        raise click.UsageError("--no-columns leaves all out, also those of --column: give one of the two.")
     if memory is not None and not stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
     if min_length and (stream or resume or cluster or scheduler):
