@@ -18,10 +18,15 @@ from outbid import Detections, SettingsError, TrackingSettings, Tracks, score
 from outbid.columns import check_columns, marks_of
 from outbid.formats import read_record, read_tracks, write_detections
 from outbid.inference.candidates import candidates_of
+from outbid.inference.decide import decide
 from outbid.inference.marks_cpu import mark_filter, mark_ratio
+from outbid.learn import learn
+from outbid.learn.options import LearnOptions
 from outbid.linked import linked
 from outbid.linking import Links
 from outbid.model.marks import KeptAxes, MarkModel, Marks, clutter_odds
+from outbid.movies.jobs import TrackJob
+from outbid.ranges.movie import How, track_in_ranges
 from outbid.reading import read_movie
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
@@ -268,3 +273,39 @@ def test_no_columns_are_no_columns(tmp_path: Path) -> None:
     assert both.exit_code == 2
     gated = run("track", spots, "-o", tmp_path / "c.csv", "--max-distance", 1, "--column", "radius")
     assert "costs know none" in gated.output
+
+
+def test_large_movies_use_what_their_sample_says(truth: Tracks) -> None:
+    reading = read_movie(truth.detections)
+    columns = marks_of(truth.detections.features, reading, {"brightness": "", "kind": "", "emb_*": ""})
+    assert columns is not None
+    found = []
+    for marks, workers in ((None, 1), (columns.marks, 1), (columns.marks, 2)):
+        options = LearnOptions(sample=500, workers=workers)
+        learned = learn(reading.position, reading.frame_start, options, marks=marks)
+        assert learned.sample is not None
+        found.append(decide(learned.posterior.candidates, learned.posterior.probability))
+    alone, one, two = (replace(links, pairs=reading.order[links.pairs]) for links in found)
+    assert f1(one, truth) > f1(alone, truth) + 0.1
+    assert (one.probability == two.probability).all()
+
+
+@pytest.mark.slow
+def test_ranges_and_their_frames_use_columns(truth: Tracks, tmp_path: Path) -> None:
+    """Four times the movie, one after another, in ranges of about two of them."""
+    one, times = truth.detections, 4
+    frame = np.concatenate([one.frame + k * FRAMES for k in range(times)])
+    features = {name: np.tile(of, times) for name, of in one.features.items()}
+    shift = np.repeat(np.arange(times), len(one))[:, None] % 2 * 3.0
+    source = tmp_path / "long.parquet"
+    write_detections(
+        source, Detections.from_table(frame, np.tile(one.position, (times, 1)) + shift, features=features)
+    )
+    scores = []
+    for column in (None, {"brightness": "", "kind": "", "emb_*": ""}):
+        job = TrackJob(TrackingSettings(divisions=False, column=column))
+        track_in_ranges(source, tmp_path / "out.parquet", job, How(rows=2000, overwrite=True))
+        pairs = read_tracks(tmp_path / "out.parquet").links
+        inside = pairs[(pairs // len(one) == 1).all(axis=1)] - len(one)
+        scores.append(score(Tracks(one, inside), truth, families=["links"]).values["link_f1"])
+    assert scores[1] > scores[0] + 0.1
