@@ -118,8 +118,28 @@ def columns_of(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def check_columns(column: Mapping[str, str] | str | None) -> None:
-    """Check names and kinds.
+def texts_of(column: Mapping[str, str] | str) -> list[str]:
+    """Format columns as the texts that `columns_of` parses; none for those of `outbid detect` alone.
+
+    Examples
+    --------
+    >>> texts_of({"area": "", "theta": "angle=180"}), texts_of("auto")
+    (['area', 'theta:angle=180'], [])
+    """
+    if isinstance(column, str):
+        return []
+    return [f"{name}:{kind}" if kind else name for name, kind in column.items()]
+
+
+def recorded(column: Mapping[str, str] | str | None) -> dict[str, object]:
+    """Entries of a run record; none for columns of `outbid detect` alone."""
+    if column is None:
+        return {"no_columns": True}
+    return {} if isinstance(column, str) else {"column": dict(column)}
+
+
+def check_columns(column: Mapping[str, str] | str | None, max_distance: float | None = None) -> None:
+    """Check names and kinds; costs of links within a given `max_distance` know no columns.
 
     Raises
     ------
@@ -137,6 +157,8 @@ help to link. Rename it if it is none.
         return
     if not isinstance(column, Mapping):
         raise SettingsError(f"column is {column!r}; it must be 'auto', None or a mapping of names to kinds.")
+    if max_distance is not None:
+        raise SettingsError("columns help where all is learned; costs know none: leave max_distance out.")
     for name, kind in column.items():
         if name.lower() in _REFUSED:
             raise SettingsError(
@@ -316,7 +338,7 @@ def _ranked(values: NDArray[np.float64]) -> NDArray[np.float64]:
     Examples
     --------
     >>> _ranked(np.array([3.0, 1e9, 2.0, np.nan])).round(2).tolist()
-    [0.0, 1.41, -1.41, 0.0]
+    [0.0, 1.22, -1.22, 0.0]
     """
     from scipy.special import ndtri  # where nothing is learned, SciPy is not loaded
 

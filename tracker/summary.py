@@ -127,6 +127,11 @@ class Summary:
             f"{', '.join(f'{share:.2%}' for share in self.follow)}.{fixed}"
         )
 
+    @property
+    def warning(self) -> str:
+        """A warning of columns that say where detections are; else empty."""
+        return "" if self.columns is None else self.columns.warning
+
     def _frames(self) -> str:
         """Sentences about what differs from frame to frame."""
         said = "" if self.interval == 1 else f"Frame numbers increase by {self.interval}. "

@@ -18,7 +18,7 @@ from ._compiling import compilation_reported
 from ._timing import lap
 from .assignment import SOLVERS, solver_named
 from .batches import account
-from .columns import check_columns
+from .columns import check_columns, recorded
 from .detections import Detections
 from .device import device_for, refuse_unknown
 from .errors import ResourceError, SettingsError
@@ -42,8 +42,7 @@ WORTH_A_GPU = 3_000_000
 """Number of detections below which `auto` uses the CPU.
 
 Loading CuPy takes 0.7 s. From the shell, Parquet in and out, an H200 and 16 cores took 2.9 s and 2.0 s for a
-million detections with 15 candidates each, 3.0 s and 2.8 s for three million; with few candidates the GPU
-catches up later, with few cores sooner.
+million detections with 15 candidates each, 3.0 s and 2.8 s for three million; with few cores it pays sooner.
 """
 
 
@@ -74,9 +73,8 @@ class TrackingSettings:
         Whether tracks that start beside another may be its daughters, where the movie gives evidence of
         divisions; only without a `max_distance`.
     merges : bool
-        Whether tracks that end beside another may have fused with it, where the movie gives evidence of
-        that; only without a `max_distance`. A movie shows divisions or merges: if both
-        are about as frequent, they are spots that cross, and none is accepted.
+        Whether tracks that end beside another may have fused with it, where the movie gives evidence of that;
+        only without a `max_distance`. If both are about as frequent, spots cross, and none is accepted.
     known : mapping of str to float or (float, float, float)
         Values that are given, not learned: step, noise and gate (one, or one for each of z, y, x, in the
         unit of position x spacing), persistence (frames), end, start, miss and clutter (probabilities, of
@@ -94,10 +92,8 @@ class TrackingSettings:
         Size of a periodic box along z, y, x, in the unit of position times spacing, 0 along an axis that is
         not periodic: what leaves on one side comes in on the other. Only with a `max_distance`, on the CPU.
     column : mapping of str to str, "auto" or None
-        Features of detections that help to link, where all is learned, with their kinds: ``number`` (by
-        ranks), ``angle=180`` (with its period), ``label``, ``vector`` (features of a pattern, ``"emb_*"``, or
-        lists), or ``""``, which follows from the values. They come beside those that `outbid.detect` wrote;
-        ``none`` leaves one of these out. "auto" has these alone, None has none. What each says is learned.
+        Features that help to link, beside those that `outbid.detect` wrote ("auto": these alone), and their
+        kinds: number, angle=180 (the period), label, vector (of a pattern, or lists), none; "" by the values.
 
     Raises
     ------
@@ -133,16 +129,12 @@ class TrackingSettings:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
             if self.known:
                 raise SettingsError("known values fix what is otherwise learned: leave max_distance out.")
-            if isinstance(self.column, Mapping):
-                raise SettingsError(
-                    "columns help where all is learned; costs know none: leave max_distance out."
-                )
         elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
             raise SettingsError(
                 "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
             )
         check_known(self.known)
-        check_columns(self.column)
+        check_columns(self.column, self.max_distance)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:
@@ -164,11 +156,8 @@ class TrackingSettings:
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
         known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
-        box, column = known.pop("periodic"), known.pop("column")
-        known |= {} if box is None else {"periodic": list(box)}
-        return known | (
-            {"no_columns": True} if column is None else {} if column == "auto" else {"column": dict(column)}
-        )
+        box, _ = known.pop("periodic"), known.pop("column")
+        return known | ({} if box is None else {"periodic": list(box)}) | recorded(self.column)
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:
@@ -234,8 +223,7 @@ class TrackingRun:
     @property
     def warning(self) -> str:
         """A warning if many links are expected to be wrong, or columns say where detections are; or empty."""
-        columns = None if self.learned is None else self.learned.columns
-        return " ".join(filter(None, [warning_on(self.tracks), columns.warning if columns else ""]))
+        return " ".join(filter(None, [warning_on(self.tracks), self.learned and self.learned.warning]))
 
     def __repr__(self) -> str:
         return f"<TrackingRun: {self.summary}>"

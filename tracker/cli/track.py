@@ -12,6 +12,7 @@ import click
 
 from .clusters import cluster_options, on_a_cluster
 from .config import config_option
+from .marks import column_of, marks_options
 from .parts import box_option, part_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .several import Several, only_one, run_several, several_options
@@ -50,13 +51,6 @@ def _known(
     return known_of(given)
 
 
-def _column(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """Parse NAME and NAME:KIND to a mapping."""
-    from ..columns import columns_of
-
-    return columns_of(given)
-
-
 @click.command(
     no_args_is_help=True,
     help="""Link detections to tracks by optimal assignment.
@@ -77,10 +71,9 @@ def _column(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     or GEFF; - is stdin. Column names of TrackMate, Imaris and trackpy are recognised; for other names use
     --columns. Track numbers in INPUT are ignored.
 
-    Without --max-distance the model is learned from the detections: how particles move, and how often they
-    are missed, appear and disappear. It is printed and written to the run record. Use --set to fix values
-    that you know: step, noise, gate, persistence, end, start, miss or clutter. Columns of outbid detect and
-    those of --column help to link; what each says is learned, and nothing is to weigh.
+    Without --max-distance the model is learned from the detections: how particles move, how often they are
+    missed, appear and disappear, and what columns say. It is printed and written to the run record. Use --set
+    to fix values that you know: step, noise, gate, persistence, end, start, miss or clutter.
     """,
 )
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())
@@ -128,12 +121,7 @@ def _column(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     "--model", type=click.Path(path_type=Path), metavar="FILE",
     help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
 )  # fmt: skip
-@click.option(
-    "--column", multiple=True, callback=_column, metavar="NAME[:KIND]",
-    help="A column that may help to link, beside those of outbid detect; may be repeated. KIND is number, "
-    "angle=PERIOD, label, vector (NAME is a pattern, 'emb_*') or none.  [default: by its values]",
-)  # fmt: skip
-@click.option("--no-columns", is_flag=True, help="Link by positions alone.")
+@marks_options
 @click.option("--min-length", type=click.IntRange(1), metavar="N", help="Leave out tracks shorter than N.")
 @click.option(
     "--exact-margins", is_flag=True,
@@ -233,12 +221,9 @@ def track(
     settings = Settings(
         max_distance=max_distance, cost=cost, spacing=spacing, periodic=periodic, device=device,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
-        gap_distance=gap_distance, divisions=divisions, merges=merges, known=known,
-        exact_margins=exact_margins, solver=solver, max_gap=max_gap,
-        column=None if no_columns else column or "auto",
+        gap_distance=gap_distance, divisions=divisions, merges=merges, known=known, solver=solver,
+        exact_margins=exact_margins, max_gap=max_gap, column=column_of(column, no_columns),
     )  # fmt: skip
-    if column and no_columns:
-        raise click.UsageError("--no-columns leaves all out, also those of --column: give one of the two.")
     if memory is not None and not stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
     if min_length and (stream or resume or cluster or scheduler):
