@@ -23,6 +23,7 @@ from detection_accuracy.cells import Cell
 from numpy.typing import NDArray
 
 from outbid import Detections, DetectionSettings, Tracks, detect, read_tracks, score, track
+from outbid.detection.labels import detect_labels
 from outbid.images import open_images
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
@@ -37,6 +38,7 @@ GATES, WEIGHTS = (
     (0.0, 0.5, 1.0, 2.0),
 )  # of laptrack: in steps; in steps a unit of log amplitude
 DATA = Path(__file__).parents[3] / "shared" / "data"
+MASKS = "formats/ctc_hela_01_RES"
 Row = dict[str, Any]
 
 
@@ -159,20 +161,33 @@ def kinds(kappa: float, seed: int) -> Row:
 
 def recorded(name: str, every: int) -> Row:
     """Real tracks, every so many frames, with their own columns and without."""
-    path = {"fly": "drosophila_nuclei/tracks.csv", "hela": "hela_geff/Fluo-N2DL-HeLa-01.zarr"}[name]
-    whole = read_tracks(DATA / path)
+    whole = read_tracks(DATA / {"fly": "drosophila_nuclei/tracks.csv", "hela": MASKS}[name])
     seen = whole.detections
-    features = seen.features if name == "hela" else {"intensity": _intensity(seen)}
+    if name == "hela":
+        kinds = {"size": "", "elongation": "", "angle": "angle=180"}
+        features: Mapping[str, NDArray] = _shapes(seen)
+    else:
+        kinds, features = {"intensity": ""}, {"intensity": _intensity(seen)}
     keep = np.flatnonzero(seen.frame % every == 0)
-    some = {one: of[keep] for one, of in features.items() if of.dtype.kind == "f" or one == "area"}
+    some = {one: of[keep] for one, of in features.items()}
     frame = (seen.frame[keep] // every).astype(np.int32)
     few = Detections(frame, seen.position[keep], seen.unit, some)
     truth = Tracks(few, _skipping(whole, keep))
     row: Row = {"movie": name, "every": every, "columns of": list(some)}
-    for how, column in (("alone", None), ("columns", dict.fromkeys(some, ""))):
+    for how, column in (("alone", None), ("columns", kinds)):
         found = track(few, workers=1, column=column)
         row[how] = round(score(found.tracks, truth, families=["links"]).values["link_f1"], 4)
     return row | {"bits": found.learned.as_dict()["columns"] if found.learned else None}
+
+
+def _shapes(seen: Detections) -> dict[str, NDArray]:
+    """Size, elongation and angle of the masks of the cells, which have the numbers of their tracks."""
+    found = detect_labels(open_images(DATA / MASKS).frames())
+    at = {
+        (f, label): k for k, (f, label) in enumerate(zip(found.frame, found.features["label"], strict=True))
+    }
+    rows = [at[key] for key in zip(seen.frame, seen.features["label"], strict=True)]
+    return {name: found.features[name][rows].astype(float) for name in ("size", "elongation", "angle")}
 
 
 def _intensity(seen: Detections) -> NDArray[np.float64]:

@@ -52,6 +52,36 @@ def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], 
     return value, np.stack(sums, axis=1) / size[:, None], size
 
 
+def shapes(labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Elongation and angle of the objects of a label image in the plane, in the order of `centroids`.
+
+    Returns
+    -------
+    elongation : (n,) float64 array
+        Ratio of the longest to the shortest axis of the ellipse, or ellipsoid, of the same second moments.
+    angle : (n,) float64 array
+        Degrees from x towards y of the longest axis in the plane, from 0 to 180.
+
+    Examples
+    --------
+    >>> elongation, angle = shapes(np.array([[[1, 1, 1, 1], [0, 2, 0, 0], [0, 2, 0, 0]]]))
+    >>> elongation.round(1).tolist(), angle.tolist()
+    ([4.0, 2.0], [0.0, 90.0])
+    """
+    labels = whole(labels)
+    where = np.nonzero(labels)
+    _, index, size = np.unique(labels[where], return_inverse=True, return_counts=True)
+    moment = np.zeros((len(size), 3, 3))
+    away = [axis - (np.bincount(index, axis, len(size)) / size)[index] for axis in where]
+    for i, j in np.ndindex(3, 3):
+        moment[:, i, j] = np.bincount(index, away[i] * away[j], len(size)) / size
+    voxel = np.eye(3) / 12  # a voxel is no point
+    flat = 1 if labels.shape[0] == 1 else 0
+    axes = np.linalg.eigvalsh((moment + voxel)[:, flat:, flat:])
+    yy, xy, xx = moment[:, 1, 1], moment[:, 1, 2], moment[:, 2, 2]
+    return np.sqrt(axes[:, -1] / axes[:, 0]), np.degrees(0.5 * np.arctan2(2 * xy, xx - yy)) % 180
+
+
 def whole(labels: NDArray) -> NDArray:
     """Labels as whole numbers: some programs store them as floats.
 
@@ -118,7 +148,7 @@ def detect_labels(
     Returns
     -------
     Detections
-        With the features ``label`` and ``size``, in voxels.
+        With the features ``label``, ``size`` in voxels, ``elongation`` and ``angle``; see `shapes`.
 
     Raises
     ------
@@ -132,14 +162,18 @@ def detect_labels(
     ([[0.0, 0.5, 1.0], [0.0, 0.0, 0.25]], [2, 7])
     """
     number, place, label, size = [], [np.empty((0, 3))], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    shape = [np.empty((2, 0))]
     for frame, image in enumerate(objects_in(frames)):
         value, centre, voxels = centroids(image)
         number.append(np.full(len(value), frame, dtype=np.int32))
         place.append(centre * spacing)
         label.append(value)
         size.append(voxels)
+        shape.append(np.stack(shapes(image)))
         if progress is not None:
             progress(frame + 1, count)
     frame_of = np.concatenate([np.empty(0, dtype=np.int32), *number])
+    elongation, angle = np.concatenate(shape, axis=1)
     features = {"label": np.concatenate(label), "size": np.concatenate(size)}
+    features |= {"elongation": elongation, "angle": angle}
     return Detections(frame_of, np.concatenate(place), unit, features)

@@ -10,7 +10,7 @@ from numba import njit
 
 LEAST_WEIGHT = 1e-3  # error level: incoming links below this weight are not followed
 LEAST_VARIANCE = 1e-6  # guard: of what a track keeps
-SURE = 50.0  # guard: log likelihood ratio above which links are as sure
+SURE = 12.0  # guard: log likelihood ratio above which links are as sure; weights of rivals are differences
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
