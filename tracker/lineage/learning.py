@@ -83,6 +83,18 @@ class Context:
             rivals=self.rivals[:, keep], scaled=self.scaled & inside, others=self.others + others,
         )  # fmt: skip
 
+    def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
+        """The same without the detections that take no part, which are most in a large movie."""
+        part = self.scaled.any(axis=0)
+        for end in (self.tail, self.head, *divisions.slots):
+            part[end] = True
+        new = np.cumsum(part) - 1
+        mother, first, second = new[divisions.slots]
+        return replace(
+            self, tail=new[self.tail], head=new[self.head], none=self.none[:, part],
+            clutter=self.clutter[:, part], scaled=self.scaled[:, part], others=self.others[:, part],
+        ), replace(divisions, mother=mother, first=first, second=second)  # fmt: skip
+
     def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of no division and none of these links."""
         none = self.deaths_and_births(model) + self.clutter
