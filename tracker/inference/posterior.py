@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import OMEGA, displacements, log_evidence, marginals, sweep
+from .jpda import displacements, exponent, log_evidence, marginals, sweep
 from .records import Moments
 
 
@@ -50,6 +50,8 @@ class LinkPosterior:
         Expected sufficient statistics of the steps; None if the last sweep did not compute them.
     sweeps : int
         Number of sweeps so far.
+    omega : float
+        Exponent of rivals of the last sweep.
     displaced : Displacements or None
         Of the last sweep.
     """
@@ -64,11 +66,12 @@ class LinkPosterior:
     death: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     birth: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     fresh: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    clutter_weight: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
+    clutter_weight: NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, 1)))
     log_evidence: float = -np.inf
     change: float = np.inf
     moments: Moments | None = None
     sweeps: int = 0
+    omega: float = 1.0
     displaced: Displacements | None = None
 
     @classmethod
@@ -92,7 +95,10 @@ class LinkPosterior:
         """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""
         old = self.candidates.key()
         every = distinct([old, key])
-        grown = replace(LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps)
+        grown = replace(
+            LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps,
+            clutter_weight=self.clutter_weight,
+        )  # fmt: skip
         place = np.searchsorted(every, old)
         grown.probability[place] = self.probability
         grown.rivals[:, place] = self.rivals
@@ -136,7 +142,7 @@ def swept(
         displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
     found = sweep(
         movie, model, candidates, displaced.away, posterior.rivals, omega=omega, none=none,
-        with_moments=with_moments, workers=workers,
+        clutter=posterior.clutter_weight, with_moments=with_moments, workers=workers,
     )  # fmt: skip
     probability = marginals(found.ratio, found.rivals, omega)
     evidence = log_evidence(candidates, found, model.association.clutter) if omega == 1 else -np.inf
@@ -151,7 +157,7 @@ def swept(
         log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
         moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
-        displaced=displaced,
+        displaced=displaced, omega=omega,
     )  # fmt: skip
 
 
@@ -164,9 +170,10 @@ def settled(
     still: float = 0.0,
     workers: int = 1,
 ) -> LinkPosterior:
-    """The posterior under a model that stays as it is, with the exponent of results."""
+    """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""
     for _ in range(sweeps):
-        posterior = swept(movie, model, posterior, omega=OMEGA, with_moments=False, workers=workers)
+        omega = exponent(posterior.probability)
+        posterior = swept(movie, model, posterior, omega=omega, with_moments=False, workers=workers)
         if posterior.change < still:
             break
     return posterior

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.decide import decide
-from ..inference.jpda import OMEGA
+from ..inference.jpda import exponent
 from ..inference.posterior import LinkPosterior, swept
 from ..learn.field import Fields
 from ..learn.m_steps import adapted
@@ -144,7 +144,13 @@ def find_divisions(
     for turn in range(_TURNS):
         log_factor = np.log(real) + _ages(movie, posterior, fit, divisions)
         posterior = swept(
-            movie, model, posterior, omega=OMEGA, none=none, with_moments=False, workers=workers
+            movie,
+            model,
+            posterior,
+            omega=exponent(posterior.probability),
+            none=none,
+            with_moments=False,
+            workers=workers,
         )
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
@@ -165,7 +171,8 @@ def _no_link(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[n
     """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
     pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
     pulls = np.stack([fit.beliefs.rows.divided, pull])
-    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / OMEGA) + pulls) ** OMEGA
+    omega = context.omega
+    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / omega) + pulls) ** omega
     return death, birth
 
 
