@@ -127,30 +127,15 @@ def sweep(
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
     propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
     return Sweep(
-        ratio,
-        *sums,
-        rivals,
-        row_none,
-        column_none,
-        death,
-        birth,
-        past.fresh,
-        future.fresh,
-        past.total,
+        ratio, *sums, rivals, row_none, column_none, death, birth, past.fresh, future.fresh, past.total,
         moments,
-    )
+    )  # fmt: skip
 
 
 def propagate(
-    candidates: Candidates,
-    ratio: NDArray[np.float64],
-    none: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rivals: NDArray[np.float64],
-    *,
-    omega: float = 1.0,
-    rounds: int = ROUNDS,
-    workers: int = 1,
-) -> None:
+    candidates: Candidates, ratio: NDArray[np.float64], none: tuple[NDArray[np.float64], NDArray[np.float64]],
+    rivals: NDArray[np.float64], *, omega: float = 1.0, rounds: int = ROUNDS, workers: int = 1,
+) -> None:  # fmt: skip
     """Fractional belief propagation for the matching of all tails to all heads.
 
     Parameters
@@ -246,12 +231,9 @@ def displacements(
 
 
 def _places(
-    movie: Movie,
-    model: Model,
-    candidates: Candidates,
-    links: tuple[NDArray[np.float32], NDArray[np.float64], float],
-    workers: int,
-) -> tuple[Places, NDArray[np.float32]]:
+    movie: Movie, model: Model, candidates: Candidates,
+    links: tuple[NDArray[np.float32], NDArray[np.float64], float], workers: int,
+) -> tuple[Places, NDArray[np.float32]]:  # fmt: skip
     """The movie, and weights (2, E) of links where they come in; links are away, rivals, omega."""
     (away, rivals, omega), around, (tail, head, lag, *_) = links, model.surroundings, candidates
     made = np.empty((4, candidates.size), np.float32)

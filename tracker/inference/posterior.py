@@ -111,15 +111,10 @@ class LinkPosterior:
 
 
 def swept(
-    movie: Movie,
-    model: Model,
-    posterior: LinkPosterior,
-    *,
-    omega: float = 1.0,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    with_moments: bool = True,
+    movie: Movie, model: Model, posterior: LinkPosterior, *, omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
     workers: int = 1,
-) -> LinkPosterior:
+) -> LinkPosterior:  # fmt: skip
     """The posterior after one more sweep.
 
     Parameters
@@ -162,14 +157,9 @@ def swept(
 
 
 def settled(
-    movie: Movie,
-    model: Model,
-    posterior: LinkPosterior,
-    *,
-    sweeps: int = 4,
-    still: float = 0.0,
+    movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = 4, still: float = 0.0,
     workers: int = 1,
-) -> LinkPosterior:
+) -> LinkPosterior:  # fmt: skip
     """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""
     for _ in range(sweeps):
         omega = exponent(posterior.probability)

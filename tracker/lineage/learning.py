@@ -161,12 +161,9 @@ class Fit:
 
 
 def fitted(
-    context: Context,
-    divisions: Divisions,
-    model: DaughterModel,
-    log_factor: NDArray[np.float64] | float,
+    context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
     rounds: int,
-) -> Fit:
+) -> Fit:  # fmt: skip
     """EM from an initial model.
 
     Parameters
