@@ -328,8 +328,8 @@ def _curves(movie: Movie, name: str, weights: Samples, fit: Pooled | None) -> li
         many = float((weights.drawn @ pairs).mean())
         add("msd", k * time, ratio(weights, square, pairs), many, units)
         if fit is not None:
-            mean = fit.scale.sum() * k**fit.parameter + 2 * (fit.scale * fit.ratio).sum()
-            add("msd_fit", k * time, Estimate(float(mean), np.nan, np.nan, np.empty(0)), many, units)
+            mean = float(fit.displacement(np.array(float(k))))
+            add("msd_fit", k * time, Estimate(mean, np.nan, np.nan, np.empty(0)), many, units)
     for k, (product, many_of) in enumerate(zip(sums.velocity, sums.products, strict=True)):
         many = float((weights.drawn @ many_of).mean())
         one = ratio(weights, product / time**2, many_of)

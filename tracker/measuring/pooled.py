@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
-from .likelihood import BLUR, Floats, Motion, Pieces, Sums, squares_and_logdets, whitening
+from .likelihood import BLUR, FRACTIONAL, Floats, Motion, Pieces, Sums, squares_and_logdets, whitening
+from .paths import Rows, pieces_of
 
 _MOST = 60.0
 """Largest ρ: less than a hundredth of the steps is motion."""
@@ -39,6 +40,24 @@ class Pooled:
     scale: Floats
     ratio: Floats
     influence: Floats
+
+    def displacement(self, intervals: Floats) -> Floats:
+        """Mean square displacement after some intervals, of a fractional motion with localisation error."""
+        return np.asarray(
+            self.scale.sum() * np.power(intervals, self.parameter) + 2 * (self.scale * self.ratio).sum()
+        )
+
+
+def fitted(position: Floats, frame: Rows, owner: Rows) -> Pooled | None:
+    """Fractional Brownian motion of all tracks together, over steps of a frame; as `pooled`.
+
+    Parameters
+    ----------
+    position, frame, owner
+        As for `pieces_of`.
+    """
+    count = int(owner.max(initial=-1)) + 1
+    return pooled(pieces_of(position, frame, owner, 1, count), np.ones(count), FRACTIONAL)
 
 
 def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None = None) -> Pooled | None:
