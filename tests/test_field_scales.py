@@ -74,8 +74,8 @@ def test_tables_keep_positions_of_any_unit(tmp_path_factory: pytest.TempPathFact
 def files(folder: Path, exponent: int) -> list[tuple[float, Path]]:
     """The same tracks in two units."""
     for by in (1.0, 2.0**exponent):
-        outbid.write_tracks(folder / f"{by}.parquet", walks(by), overwrite=True)
-    return [(by, folder / f"{by}.parquet") for by in (1.0, 2.0**exponent)]
+        outbid.write_tracks(folder / f"in_{by}.parquet", walks(by), overwrite=True)
+    return [(by, folder / f"in_{by}.parquet") for by in (1.0, 2.0**exponent)]
 
 
 @pytest.mark.slow
