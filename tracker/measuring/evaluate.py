@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Columns = dict[str, Any]
 _FITTED = ("diffusion", "exponent", "persistence")
+_MEANS = ("straightness", "turning_angle", "confinement", "radius_of_gyration")
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +245,7 @@ def _estimates(movie: Movie, fits: _Fits, weights: Samples, simple: Columns) -> 
     found["speed_mean"] = ratio(
         weights, np.where(moving, simple["path"], 0), np.where(moving, simple["duration"], 0)
     )
-    for name in ("straightness", "turning_angle", "confinement", "radius_of_gyration"):
+    for name in _MEANS:
         found[name] = mean_of(weights, np.where(moving, simple[name], np.nan))
     return found
 
@@ -256,14 +257,7 @@ def _row(movie: Movie, index: int, fit: Pooled | None, found: dict[str, Estimate
     row: Columns = {
         "group": movie.names[index], "tracks": float(inside.sum()), "detections": float(size[inside].sum())
     }  # fmt: skip
-    for name in (
-        *_FITTED,
-        "speed_mean",
-        "straightness",
-        "turning_angle",
-        "confinement",
-        "radius_of_gyration",
-    ):
+    for name in (*_FITTED, "speed_mean", *_MEANS):
         one = found.get(name)
         row[name], row[name + "_error"] = (np.nan, np.nan) if one is None else (one.value, one.error)
     one = found.get("diffusion")

@@ -72,9 +72,8 @@ def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None =
         The parameter, if it is not estimated.
     """
     sums, axes = Sums.of(pieces, weight), pieces.step.shape[2]
-    if sums.longer.sum() < 4 or not (np.trace(sums.moment[:, 0], axis1=1, axis2=2) > 0).all():
-        return None
-    if len(sums.longer) < 2:
+    still = not (np.trace(sums.moment[:, 0], axis1=1, axis2=2) > 0).all()
+    if still or sums.longer.sum() < 4 or len(sums.longer) < 2:
         return None
     steps = float(sums.longer.sum())
 
@@ -114,11 +113,7 @@ def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None =
 
 
 def _influence(
-    pieces: Pieces,
-    weight: Floats,
-    motion: Motion,
-    at: tuple[float, Floats, Floats],
-    free: np.ndarray,
+    pieces: Pieces, weight: Floats, motion: Motion, at: tuple[float, Floats, Floats], free: np.ndarray
 ) -> Floats:
     """The scores of all tracks times the inverse of the information, for the parameter and log s."""
     parameter, scale, ratio = at
