@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -54,7 +55,7 @@ def at_first_sight(
     return said + _on_gaps(detections.frame_count, max_distance, max_gap or 0)
 
 
-def scaled_twice(unit: str, spacing: tuple[float, float, float] | None) -> list[str]:
+def scaled_twice(unit: str, spacing: Sequence[float] | None) -> list[str]:
     """A sentence if positions in a unit of length are multiplied by a size of voxels all the same.
 
     Examples

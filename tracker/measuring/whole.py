@@ -93,7 +93,7 @@ def measure(
     movies, remarks = [], []
     for one in given.values():
         read, record = tracks_of(one), _record_of(one)
-        remarks += scaled_twice(read.detections.unit, None if spacing is None else tuple(spacing))
+        remarks += scaled_twice(read.detections.unit, spacing)
         if drift == "learned":
             read, farthest = without_drift(read, record)
             if farthest:
