@@ -8,16 +8,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .detections import Detections
+from .linked import Progress, linked
 from .linking import Links
+from .summary import Summary
+
+if TYPE_CHECKING:
+    from .tracking import TrackingSettings
 
 _REACH = 5.0
 """Guard: width of the margin with images, in distances between neighbours, at most half of the box: steps and
 the competitors of a link at the side are within it."""
+
+
+def in_box(
+    detections: Detections, settings: TrackingSettings, workers: int = 1, progress: Progress = None
+) -> tuple[Summary, Links]:
+    """As `linked`, in the periodic box of the settings; learned from the movie with its images."""
+    assert settings.periodic is not None
+    every, row, inside = with_images(detections, settings.spacing, settings.periodic)
+    learned, links = linked(every, replace(settings, spacing=(1.0, 1.0, 1.0)), workers, progress)
+    return learned, folded(links, row, inside, merges=settings.merges)
 
 
 def with_images(

@@ -364,14 +364,9 @@ def _learned(
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
     from .linked import linked  # its kernels are loaded when they are needed
-    from .periodic import folded, with_images
+    from .periodic import in_box
 
-    if used.periodic is None:
-        learned, links = linked(detections, used, workers, progress)
-    else:
-        every, row, inside = with_images(detections, used.spacing, used.periodic)
-        learned, links = linked(every, replace(used, spacing=(1.0, 1.0, 1.0)), workers, progress)
-        links = folded(links, row, inside, merges=used.merges)
+    learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap
         when, usual = np.unique(when, return_inverse=True)[1], 1.5

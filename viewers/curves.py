@@ -228,9 +228,8 @@ def mean_square_displacement(
     seen = np.nonzero(pairs)[0]
     some = place[:, np.ptp(place, axis=0) > 0] if len(place) else place
     fit = fitted(some, frame, np.unique(track, return_inverse=True)[1])
-    curve, exponent = (
-        (None, np.nan) if fit is None else (fit.displacement(seen.astype(np.float64)), fit.parameter)
-    )
+    curve = None if fit is None else fit.displacement(seen.astype(np.float64))
+    exponent = np.nan if fit is None else fit.parameter
     return Displacement(seen, squares[seen] / pairs[seen], pairs[seen], curve, exponent)
 
 
