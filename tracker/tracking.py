@@ -91,7 +91,7 @@ class TrackingSettings:
         Where to compute.
     periodic : tuple of 3 float, optional
         Size of a periodic box along z, y, x, in the unit of position times spacing, 0 along an axis that is
-        not periodic: what leaves on one side comes in on the other. Only with a `max_distance`, on the CPU.
+        not periodic: what leaves on one side comes in on the other. On the CPU.
 
     Raises
     ------
@@ -134,7 +134,7 @@ class TrackingSettings:
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:
-            check_box(self.periodic, self.max_distance, self.device)
+            check_box(self.periodic, self.device)
         if [0 < size < math.inf for size in self.spacing] != [True] * 3:
             raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
         if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
@@ -364,8 +364,9 @@ def _learned(
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
     from .linked import linked  # its kernels are loaded when they are needed
+    from .periodic import in_box
 
-    learned, links = linked(detections, used, workers, progress)
+    learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap
         when, usual = np.unique(when, return_inverse=True)[1], 1.5
