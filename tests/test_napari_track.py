@@ -149,6 +149,14 @@ def test_what_is_given_is_taken_and_comes_back_from_the_result(window: "Window")
     known = {"noise": 0.2, "gate": (4.0, 4.0, 4.0)}
     wanted = TrackingSettings(known=known, spacing=(1, 0.5, 0.5))
     assert form.settings() == wanted
+    for text, column in (("-", None), ("area; theta:angle=180", {"area": "", "theta": "angle=180"})):
+        form.column.setText(text)
+        with_columns = form.settings()
+        assert with_columns.column == column
+        form.column.setText("")
+        form.set_settings(with_columns.as_dict())
+        assert form.settings() == with_columns
+    form.column.setText("")
     form.known.setText("nose=1")
     with pytest.raises(SettingsError, match="nose"):
         form.settings()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ._arrays import free_memory
 from ._timing import lap
+from .columns import marks_of
 from .detections import Detections
 from .errors import ResourceError
 from .inference.decide import decide
@@ -65,11 +66,14 @@ def linked(
     options = _options(settings, reading, known, workers)
     _refuse_large(reading.frame_start, options.nearest, int(_SHARE * free_memory()))
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
-    found = learn(reading.position, reading.frame_start, options, time=reading.time)
+    columns = marks_of(detections.features, reading, settings.column, workers)
+    marks = None if columns is None else columns.marks
+    found = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
     lap("learning")
     links = _decided(found, settings, workers)
     lap("deciding")
-    summary = summarise(reading, found, known, shorten=settings.max_gap is None, workers=workers)
+    shorten = settings.max_gap is None
+    summary = summarise(reading, found, known, columns=columns, shorten=shorten, workers=workers)
     lap("errors of what is learned")
     if progress is not None:
         progress(len(detections), len(detections))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -29,6 +29,7 @@ class TrackingValues(TypedDict, total=False):
     solver: str
     device: str
     periodic: tuple[float, float, float] | None
+    column: Mapping[str, str] | Literal["auto"] | None
 
 
 class DetectionValues(TypedDict, total=False):

@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .columns import ColumnBits, Columns
 from .learn import Learned
 from .learn.errors import Kinematics, errors_of_rates, standard_errors
+from .learn.marks import bits_of_clutter, bits_of_links
 from .model import AssociationModel, MotionModel
 from .model.gate import CHANCE, radius
+from .model.marks import clutter_odds
 from .model.movie import OUTER
 from .reading import HOLE, Reading
 
@@ -76,6 +79,8 @@ class Summary:
         particles has a detection in them); consecutive numbers if frames are unevenly spaced.
     known : tuple of str
         Names of the values that were fixed, not learned.
+    columns : ColumnBits or None
+        What columns say, if there are any.
     """
 
     step: NDArray[np.float64]
@@ -98,6 +103,7 @@ class Summary:
     step_scale: NDArray[np.float64] | None = None
     time: NDArray[np.int64] | None = None
     known: tuple[str, ...] = ()
+    columns: ColumnBits | None = None
 
     def __str__(self) -> str:
         axes, error = self.axes, self.uncertainty
@@ -108,6 +114,7 @@ class Summary:
         )
         flow = {None: "not used", 0: "mean step of the whole frame"}
         fixed = f"\nFixed, not learned: {', '.join(self.known)}." if self.known else ""
+        fixed += "" if self.columns is None else f"\n{self.columns}"
         return (
             f"Learned in {self.sweeps} sweeps. {self._frames()}"
             f"Step per frame: {_each(self.step, axes)}{_within(error, 'step')}; {persistence}. "
@@ -119,6 +126,11 @@ class Summary:
             f"{self.clutter:.2%} of detections are clutter. Next detection after 1, 2, … frames: "
             f"{', '.join(f'{share:.2%}' for share in self.follow)}.{fixed}"
         )
+
+    @property
+    def warning(self) -> str:
+        """A warning of columns that say where detections are; else empty."""
+        return "" if self.columns is None else self.columns.warning
 
     def _frames(self) -> str:
         """Sentences about what differs from frame to frame."""
@@ -164,7 +176,7 @@ class Summary:
             "step_scale": None if self.step_scale is None else self.step_scale.tolist(),
             "time": None if self.time is None else self.time.tolist(),
             "known": list(self.known),
-        }
+        } | ({} if self.columns is None else {"columns": self.columns.as_dict()})
 
 
 def summarise(
@@ -172,6 +184,7 @@ def summarise(
     found: Learned,
     known: Mapping[str, float | tuple[float, ...]],
     *,
+    columns: Columns | None = None,
     shorten: bool = True,
     workers: int = 1,
 ) -> Summary:
@@ -184,6 +197,8 @@ def summarise(
     found : Learned
     known : mapping
         The values that were fixed, as `known.values_along`.
+    columns : Columns, optional
+        Those that were given to learning.
     shorten : bool
         Whether to leave out late detections that occur in no link; not if a longest gap was given.
     workers : int
@@ -214,8 +229,19 @@ def summarise(
         drift=drift,
         step_scale=scale if scale.std() > _UNEVEN else None,
         time=reading.time,
+        columns=None if columns is None else _bits(found, columns),
     )
     return _with_known(summary, known)
+
+
+def _bits(found: Learned, columns: Columns) -> ColumnBits:
+    """What columns say, by the movie that they were learned from."""
+    part, marks = found.motion_from, found.model.marks
+    links = bits_of_links(part.movie, part.posterior, columns.blocks, columns.labels)
+    if marks is None or not marks.links():  # they explain less than they cost
+        links = dict.fromkeys(links, 0.0)
+    odds = clutter_odds(part.movie.marks, marks, part.model.association.clutter)
+    return ColumnBits(links, bits_of_clutter(odds), columns.by_place)
 
 
 def persistence_of(kept: float, later: float) -> float:

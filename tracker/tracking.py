@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ._compiling import compilation_reported
 from ._timing import lap
 from .assignment import SOLVERS, solver_named
 from .batches import account
+from .columns import check_columns, recorded
 from .detections import Detections
 from .device import device_for, refuse_unknown
 from .errors import ResourceError, SettingsError
@@ -41,8 +42,7 @@ WORTH_A_GPU = 3_000_000
 """Number of detections below which `auto` uses the CPU.
 
 Loading CuPy takes 0.7 s. From the shell, Parquet in and out, an H200 and 16 cores took 2.9 s and 2.0 s for a
-million detections with 15 candidates each, 3.0 s and 2.8 s for three million; with few candidates the GPU
-catches up later, with few cores sooner.
+million detections with 15 candidates each, 3.0 s and 2.8 s for three million; with few cores it pays sooner.
 """
 
 
@@ -73,9 +73,8 @@ class TrackingSettings:
         Whether tracks that start beside another may be its daughters, where the movie gives evidence of
         divisions; only without a `max_distance`.
     merges : bool
-        Whether tracks that end beside another may have fused with it, where the movie gives evidence of
-        that; only without a `max_distance`. A movie shows divisions or merges: if both
-        are about as frequent, they are spots that cross, and none is accepted.
+        Whether tracks that end beside another may have fused with it, where the movie gives evidence of that;
+        only without a `max_distance`. If both are about as frequent, spots cross, and none is accepted.
     known : mapping of str to float or (float, float, float)
         Values that are given, not learned: step, noise and gate (one, or one for each of z, y, x, in the
         unit of position x spacing), persistence (frames), end, start, miss and clutter (probabilities, of
@@ -92,6 +91,9 @@ class TrackingSettings:
     periodic : tuple of 3 float, optional
         Size of a periodic box along z, y, x, in the unit of position times spacing, 0 along an axis that is
         not periodic: what leaves on one side comes in on the other. On the CPU.
+    column : mapping of str to str, "auto" or None
+        Features that help to link, beside those that `outbid.detect` wrote ("auto": these alone), and their
+        kinds: number, angle=180 (the period), label, vector (of a pattern, or lists), none; "" by the values.
 
     Raises
     ------
@@ -120,6 +122,7 @@ class TrackingSettings:
     solver: str = "bid_and_augment"
     device: str = "auto"
     periodic: tuple[float, float, float] | None = None
+    column: Mapping[str, str] | Literal["auto"] | None = field(default="auto", hash=False)
 
     def __post_init__(self) -> None:
         if self.max_distance is not None:
@@ -131,6 +134,7 @@ class TrackingSettings:
                 "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
             )
         check_known(self.known)
+        check_columns(self.column, self.max_distance)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:
@@ -152,8 +156,8 @@ class TrackingSettings:
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
         known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
-        box = known.pop("periodic")
-        return known if box is None else known | {"periodic": list(box)}
+        box, _ = known.pop("periodic"), known.pop("column")
+        return known | ({} if box is None else {"periodic": list(box)}) | recorded(self.column)
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:
@@ -218,8 +222,8 @@ class TrackingRun:
 
     @property
     def warning(self) -> str:
-        """A warning if more than a tenth of the links are expected to be wrong; else empty."""
-        return warning_on(self.tracks)
+        """A warning if many links are expected to be wrong, or columns say where detections are; or empty."""
+        return " ".join(filter(None, [warning_on(self.tracks), self.learned and self.learned.warning]))
 
     def __repr__(self) -> str:
         return f"<TrackingRun: {self.summary}>"

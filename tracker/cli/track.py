@@ -12,6 +12,7 @@ import click
 
 from .clusters import cluster_options, on_a_cluster
 from .config import config_option
+from .marks import column_of, marks_options
 from .parts import box_option, part_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .several import Several, only_one, run_several, several_options
@@ -60,6 +61,7 @@ def _known(
       outbid track spots.csv -o tracks.csv --max-distance 5
       outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
       outbid track spots.csv --set noise=0.3,0.1,0.1 --set persistence=5
+      outbid track cells.csv --column area --column theta:angle=180 --column type:label
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
       outbid track spots/*.csv --out-dir tracks/ --jobs 4 --model model.json
       outbid track huge.csv --dry-run
@@ -69,9 +71,9 @@ def _known(
     or GEFF; - is stdin. Column names of TrackMate, Imaris and trackpy are recognised; for other names use
     --columns. Track numbers in INPUT are ignored.
 
-    Without --max-distance the model is learned from the detections: how particles move, and how often they
-    are missed, appear and disappear. It is printed and written to the run record. Use --set to fix values
-    that you know: step, noise, gate, persistence, end, start, miss or clutter.
+    Without --max-distance the model is learned from the detections: how particles move, how often they are
+    missed, appear and disappear, and what columns say. It is printed and written to the run record. Use --set
+    to fix values that you know: step, noise, gate, persistence, end, start, miss or clutter.
     """,
 )
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())
@@ -119,6 +121,7 @@ def _known(
     "--model", type=click.Path(path_type=Path), metavar="FILE",
     help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
 )  # fmt: skip
+@marks_options
 @click.option("--min-length", type=click.IntRange(1), metavar="N", help="Leave out tracks shorter than N.")
 @click.option(
     "--exact-margins", is_flag=True,
@@ -174,6 +177,8 @@ def track(
     merges: bool,
     known: dict[str, float | tuple[float, ...]],
     model: Path | None,
+    column: dict[str, str],
+    no_columns: bool,
     min_length: int | None,
     exact_margins: bool,
     gap_distance: float | None,
@@ -216,8 +221,8 @@ def track(
     settings = Settings(
         max_distance=max_distance, cost=cost, spacing=spacing, periodic=periodic, device=device,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
-        gap_distance=gap_distance, divisions=divisions, merges=merges, known=known,
-        exact_margins=exact_margins, solver=solver, max_gap=max_gap,
+        gap_distance=gap_distance, divisions=divisions, merges=merges, known=known, solver=solver,
+        exact_margins=exact_margins, max_gap=max_gap, column=column_of(column, no_columns),
     )  # fmt: skip
     if memory is not None and not stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")

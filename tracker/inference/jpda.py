@@ -28,6 +28,7 @@ from ..model.movie import Movie, summed
 from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
 from .filter_cpu import filter_rows, prepare_links
+from .marks import mark_ratios, odds_of_clutter
 from .powers_cpu import raised
 from .propagation_cpu import begin, compete
 from .records import Direction, Messages, Moments, Places, Steps
@@ -37,6 +38,8 @@ OMEGA = 0.75, 0.875
 """Weight of the row and column entropies: n equivalent tails and heads have n! matchings, which is right with
 .75 for two of them, .843 for four, .918 for ten. The first holds where links are sure, the second where
 p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM moves towards it there."""
+NO_PULL = np.empty((2, 0), np.float32)
+"""Weights of links where they come in, where they are not known."""
 ROUNDS = 8
 """Guard: rounds of belief propagation per sweep, unless all links stay before."""
 
@@ -63,6 +66,8 @@ class Sweep:
         The normalisation of the forward filter.
     moments : Moments
         Empty if not requested.
+    pull : (2, E) float32 array
+        Weights of links where they come in, forward and backward; empty where no marks are compared.
     """
 
     ratio: NDArray[np.float64]
@@ -77,6 +82,7 @@ class Sweep:
     fresh_back: NDArray[np.float64]
     total: NDArray[np.float64]
     moments: Moments
+    pull: NDArray[np.float32]
 
 
 def sweep(
@@ -89,6 +95,7 @@ def sweep(
     omega: float = 1.0,
     none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     clutter: NDArray[np.float64] | float = 0.0,
+    pull: NDArray[np.float32] = NO_PULL,
     with_moments: bool = True,
     workers: int = 1,
 ) -> Sweep:
@@ -96,7 +103,8 @@ def sweep(
 
     away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. `none` (2 of
     (N,)) replaces the weights of no successor and no predecessor by those of the model and of divisions.
-    `clutter` (2, N) are the weights of clutter, in rows and columns, of the previous sweep.
+    `clutter` (2, N) are the weights of clutter, in rows and columns, and `pull` that of links, of the
+    previous sweep.
     """
     rivals = rivals.copy()
     none, steps = none or no_link(movie, model), _steps(movie, model)
@@ -109,7 +117,10 @@ def sweep(
     behind = _direction(candidates, 1, begins, weights[0])
     ahead = _direction(candidates, -1, ends, weights[1])
     directions = behind, ahead
-    past, future = _filtered(movie, steps, places, directions, workers)
+    three = [places] * 3  # priors of the forward and the backward filter, and of the smoother
+    if (by_marks := mark_ratios(movie, model, candidates, pull, workers)) is not None:
+        three = [places._replace(prior=(places.prior * each).astype(np.float32)) for each in by_marks]
+    past, future = _filtered(movie, steps, three, directions, workers)
     sums = past.likelihood.sum(axis=1), future.likelihood.sum(axis=1)
     factor = np.empty_like(future.likelihood)
     ratio = np.empty(candidates.size)
@@ -119,16 +130,17 @@ def sweep(
         future_as_observations(*block, steps, future, factor)
 
     def smooth(block: tuple[int, int]) -> None:
-        smooth_rows(*block, steps, places, behind, ahead, past, future, factor, ratio, moments)
+        smooth_rows(*block, steps, three[2], behind, ahead, past, future, factor, ratio, moments)
 
     in_blocks(observe, candidates.size, workers)
     in_blocks(smooth, len(movie), workers)
-    odds = model.association.clutter_odds
+    odds = odds_of_clutter(movie, model)
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
     propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
     return Sweep(
         ratio, *sums, rivals, row_none, column_none, death, birth, past.fresh, future.fresh, past.total,
         moments,
+        NO_PULL if by_marks is None else np.stack([past.weight.sum(axis=1), future.weight.sum(axis=1)]),
     )  # fmt: skip
 
 
@@ -196,14 +208,17 @@ def exponent(probability: NDArray[np.float64], most: float = OMEGA[1]) -> float:
     return OMEGA[0] + (most - OMEGA[0]) * min(4 * wrong_share(probability), 1.0)
 
 
-def log_evidence(candidates: Candidates, found: Sweep, clutter: float) -> float:
+def log_evidence(candidates: Candidates, found: Sweep, clutter: NDArray[np.float64] | float) -> float:
     r"""Log likelihood of a movie relative to 'no two detections are linked', from a sweep with exponent 1.
 
     .. math:: \sum (\log row + \log column) - \sum \log(1 + odds) + \sum (\log(1 - c) + (1 - c)(1 - q'))
 
     This is the Bethe approximation, whose columns are those of the filter of the past. Tracks that begin and
     clutter, of probability c, are Poisson processes; the last term is for their expected numbers. Without it
-    the model would win under which most tracks begin anew.
+    the model would win under which most tracks begin anew. Where columns give each detection a probability
+    of clutter, log(1 - c) is also the density of its columns among particles, up to that among all, and the
+    filter of the past holds the densities of marks given those before them: so evidence compares what
+    explains marks as clutter with what explains them as tracks.
     """
     odds = found.ratio / (found.rivals[0] * found.rivals[1])
     row = found.row_none + summed(candidates.tail, odds * found.rivals[0], len(found.row_none))
@@ -268,20 +283,21 @@ def _direction(
 
 
 def _filtered(
-    movie: Movie, steps: Steps, places: Places, directions: tuple[Direction, Direction], workers: int
+    movie: Movie, steps: Steps, places: list[Places], directions: tuple[Direction, Direction], workers: int
 ) -> list[Messages]:
     """Messages of both filters: frames in order; rows of a frame and both directions in parallel."""
     forward = np.stack([movie.frame_start[:-1], movie.frame_start[1:]], axis=1)
     spans = {1: forward, -1: np.ascontiguousarray(forward[::-1])}
-    each = [_messages(len(places.lag), len(movie), steps) for _ in directions]
+    each = [_messages(len(places[0].lag), len(movie), steps) for _ in directions]
+    of = {1: places[0], -1: places[1]}
     sides = [(side, messages) for side, messages in zip(directions, each, strict=True)]
 
     def whole(job: tuple[Direction, Messages]) -> None:
         side, messages = job
-        filter_rows(spans[side.way], steps, places, side, messages)
+        filter_rows(spans[side.way], steps, of[side.way], side, messages)
 
     def part(job: tuple[Direction, Messages, int, int]) -> None:
-        filter_rows(np.array([job[2:]]), steps, places, *job[:2])
+        filter_rows(np.array([job[2:]]), steps, of[job[0].way], *job[:2])
 
     if workers <= len(sides) or len(movie) < workers * BLOCK * movie.frames:
         list(in_threads(whole, sides, min(workers, len(sides)) if len(movie) > BLOCK else 1))

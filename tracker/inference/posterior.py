@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import displacements, exponent, log_evidence, marginals, sweep
+from .jpda import NO_PULL, displacements, exponent, log_evidence, marginals, sweep
+from .marks import odds_of_clutter
 from .records import Moments
 
 
@@ -54,6 +55,8 @@ class LinkPosterior:
         Exponent of rivals of the last sweep.
     displaced : Displacements or None
         Of the last sweep.
+    pull : (2, E) float32 array
+        Weights of links where they come in, by which marks are followed; or empty.
     """
 
     candidates: Candidates
@@ -73,6 +76,7 @@ class LinkPosterior:
     sweeps: int = 0
     omega: float = 1.0
     displaced: Displacements | None = None
+    pull: NDArray[np.float32] = field(default_factory=lambda: NO_PULL)
 
     @classmethod
     def unknown(cls, candidates: Candidates) -> LinkPosterior:
@@ -89,6 +93,7 @@ class LinkPosterior:
         return replace(
             self, candidates=some, probability=self.probability[keep], rivals=self.rivals[:, keep],
             ratio=none, past=none, future=none, moments=None, displaced=displaced,
+            pull=self.pull[:, keep] if self.pull.size else NO_PULL,
         )  # fmt: skip
 
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
@@ -137,14 +142,16 @@ def swept(
         displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
     found = sweep(
         movie, model, candidates, displaced.away, posterior.rivals, omega=omega, none=none,
-        clutter=posterior.clutter_weight, with_moments=with_moments, workers=workers,
+        clutter=posterior.clutter_weight, pull=posterior.pull, with_moments=with_moments, workers=workers,
     )  # fmt: skip
     probability = marginals(found.ratio, found.rivals, omega)
-    evidence = log_evidence(candidates, found, model.association.clutter) if omega == 1 else -np.inf
+    odds = odds_of_clutter(movie, model)
+    share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
+    evidence = log_evidence(candidates, found, share) if omega == 1 else -np.inf
     alone = 1 - summed(candidates.tail, probability, len(movie))  # no successor: death or clutter
     alone = np.maximum(alone, 0)
     before = summed(candidates.head, probability, len(movie))
-    clutter = alone * model.association.clutter_odds * found.fresh / found.birth / found.row_none
+    clutter = alone * odds * found.fresh / found.birth / found.row_none
     return LinkPosterior(
         candidates, probability, found.rivals, found.ratio, found.past, found.future, clutter,
         death=np.maximum(alone - clutter, 0), birth=np.maximum(1 - before - clutter, 0), fresh=found.fresh,
@@ -152,7 +159,7 @@ def swept(
         log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
         moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
-        displaced=displaced, omega=omega,
+        displaced=displaced, omega=omega, pull=found.pull,
     )  # fmt: skip
 
 

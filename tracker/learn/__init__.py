@@ -5,6 +5,7 @@
 `starts`         coordinates, candidates and step scales from displacements alone
 `field`          quantities that vary in space: common step of neighbours, survival
 `m_steps`        one M-step for each parameter group
+`marks`          M-steps of columns
 `em`             alternating sweeps and M-steps; gaps
 `fixed`          parameters that are given, not learned
 `errors`         standard errors of learned parameters
@@ -24,11 +25,13 @@ from numpy.typing import NDArray
 
 from ..inference.jpda import wrong_share
 from ..inference.posterior import LinkPosterior, settled
-from ..model import Model, Surroundings
+from ..model import MarkModel, Model, Surroundings
+from ..model.marks import Marks
 from ..model.movie import Movie
 from .em import expecting_gaps, fit, longer, with_evidence, with_gaps
 from .field import Fields
 from .lagged import by_moments
+from .marks import mark_step
 from .options import LearnOptions
 from .sample import part_of, sample_of
 from .starts import (
@@ -79,6 +82,7 @@ def learn(
     options: LearnOptions | None = None,
     *,
     time: NDArray[np.int64] | None = None,
+    marks: Marks | None = None,
 ) -> Learned:
     """Learn motion and detection of particles from a movie, and the posterior over its links.
 
@@ -92,6 +96,8 @@ def learn(
     time : (F,) int64 array, optional
         Time of each frame in intervals, if some frames were not recorded: particles then move farther, but do
         not count as missed. Default: consecutive frames.
+    marks : Marks, optional
+        Columns of the detections that help to link.
 
     Returns
     -------
@@ -107,13 +113,14 @@ def learn(
     """
     options = options or LearnOptions()
     if len(position) <= options.sample:
-        return Learned(*_fitted(position, frame_start, options, time))
+        return Learned(*_fitted(position, frame_start, options, (time, marks)))
     sample = sample_of(position, frame_start, options.sample)
     # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
     few = replace(options, workers=min(options.workers, 2))
     when = None if time is None else time[sample.frames]
-    part = Learned(*_fitted(position[sample.rows], sample.frame_start, few, when))
-    whole = spread((position, frame_start, time), sample, (part.movie, part.model), options)
+    some = None if marks is None else marks.at(sample.rows)
+    part = Learned(*_fitted(position[sample.rows], sample.frame_start, few, (when, some)))
+    whole = spread((position, frame_start, time), sample, (part.movie, part.model), options, marks)
     return Learned(*whole, part)
 
 
@@ -121,11 +128,11 @@ def _fitted(
     position: NDArray[np.float64],
     frame_start: NDArray[np.int64],
     options: LearnOptions,
-    time: NDArray[np.int64] | None,
+    beside: tuple[NDArray[np.int64] | None, Marks | None],
 ) -> tuple[Movie, Model, LinkPosterior]:
-    """EM from the best initial values, and again with gaps."""
+    """EM from the best initial values, again with gaps, and with marks; beside positions: time and marks."""
     movie, flow = options.fixed.turned(*whitened(position, frame_start, options))
-    movie = replace(movie, time=time)
+    movie = replace(movie, time=beside[0], marks=beside[1])
     fields = Fields.of(movie, workers=options.workers)
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
@@ -140,6 +147,7 @@ def _fitted(
     crowded = wrong_share(found.posterior.probability) > _CROWDED
     if crowded:  # elsewhere the classes are those of the part
         found = _with_classes(movie, _judged(movie, found, options), start, fields, options)
+    found = _with_marks(movie, found, start, fields, options)
     last, sweeps = found.posterior, _LAST_SWEEPS[crowded]
     return movie, found.model, settled(movie, found.model, last, sweeps=sweeps, workers=options.workers)
 
@@ -155,9 +163,9 @@ class _Fit:
     def criterion(self) -> float:
         """The Bayesian information criterion: log evidence minus the penalty for parameters."""
         motion, detections = self.model.motion, len(self.model.surroundings.survival)
-        return self.posterior.log_evidence - 0.5 * motion.classes * (len(motion.noise) + 3) * np.log(
-            detections
-        )
+        many = motion.classes * (len(motion.noise) + 3)
+        many += 0 if self.model.marks is None else self.model.marks.parameters()
+        return self.posterior.log_evidence - 0.5 * many * np.log(detections)
 
 
 def _started(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> _Fit:
@@ -174,7 +182,7 @@ def _started(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOpti
     scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
     posterior = narrowed(first.posterior)
     for known in (one.model for one in found):
-        model = Model(replace(known.motion, step_scale=scale), known.association, around)
+        model = Model(replace(known.motion, step_scale=scale), known.association, around, known.marks)
         model, posterior = fit(movie, model, posterior, fields, max(options.trial_rounds // 2, 1), options)
         scale, around = model.motion.step_scale, model.surroundings
     return _Fit(model, posterior)
@@ -212,6 +220,25 @@ def _with_classes(
             break
         found = other
     return found
+
+
+def _with_marks(
+    movie: Movie, found: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
+) -> _Fit:
+    """The fit in which links are compared by marks too, if tracks keep any and the criterion grows.
+
+    Odds of clutter by columns come first and are held: otherwise dim false spots confirm each other, as
+    tracks of what is alike.
+    """
+    if movie.marks is None:
+        return found
+    marks = mark_step(movie, replace(found.model.marks or MarkModel(), opened=True), found.posterior)
+    if marks is None or not marks.links():
+        return found
+    found = _judged(movie, found, options)
+    other = _Fit(*fit(movie, replace(found.model, marks=marks), start, fields, options.last_rounds, options))
+    other = _judged(movie, other, options)
+    return other if other.criterion > found.criterion else found
 
 
 def _with_longer_gaps(

@@ -15,6 +15,7 @@ from ..model.movie import TINY, Movie, summed, weighted
 from .field import Fields
 from .field_cpu import mean_steps
 from .m_steps_cpu import add_moments
+from .marks import mark_step
 
 PRIOR = 5.0
 """Prior: pseudo-counts of every rate and variance."""
@@ -35,7 +36,8 @@ def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fiel
     motion, (scale, level) = _motion(model.motion, found), _step_scale(model.motion, found)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
-    return Model(motion, _association(movie, model, posterior, surroundings), surroundings)
+    rates = _association(movie, model, posterior, surroundings)
+    return Model(motion, rates, surroundings, mark_step(movie, model.marks, posterior))
 
 
 class Sums(NamedTuple):
@@ -99,7 +101,8 @@ def _motion(motion: MotionModel, found: Sums) -> MotionModel:
 def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
     """The model with rates, flow and survival of this movie, and unchanged motion."""
     surroundings = _surroundings(movie, posterior, fields)
-    return Model(model.motion, _association(movie, model, posterior, surroundings), surroundings)
+    rates = _association(movie, model, posterior, surroundings)
+    return replace(model, association=rates, surroundings=surroundings)
 
 
 def raw_steps(

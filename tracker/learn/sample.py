@@ -86,6 +86,7 @@ def part_of(movie: Movie, posterior: LinkPosterior, most: int) -> tuple[Movie, L
     part = Movie(
         movie.position[rows], movie.frame[rows] - sample.frames.start, sample.frame_start,
         movie.density[rows], movie.basis, None if movie.time is None else movie.time[sample.frames],
+        marks=None if movie.marks is None else movie.marks.at(rows),
     )  # fmt: skip
     tail, head = (place[end] for end in posterior.candidates[:2])
     keep = (tail >= 0) & (head >= 0)

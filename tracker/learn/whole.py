@@ -11,6 +11,7 @@ from ..inference.candidates import Search, candidates_of, pairs_near
 from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
 from ..model.gate import CHANCE, reaches
+from ..model.marks import Marks
 from ..model.movie import NEIGHBOURS, OUTER, Movie, movie_of
 from .em import with_gaps
 from .field import Fields
@@ -31,6 +32,7 @@ def spread(
     sample: Sample,
     learned: tuple[Movie, Model],
     options: LearnOptions,
+    marks: Marks | None = None,
 ) -> tuple[Movie, Model, LinkPosterior]:
     """Movie, model and posterior of all detections; motion comes from the sample, rates from all.
 
@@ -42,6 +44,8 @@ def spread(
     learned : Movie, Model
         Movie and model of the sample.
     options : LearnOptions
+    marks : Marks, optional
+        Columns of all; what they say comes from the sample.
     """
     (part, known), (position, frame_start, time) = learned, given
     steps = float(known.motion.share @ known.motion.variance.sum(axis=1))
@@ -52,13 +56,13 @@ def spread(
     )  # fmt: skip
     shift = frame_shifts(movie.position, frame_start)
     movie, flow = without_jumps(movie, shift[movie.frame], np.abs(shift).max(axis=1) > 0)
-    movie = replace(movie, time=time, near=movie.near if flows else None)
+    movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
     fields = Fields.of(movie, flows=flows, large=True, workers=options.workers)
     posterior, flow = _first(movie, known, flow, fields, options)
     scale = np.ones(len(movie.intervals))
     scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
     motion = replace(known.motion, step_scale=scale)
-    model = Model(motion, known.association, Surroundings.uniform(flow))
+    model = Model(motion, known.association, Surroundings.uniform(flow), known.marks)
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
         found = settled(movie, model, posterior, sweeps=1, workers=options.workers)

@@ -30,6 +30,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         movie, position=np.ascontiguousarray(movie.position[::-1]), near=None,
         frame=movie.frames - 1 - movie.frame[::-1], frame_start=len(movie) - movie.frame_start[::-1],
         density=movie.density[::-1], time=None if movie.time is None else -movie.time[::-1],
+        marks=None if movie.marks is None else movie.marks.at(slice(None, None, -1)),
     )  # fmt: skip
     motion, rates, around = model.motion, model.association, model.surroundings
     back = Model(
@@ -38,6 +39,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         Surroundings(
             -flow_to(movie, around.flow, posterior)[::-1], around.survival_back[::-1], around.survival[::-1]
         ),
+        model.marks,
     )
     links = posterior.candidates
     key = (last - links.head.astype(np.int64)) * np.int64(len(movie)) + last - links.tail
@@ -48,7 +50,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         ratio=posterior.ratio[order], past=posterior.future[order], future=posterior.past[order],
         clutter=posterior.clutter[::-1], death=posterior.birth[::-1], birth=posterior.death[::-1],
         fresh=posterior.death[::-1], clutter_weight=posterior.clutter_weight[::-1, ::-1], moments=None,
-        displaced=None,
+        displaced=None, pull=posterior.pull[::-1][:, order] if posterior.pull.size else posterior.pull,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 `motion`        steps of a particle: classes of first-order autoregressions, renewals, noise
 `association`   delay to the next detection, births, deaths, clutter
+`marks`         columns of detections: what tracks keep of them, odds of clutter
 `movie`         detections as arrays, in units of their spacing
 `gate`          search radius for successors
 `advection`     displacement by the flow over several frames
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .association import AssociationModel as AssociationModel
+from .marks import MarkModel as MarkModel
 from .motion import MotionModel as MotionModel
 
 
@@ -50,8 +52,11 @@ class Model:
     motion : MotionModel
     association : AssociationModel
     surroundings : Surroundings
+    marks : MarkModel, optional
+        What columns say, once it is learned.
     """
 
     motion: MotionModel
     association: AssociationModel
     surroundings: Surroundings
+    marks: MarkModel | None = None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..neighbours import nearest
+from .marks import Marks
 
 NEIGHBOURS, OUTER = 10, 24
 """Prior: number of neighbours for the density, whose relative error is then a third; and for the flow."""
@@ -37,6 +38,8 @@ class Movie:
         Time of each frame in intervals, if some frames were not recorded. Default: consecutive frames.
     near : (N, 24) int32 array, optional
         The nearest detections of the same frame, nearest first, -1 where there are no more.
+    marks : Marks, optional
+        Columns that help to link.
     """
 
     position: NDArray[np.float64]
@@ -46,6 +49,7 @@ class Movie:
     basis: NDArray[np.float64]
     time: NDArray[np.int64] | None = None
     near: NDArray[np.int32] | None = None
+    marks: Marks | None = None
 
     def __len__(self) -> int:
         return len(self.frame)

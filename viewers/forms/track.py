@@ -11,6 +11,7 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QWidget
 from superqt import QCollapsible
 
 from outbid.assignment.variants import names
+from outbid.columns import columns_of, texts_of
 from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
 from outbid.device import DEVICES
@@ -66,6 +67,8 @@ class TrackForm(Form):
         self.exact_margins = QCheckBox("solve without each link")
         self.known = QLineEdit()
         self.known.setPlaceholderText("all is learned; or noise=0.1; gate=2,1,1")
+        self.column = QLineEdit()
+        self.column.setPlaceholderText("those of Detect spots; or area; theta:angle=180; none at all: -")
         self.cost = choice_box(COSTS)
         self.unmatched_cost = NumberBox(None, automatic="half of the gate's")
         self.gap_distance = NumberBox(None, automatic="as max. distance")
@@ -93,6 +96,8 @@ class TrackForm(Form):
         """
         distance = self.max_distance.number()
         known = self.known.text() if distance is None else ""
+        column = self.column.text() if distance is None else ""
+        named = columns_of(filter(None, map(str.strip, column.split(";"))))
         return TrackingSettings(
             max_distance=distance,
             cost="euclidean" if distance is None else self.cost.currentText(),
@@ -102,6 +107,7 @@ class TrackForm(Form):
             gap_distance=None if distance is None else self.gap_distance.number(),
             divisions=self.divisions.isChecked(),
             merges=self.merges.isChecked(),
+            column=None if "-" in named else named or "auto",
             known=known_of(filter(None, map(str.strip, known.split(";")))),
             exact_margins=self.exact_margins.isChecked(),
             solver=self.solver.currentText(),
@@ -111,7 +117,9 @@ class TrackForm(Form):
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
         sizes = {name: tuple(values[name]) for name in ("spacing", "periodic") if values.get(name)}
-        settings = TrackingSettings(**(dict(values) | sizes))
+        rest = {name: value for name, value in values.items() if name != "no_columns"}
+        none = {"column": None} if values.get("no_columns") else {}
+        settings = TrackingSettings(**(rest | sizes | none))
         self.max_distance.set_number(settings.max_distance)
         self.cost.setCurrentText(settings.cost)
         self.unmatched_cost.set_number(settings.unmatched_cost)
@@ -121,6 +129,7 @@ class TrackForm(Form):
         self.merges.setChecked(settings.merges)
         self.exact_margins.setChecked(settings.exact_margins)
         self.known.setText("; ".join(text_of(settings.known)))
+        self.column.setText("-" if settings.column is None else "; ".join(texts_of(settings.column)))
         self.solver.setCurrentText(settings.solver)
         self.device.setCurrentText(settings.device)
 
@@ -227,7 +236,7 @@ class TrackForm(Form):
         given = self.max_distance.number() is not None
         for box in (self.cost, self.unmatched_cost, self.gap_distance, self.device):
             box.setEnabled(given)
-        for box in (self.divisions, self.merges, self.known):
+        for box in (self.divisions, self.merges, self.known, self.column):
             box.setEnabled(not given)
 
     def _fill(self) -> None:
@@ -244,6 +253,7 @@ class TrackForm(Form):
         rows.addRow("over gaps", self.gap_distance)
         rows.addRow("merges", self.merges)
         rows.addRow("known", self.known)
+        rows.addRow("columns", self.column)
         rows.addRow("exact margins", self.exact_margins)
         rows.addRow("solver", self.solver)
         rows.addRow("device", self.device)
@@ -253,7 +263,7 @@ class TrackForm(Form):
         }  # fmt: skip
         further = {
             "cost": self.cost, "unmatched_cost": self.unmatched_cost, "gap_distance": self.gap_distance,
-            "merges": self.merges, "known": self.known,
+            "merges": self.merges, "known": self.known, "column": self.column,
             "exact_margins": self.exact_margins,
             "solver": self.solver, "device": self.device,
         }  # fmt: skip
@@ -278,6 +288,7 @@ class TrackForm(Form):
         for box in (self.divisions, self.merges, self.exact_margins):
             box.toggled.connect(self.changed)
         self.known.editingFinished.connect(self.changed)
+        self.column.editingFinished.connect(self.changed)
         self.solver.lineEdit().editingFinished.connect(self.changed)
         self.max_distance.valueChanged.connect(self._enable)
         self.source.chosen.connect(self._source_chosen)

@@ -1,0 +1,232 @@
+"""What columns bring: ``python -m accuracy.columns grid|kinds|recorded RECORD`` in tests/.
+
+grid: the whole way on movies of the second renderer of `detection_accuracy` (brightness differs by a factor
+e^.4 between particles and e^.2 within, light is uneven), detected with nothing set, linked without and with
+the columns of `outbid detect`, with the least quality that gives the best links by the truth, and by laptrack
+with log amplitude as one more coordinate, gate and weight tuned on the truth. kinds: walks with columns of
+every kind. recorded: real tracks with columns, every few frames.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from detection_accuracy import cells, optics, scmos
+from detection_accuracy.cells import Cell
+from numpy.typing import NDArray
+
+from outbid import Detections, DetectionSettings, Tracks, detect, read_tracks, score, track
+from outbid.images import open_images
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import BrownianWalk
+from outbid.simulate.walks import WalkSettings, walk
+
+KAPPAS, SNRS, DIMENSIONS = (0.07, 0.14, 0.24), (3.0, 4.0, 7.0), (2, 3)
+SHAPES, RADII, PARTICLES = {2: (1, 160, 160), 3: (16, 96, 96)}, {2: 2.0, 3: 2.5}, {2: 100, 3: 150}
+FRAMES, TURNOVER, WITHIN, GATE = 20, 0.02, 0.2, 5.0
+QUALITIES = (0.0, 4.0, 5.0, 6.0, 8.0)  # least quality, of which the truth chooses
+GATES, WEIGHTS = (
+    (2.0, 3.0, 4.5),
+    (0.0, 0.5, 1.0, 2.0),
+)  # of laptrack: in steps; in steps a unit of log amplitude
+DATA = Path(__file__).parents[3] / "shared" / "data"
+Row = dict[str, Any]
+
+
+def filmed(dimensions: int, kappa: float, snr: float, seed: int) -> tuple[list[NDArray], Tracks, Cell]:
+    """Frames (Z, Y, X), true tracks in pixels of the plane, and the cell of the detection grid."""
+    shape, count = SHAPES[dimensions], PARTICLES[dimensions]
+    plane = cells.PLANE if dimensions == 3 else 1.0
+    spacing = float(np.prod(shape) * plane / count) ** (1 / dimensions)
+    cell = Cell("optics", dimensions, RADII[dimensions], snr, spacing)
+    box = tuple(max(float(n * v - v), 1e-9) for n, v in zip(shape, cell.voxel, strict=True))
+    settings = WalkSettings(
+        BrownianWalk(kappa * spacing), count, FRAMES, box, "reflect", TURNOVER, TURNOVER, seed=seed
+    )  # type: ignore[arg-type]
+    truth = walk(settings)
+    rng, ids = np.random.default_rng([seed, dimensions, int(1000 * kappa), int(snr)]), truth.track_id
+    bright = np.exp(cells.BRIGHTNESS * rng.standard_normal(ids.max() + 1))[ids]
+    bright *= np.exp(WITHIN * rng.standard_normal(len(ids))) * cell.amplitude / optics.peak(cell.sigma)
+    sensor, haze, images = scmos.sensor(*shape[1:], rng), cells.uneven(shape, rng), []
+    for frame in range(FRAMES):
+        here = truth.detections.rows_of(frame)
+        light = optics.light_of(truth.detections.position[here], bright[here], shape, cell.sigma, cell.voxel)
+        images.append(scmos.expose(haze + light, sensor, rng))
+    return images, truth, cell
+
+
+def scored(found: Tracks, truth: Tracks, gate: float | None = GATE) -> Row:
+    """Scores of links, of identities and of particles."""
+    values = score(found, truth, gate=gate, families=("links", "identity", "particles")).values
+    return {name: round(float(values[name]), 4) for name in ("link_f1", "idf1", "jsc_theta")}
+
+
+def whole_way(dimensions: int, kappa: float, snr: float, seed: int) -> Row:
+    """Scores of each way to link one movie."""
+    images, truth, cell = filmed(dimensions, kappa, snr, seed)
+    seen, _ = detect(images, DetectionSettings(spacing=cell.voxel), workers=1)
+    row: Row = {"dimensions": dimensions, "kappa": kappa, "snr": snr, "seed": seed, "detections": len(seen)}
+    row["columns"] = scored(track(seen, workers=1, divisions=False).tracks, truth)
+    row["alone"] = scored(track(seen, workers=1, divisions=False, column=None).tracks, truth)
+    above = [row["alone"]]
+    for least in QUALITIES[1:]:
+        kept = seen.features["quality"] >= least
+        if 0 < kept.sum() < len(seen):
+            above.append(
+                scored(track(_some(seen, kept), workers=1, divisions=False, column=None).tracks, truth)
+            )
+    row["threshold"] = max(above, key=lambda one: one["link_f1"])
+    peers = [scored(Tracks(seen, links), truth) for links in _laptrack(seen, kappa * cell.spacing)]
+    return row | ({"laptrack": max(peers, key=lambda one: one["link_f1"])} if peers else {})
+
+
+def _some(seen: Detections, keep: NDArray[np.bool_]) -> Detections:
+    return Detections(seen.frame[keep], seen.position[keep], seen.unit)
+
+
+def _laptrack(seen: Detections, step: float) -> Iterator[NDArray[np.int64]]:
+    """Links with each gate and weight; none if it is not installed."""
+    try:
+        import laptrack
+    except ImportError:
+        return
+    brightness = np.log(np.maximum(seen.features["amplitude"], 1e-9))[:, None]
+    first = seen.frame_start
+    for gate, weight in product(GATES, WEIGHTS):
+        cutoff = (gate * step) ** 2
+        tracker = laptrack.LapTrack(
+            cutoff=cutoff, track_start_cost=1.05 * cutoff, track_end_cost=1.05 * cutoff,
+            gap_closing_cutoff=cutoff, gap_closing_max_frame_count=1,
+        )  # fmt: skip
+        places = np.column_stack([seen.position, weight * step * brightness])
+        edges = tracker.predict([places[a:b] for a, b in zip(first[:-1], first[1:], strict=True)]).edges
+        links = [(first[t] + i, first[u] + j) for (t, i), (u, j) in edges]
+        yield np.array(sorted(links), dtype=np.int64).reshape(-1, 2)
+
+
+def columned(kappa: float, seed: int) -> Tracks:
+    """A 3D walk with clutter, and columns of every kind."""
+    box = (250 ** (1 / 3),) * 3
+    steps = WalkSettings(BrownianWalk(kappa), 250, FRAMES, box, "reflect", TURNOVER, TURNOVER, seed=seed)
+    truth = observe(walk(steps), Microscope((0.03,) * 3, 0.05, 0.05), box=box, seed=seed)
+    rng, of, count = np.random.default_rng([seed, 7]), truth.track_id, len(truth.detections)
+    many, three = int(of.max()) + 1, np.array(["a", "b", "c"], dtype=object)
+    kind = np.where(rng.random(count) < 0.07, rng.integers(0, 3, count), rng.integers(0, 3, many)[of])
+    vector = rng.normal(size=(count, 16))
+    vector[:, :4] = 0.8 * rng.normal(size=(many, 4))[of] + 0.6 * rng.normal(size=(count, 4))
+    vector = vector @ np.linalg.qr(rng.normal(size=(16, 16)))[0]
+    features: dict[str, NDArray] = {
+        "brightness": np.exp(cells.BRIGHTNESS * rng.normal(size=many)[of] + WITHIN * rng.normal(size=count)),
+        "constant": np.ones(count),
+        "type": three[kind],
+        "useless": three[rng.integers(0, 3, count)],
+        "theta": (np.degrees(rng.uniform(0, np.pi, many)[of]) + 12 * rng.normal(size=count)) % 180,
+        **{f"white_{k}": rng.normal(size=count) for k in range(10)},
+        **{f"emb_{k}": one for k, one in enumerate(vector.T)},
+    }
+    return replace(truth, detections=replace(truth.detections, features=features))
+
+
+KINDS: dict[str, Mapping[str, str] | None] = {
+    "alone": None, "ten white": {"white_*": ""}, "constant": {"constant": ""},
+    "brightness": {"brightness": ""},
+    "brightness, ten white": {"brightness": "", "white_*": ""}, "label": {"type": ""},
+    "useless label": {"useless": ""}, "angle": {"theta": "angle=180"}, "embedding": {"emb_*": ""},
+    "all": dict.fromkeys(("brightness", "constant", "type", "useless", "white_*", "emb_*"), "")
+    | {"theta": "angle=180"},
+}  # fmt: skip
+
+
+def kinds(kappa: float, seed: int) -> Row:
+    """Link F1 and overconfidence (stated less true precision) by each kind of column."""
+    truth = columned(kappa, seed)
+    row: Row = {"kappa": kappa, "seed": seed}
+    for name, column in KINDS.items():
+        found = track(truth.detections, workers=1, divisions=False, column=column).tracks
+        values = score(found, truth, families=["links"]).values
+        assert found.link_probability is not None
+        over = float(found.link_probability.mean()) - values["link_precision"]
+        row[name] = {"link_f1": round(values["link_f1"], 4), "over": round(over, 4)}
+    return row
+
+
+def recorded(name: str, every: int) -> Row:
+    """Real tracks, every so many frames, with their own columns and without."""
+    path = {"fly": "drosophila_nuclei/tracks.csv", "hela": "hela_geff/Fluo-N2DL-HeLa-01.zarr"}[name]
+    whole = read_tracks(DATA / path)
+    seen = whole.detections
+    features = seen.features if name == "hela" else {"intensity": _intensity(seen)}
+    keep = np.flatnonzero(seen.frame % every == 0)
+    some = {one: of[keep] for one, of in features.items() if of.dtype.kind == "f" or one == "area"}
+    frame = (seen.frame[keep] // every).astype(np.int32)
+    few = Detections(frame, seen.position[keep], seen.unit, some)
+    truth = Tracks(few, _skipping(whole, keep))
+    row: Row = {"movie": name, "every": every, "columns of": list(some)}
+    for how, column in (("alone", None), ("columns", dict.fromkeys(some, ""))):
+        found = track(few, workers=1, column=column)
+        row[how] = round(score(found.tracks, truth, families=["links"]).values["link_f1"], 4)
+    return row | {"bits": found.learned.as_dict()["columns"] if found.learned else None}
+
+
+def _intensity(seen: Detections) -> NDArray[np.float64]:
+    """Mean grey value of 3 x 3 x 3 voxels about each nucleus."""
+    images = open_images(DATA / "drosophila_nuclei" / "tif").frames()
+    found = np.full(len(seen), np.nan)
+    for frame, image in enumerate(images):
+        rows = np.flatnonzero(seen.frame == frame)
+        at = np.clip(np.rint(seen.position[rows]).astype(int), 1, np.array(image.shape) - 2)
+        found[rows] = [image[z - 1 : z + 2, y - 1 : y + 2, x - 1 : x + 2].mean() for z, y, x in at]
+    return found
+
+
+def _skipping(whole: Tracks, keep: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Links between the kept detections, along the tracks between them."""
+    before = {int(b): int(a) for a, b in whole.links}
+    place, links = {int(row): k for k, row in enumerate(keep)}, []
+    for row in keep.tolist():
+        at = before.get(row)
+        while at is not None and at not in place:
+            at = before.get(at)
+        if at is not None:
+            links.append((place[at], place[row]))
+    return np.array(links, dtype=np.int64).reshape(-1, 2)
+
+
+def summary(rows: list[Row]) -> Row:
+    """Mean paired gains of columns in link F1 over each other way, with standard errors."""
+    gains = {}
+    for other in ("alone", "threshold", "laptrack"):
+        for name in ("link_f1", "idf1", "jsc_theta"):
+            each = [row["columns"][name] - row[other][name] for row in rows if other in row]
+            if len(each) > 1:
+                error = float(np.std(each, ddof=1)) / len(each) ** 0.5
+                gains[f"{name} over {other}"] = [round(float(np.mean(each)), 4), round(error, 4)]
+    return gains
+
+
+def main(which: str, record: str, first: str = "0", last: str = "1") -> None:
+    """Measure seeds first to last; each movie is added to the record, which may exist."""
+    seeds = range(int(first), int(last))
+    jobs: dict[str, tuple[Callable[..., Row], list[tuple[Any, ...]]]] = {
+        "grid": (whole_way, [(*c, s) for s in seeds for c in product(DIMENSIONS, KAPPAS, SNRS)]),
+        "kinds": (kinds, [(kappa, seed) for seed in seeds for kappa in (0.14, 0.24)]),
+        "recorded": (recorded, [("fly", 1), ("fly", 2), ("hela", 1), ("hela", 12), ("hela", 16)]),
+    }
+    make, cases = jobs[which]
+    rows: list[Row] = json.loads(Path(record).read_text("utf-8"))["rows"] if Path(record).exists() else []
+    for case in cases:
+        rows.append(make(*case))
+        print(rows[-1], flush=True)
+        gains = summary(rows) if which == "grid" else {}
+        Path(record).write_text(json.dumps({"gains": gains, "rows": rows}, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,376 @@
+"""Columns that help to link: those that `outbid detect` wrote, and those that the user names, as marks."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import SettingsError
+from .model.marks import Marks
+from .model.movie import NEIGHBOURS, summed
+from .neighbours import nearest
+from .reading import Reading
+
+DETECTED = ("probability", "quality", "amplitude", "radius")
+"""Columns by which a table of `outbid detect` is recognised. All may distinguish clutter."""
+KEPT = ("amplitude", "radius")
+"""Those of them that tracks may keep."""
+KINDS = ("number", "angle=PERIOD", "label", "vector", "none")
+"""Kinds of columns; none leaves a column of `outbid detect` out."""
+_REFUSED = (
+    *("frame", "t", "time", "timepoint", "z", "y", "x", "position_z", "position_y", "position_x"),
+    *(
+        "position_0",
+        "position_1",
+        "position_2",
+        "track_id",
+        "track",
+        "id",
+        "seg_id",
+        "spot_id",
+        "node",
+        "label",
+        "parent",
+        "parent_id",
+        "lineage",
+        "lineage_id",
+        "particle",
+    ),
+)
+"""Names of ids, frames and coordinates."""
+_MOST_LABELS = 64
+"""Guard: labels of a column; more are ids."""
+_SHRINKING = 4.0
+"""Prior: pseudo-counts of 0 in the mean of a frame."""
+_ALIKE = 3.0
+"""Error level: standard errors by which neighbours must be alike before their mean is taken out."""
+_BY_PLACE = 0.5
+"""Error level: share of the variance of a column that neighbours predict, from which on it says where."""
+_SURE = 1e-4
+"""Guard: distance of stated probabilities from 0 and 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The marks of a movie and where each column is in them.
+
+    Parameters
+    ----------
+    marks : Marks
+    blocks : dict of str to slice
+        Scores of each column.
+    labels : tuple of str
+        Columns of labels.
+    by_place : tuple of str
+        Columns that are functions of the position.
+    """
+
+    marks: Marks
+    blocks: dict[str, slice]
+    labels: tuple[str, ...]
+    by_place: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ColumnBits:
+    """What columns say about links and clutter.
+
+    Parameters
+    ----------
+    links : mapping of str to float
+        Bits of each about a link to the next frame: 1 halves the number of detections that are likely.
+    clutter : float
+        Bits of all about whether a detection is clutter, per detection.
+    by_place : tuple of str
+        Columns that are functions of the position.
+    """
+
+    links: Mapping[str, float]
+    clutter: float
+    by_place: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        some = {name: bits for name, bits in self.links.items() if bits > 0}
+        each = [f"{name} {bits:.2g}" for name, bits in sorted(some.items(), key=lambda one: -one[1])]
+        said = f"Columns: {', '.join(each)} bits a link" if each else "Columns: none says anything of links"
+        silent = len(self.links) - len(some)
+        said += f"; {silent} {'says' if silent == 1 else 'say'} nothing" if silent and each else ""
+        return f"{said}; {self.clutter:.2g} bits a detection about clutter."
+
+    @property
+    def warning(self) -> str:
+        """A warning of columns that say what positions say already; else empty."""
+        if not self.by_place:
+            return ""
+        names, one = ", ".join(self.by_place), len(self.by_place) == 1
+        return (
+            f"Warning: {names} {'is' if one else 'are'} nearly the same for neighbours, so "
+            f"{'it says' if one else 'they say'} where a detection is, which positions say already."
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for run records."""
+        return {"links": dict(self.links), "clutter": self.clutter, "by_place": list(self.by_place)}
+
+
+def columns_of(texts: Iterable[str]) -> dict[str, str]:
+    """Parse columns NAME or NAME:KIND; without a kind, that follows from the values.
+
+    Examples
+    --------
+    >>> columns_of(["area", "theta:angle=180", "emb_*:vector", "a:b"])
+    {'area': '', 'theta': 'angle=180', 'emb_*': 'vector', 'a:b': ''}
+    """
+    found = {}
+    for text in texts:
+        name, _, kind = text.rpartition(":")
+        known = bool(name) and (kind in KINDS or kind.startswith("angle="))
+        found[name if known else text] = kind if known else ""
+    return found
+
+
+def texts_of(column: Mapping[str, str] | str) -> list[str]:
+    """Format columns as the texts that `columns_of` parses; none for those of `outbid detect` alone.
+
+    Examples
+    --------
+    >>> texts_of({"area": "", "theta": "angle=180"}), texts_of("auto")
+    (['area', 'theta:angle=180'], [])
+    """
+    if isinstance(column, str):
+        return []
+    return [f"{name}:{kind}" if kind else name for name, kind in column.items()]
+
+
+def recorded(column: Mapping[str, str] | str | None) -> dict[str, object]:
+    """Entries of a run record; none for columns of `outbid detect` alone."""
+    if column is None:
+        return {"no_columns": True}
+    return {} if isinstance(column, str) else {"column": dict(column)}
+
+
+def check_columns(column: Mapping[str, str] | str | None, max_distance: float | None = None) -> None:
+    """Check names and kinds; costs of links within a given `max_distance` know no columns.
+
+    Raises
+    ------
+    SettingsError
+        If one is no name or kind; the message says what is.
+
+    Examples
+    --------
+    >>> check_columns({"track_id": "number"})
+    Traceback (most recent call last):
+    outbid.errors.SettingsError: Column 'track_id' has the name of an id, a frame or a coordinate: it cannot \
+help to link. Rename it if it is none.
+    """
+    if column is None or column == "auto":
+        return
+    if not isinstance(column, Mapping):
+        raise SettingsError(f"column is {column!r}; it must be 'auto', None or a mapping of names to kinds.")
+    if max_distance is not None:
+        raise SettingsError("columns help where all is learned; costs know none: leave max_distance out.")
+    for name, kind in column.items():
+        if name.lower() in _REFUSED:
+            raise SettingsError(
+                f"Column {name!r} has the name of an id, a frame or a coordinate: it cannot help to link. "
+                "Rename it if it is none."
+            )
+        if kind and kind not in (*KINDS[:1], *KINDS[2:]) and not _period(kind) > 0:
+            raise SettingsError(f"Column {name!r} is of kind {kind!r}. Choose from: {', '.join(KINDS)}.")
+
+
+def _period(kind: str) -> float:
+    try:
+        return float(kind.removeprefix("angle=")) if kind.startswith("angle=") else 0.0
+    except ValueError:
+        return 0.0
+
+
+def marks_of(
+    features: Mapping[str, NDArray],
+    reading: Reading,
+    column: Mapping[str, str] | str | None,
+    workers: int = 1,
+) -> Columns | None:
+    """The marks of a movie; None if no columns help.
+
+    Parameters
+    ----------
+    features : mapping of str to (N,) array
+        In the order of the detections that were read.
+    reading : Reading
+    column : mapping, "auto" or None
+        As in `TrackingSettings`.
+    workers : int
+        Threads; they do not change the result.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such column, or its values are of another kind.
+    """
+    wanted = _wanted(features, column)
+    if not wanted or len(reading.order) == 0:
+        return None
+    near, _ = nearest(
+        reading.position, reading.frame_start, np.arange(len(reading.order)), NEIGHBOURS, workers=workers
+    )
+    made = _Making(reading.frame, near)
+    for name, (kind, members) in wanted.items():
+        values = [np.asarray(features[member])[reading.order] for member in members]
+        if kind == "label":
+            made.labels[name] = _labels(name, values[0])
+            continue
+        numbers = _numbers(name, values)
+        if kind.startswith("angle="):
+            turn = 2 * np.pi * numbers[:, 0] / _period(kind)
+            made.keep(name, np.column_stack([np.cos(turn), np.sin(turn)]), ranks=False)
+        elif kind == "probability":
+            p = np.clip(numbers, _SURE, 1 - _SURE)
+            made.clutter.append(_standard(np.log(p / (1 - p))))
+        else:
+            made.clutter.append(np.column_stack([_ranked(values) for values in numbers.T]))
+            if kind != "clutter":
+                made.keep(name, numbers)
+    return made.columns()
+
+
+def _wanted(
+    features: Mapping[str, NDArray], column: Mapping[str, str] | str | None
+) -> dict[str, tuple[str, list[str]]]:
+    """Kind and members of each column that helps; those of `outbid detect` first."""
+    if column is None:
+        return {}
+    named = column if isinstance(column, Mapping) else {}
+    found: dict[str, tuple[str, list[str]]] = {}
+    if all(name in features and features[name].dtype.kind == "f" for name in DETECTED):
+        kinds = {"probability": "probability", "quality": "clutter"}
+        found = {name: (kinds.get(name, "number"), [name]) for name in DETECTED}
+    for name, kind in named.items():
+        members = [name] if name in features else [one for one in features if fnmatchcase(one, name)]
+        if not members:
+            near = difflib.get_close_matches(name, features, 1)
+            meant = f"Did you mean {near[0]!r}?" if near else f"Columns are: {', '.join(features) or 'none'}."
+            raise SettingsError(f"No column is called {name!r}. {meant}")
+        if kind == "none":
+            found.pop(name, None)
+            continue
+        text = features[members[0]].dtype.kind not in "iuf"
+        lists = text and isinstance(next(iter(features[members[0]]), None), list | tuple | np.ndarray)
+        usual = "vector" if lists or len(members) > 1 else "label" if text else "number"
+        found[name] = (kind or usual, members)
+    return found
+
+
+class _Making:
+    """Marks as they are gathered, column by column."""
+
+    def __init__(self, frame: NDArray[np.int64], near: NDArray[np.int32]) -> None:
+        self.frame, self.near = frame, near
+        self.values: list[NDArray[np.float64]] = []
+        self.clutter: list[NDArray[np.float64]] = []
+        self.labels: dict[str, NDArray[np.int64]] = {}
+        self.blocks: dict[str, slice] = {}
+        self.by_place: list[str] = []
+
+    def keep(self, name: str, numbers: NDArray[np.float64], *, ranks: bool = True) -> None:
+        """Add scores (N, m) that tracks may keep, beside what all of the frame and neighbours share."""
+        first = len(self.values)
+        shares = []
+        for values in numbers.T:
+            score, share = self._own(_ranked(values) if ranks else _standard(values), np.isfinite(values))
+            self.values.append(np.where(np.isfinite(values), score, np.nan))
+            shares.append(share)
+        self.blocks[name] = slice(first, len(self.values))
+        if max(shares) > _BY_PLACE:
+            self.by_place.append(name)
+
+    def _own(self, score: NDArray[np.float64], seen: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
+        """Scores less the mean of the frame and, where these are alike, of neighbours; and their share."""
+        frames, known = int(self.frame[-1]) + 1, seen.astype(np.float64)
+        mean = summed(self.frame, score * known, frames) / (summed(self.frame, known, frames) + _SHRINKING)
+        score = np.where(seen, score - mean[self.frame], 0.0)
+        beside = (self.near >= 0) & seen[self.near]
+        many = beside.sum(axis=1)
+        local = np.where(beside, score[self.near], 0.0).sum(axis=1) / np.maximum(many, 1)
+        used = seen & (many > 0)
+        square = float(np.square(local[used]).sum())
+        total = float(np.square(score[used]).sum())
+        product = float((local[used] * score[used]).sum())
+        # Each pair of neighbours counts twice, in a product of as many terms as there are detections.
+        if not square > 0 or product < _ALIKE * np.sqrt(2 * square * total / max(int(used.sum()), 1)):
+            return _standard(score), 0.0
+        return _standard(score - product / square * local), product**2 / (square * total)
+
+    def columns(self) -> Columns:
+        """The marks."""
+        count = len(self.frame)
+        value = np.column_stack([np.empty((count, 0)), *self.values])
+        seen = np.isfinite(value)
+        clutter = np.nan_to_num(np.column_stack([np.empty((count, 0)), *self.clutter]))
+        label = np.column_stack([np.empty((count, 0), np.int64), *self.labels.values()])
+        marks = Marks(np.nan_to_num(value), seen, clutter, label)
+        return Columns(marks, self.blocks, tuple(self.labels), tuple(self.by_place))
+
+
+def _numbers(name: str, values: list[NDArray]) -> NDArray[np.float64]:
+    """(N, m) numbers of one or more columns, or of a column of lists."""
+    try:
+        if len(values) == 1 and values[0].dtype.kind == "O":
+            rows = [np.atleast_1d(np.asarray(row, dtype=np.float64)) for row in values[0]]
+            wide = max(map(len, rows))
+            values = list(np.stack([row if len(row) == wide else np.full(wide, np.nan) for row in rows]).T)
+        found = np.column_stack([np.asarray(one, dtype=np.float64) for one in values])
+    except (TypeError, ValueError):
+        raise SettingsError(
+            f"Column {name!r} holds no numbers. Is it a label? --column {name}:label"
+        ) from None
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _labels(name: str, values: NDArray) -> NDArray[np.int64]:
+    """(N,) labels from 0, in order; -1 where it is empty or not a number."""
+    texts = values.astype(str)
+    kinds, label = np.unique(texts, return_inverse=True)
+    empty = np.isin(kinds, ["", "nan", "None"])
+    if (~empty).sum() > _MOST_LABELS:
+        raise SettingsError(
+            f"Column {name!r} has {(~empty).sum()} labels, more than {_MOST_LABELS}: are they ids? "
+            f"For numbers: --column {name}:number"
+        )
+    number = np.where(empty, -1, np.cumsum(~empty) - 1)
+    return number[label].astype(np.int64)
+
+
+def _ranked(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N,) normal scores of ranks, of variance 1; ties share theirs, and missing ones have 0.
+
+    Examples
+    --------
+    >>> _ranked(np.array([3.0, 1e9, 2.0, np.nan])).round(2).tolist()
+    [0.0, 1.22, -1.22, 0.0]
+    """
+    from scipy.special import ndtri  # where nothing is learned, SciPy is not loaded
+
+    seen = np.isfinite(values)
+    _, index, count = np.unique(values[seen], return_inverse=True, return_counts=True)
+    rank = np.cumsum(count) - (count - 1) / 2
+    score = np.zeros(len(values))
+    score[seen] = ndtri((rank - 0.5) / max(int(seen.sum()), 1))[index]
+    return _standard(np.where(seen, score, np.nan))
+
+
+def _standard(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values of mean 0 and variance 1 over those known, 0 elsewhere."""
+    seen = np.isfinite(values)
+    if not seen.any():
+        return np.zeros_like(values)
+    spread = float(values[seen].std())
+    centred = values - values[seen].mean()
+    return np.asarray(np.where(seen, centred / spread if spread > 0 else 0.0, 0.0))
