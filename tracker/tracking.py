@@ -223,7 +223,8 @@ class TrackingRun:
     @property
     def warning(self) -> str:
         """A warning if many links are expected to be wrong, or columns say where detections are; or empty."""
-        return " ".join(filter(None, [warning_on(self.tracks), self.learned and self.learned.warning]))
+        columns = self.learned.warning if self.learned else ""
+        return " ".join(filter(None, [warning_on(self.tracks), columns]))
 
     def __repr__(self) -> str:
         return f"<TrackingRun: {self.summary}>"

@@ -89,7 +89,7 @@ class Context:
 
     def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
         """The same without the detections that take no part, which are most in a large movie."""
-        part = self.scaled.any(axis=0)
+        part: NDArray[np.bool_] = np.asarray(self.scaled.any(axis=0))
         for end in (self.tail, self.head, *divisions.slots):
             part[end] = True
         new = np.cumsum(part) - 1
