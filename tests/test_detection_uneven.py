@@ -72,3 +72,14 @@ def test_a_summary_counts_what_reaches_the_oracle() -> None:
     assert uneven.summary(rows) == {
         "images": 2, "mean": 0.5, "oracle": 0.8, "reach_.97": 0.5, "below_.8": 1, "stated_true": 0.55,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"),
+    [("3D slope and sinus R3 SNR7", 0.85), ("3D blobs9 .5 R3 SNR4", 0.8), ("2D lumpy20 .6 R3 SNR3", 0.7)],
+)
+def test_the_next_detector_finds_spots_where_light_is_uneven(kind: str, least: float) -> None:
+    """Today's finds .05 to .88, .03 and .06 of these; with the probabilities that it states."""
+    rows = [uneven.measured(renderer, kind, 320, "whitened") for renderer in uneven.RENDERERS]
+    assert min(row["jsc"] for row in rows) > least
+    assert all(row["oracle"] < row["jsc"] + 0.05 for row in rows)

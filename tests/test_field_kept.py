@@ -162,6 +162,16 @@ def test_the_scale_of_axes_counts(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert '"scaled_unit": "second"' in (tmp_path / "b.geff/.zattrs").read_text()
 
 
+@pytest.mark.parametrize("command", ["track", "measure"])
+def test_a_second_scale_is_said(command: str, tmp_path: Path) -> None:
+    geff_of(tmp_path / "a.geff", scaled=True)
+    gate = ["--max-distance", 5] if command == "track" else []
+    said = "in micrometer already, and --spacing multiplies them again"
+    for spacing in ((), ("--spacing", 5, 0.25, 0.25)):
+        done = run(command, tmp_path / "a.geff", "-o", tmp_path / "t.csv", *gate, *spacing, "--overwrite")
+        assert (done.exit_code, said in done.stderr) == (0, bool(spacing)), done.stderr
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_names_of_nodes_and_axes_without_a_list(named: bool, tmp_path: Path) -> None:
     """Case 18."""

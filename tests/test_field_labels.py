@@ -50,6 +50,16 @@ def test_a_mask_has_connected_parts(value: int, tmp_path: Path, caplog: pytest.L
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "r.tif").reshape(3, 30, 30), labels())
 
 
+def test_a_mask_may_begin_with_one_object(caplog: pytest.LogCaptureFixture) -> None:
+    mask = (labels() > 0)[:, None] * np.uint8(255)
+    mask[0, :, 12:], mask[0, :, :, 12:] = 0, 0
+    assert np.bincount(detect_labels(mask).frame).tolist() == [1, 4, 4]
+    assert "taken for masks" in caplog.text
+    parts = (labels() * (labels() == 2))[:, None]
+    parts[2, :, 20:23, 3:5], parts[1, :, 9:, 9:] = 2, 5  # label 2 is in two parts, beside a label 5
+    assert np.bincount(detect_labels(parts).frame).tolist() == [1, 2, 1]
+
+
 def test_one_label_that_is_no_mask(caplog: pytest.LogCaptureFixture) -> None:
     image = (labels() * (labels() == 2))[:, None]
     assert detect_labels(image).features["label"].tolist() == [2, 2, 2]

@@ -1,8 +1,11 @@
 """No unit is preferred: positions in meters or nanometers, grey values of any scale, give the same answer."""
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import tifffile
 from commands import run
@@ -63,6 +66,106 @@ def test_tables_keep_positions_of_any_unit(tmp_path_factory: pytest.TempPathFact
     for suffix in (".csv", ".parquet", ".xml", ".geff"):
         assert run("convert", folder / "a.csv", folder / f"b{suffix}").exit_code == 0
         np.testing.assert_array_equal(read_detections(folder / f"b{suffix}").position, seen.position)
+
+
+# ---------------------------------------------------------------- every command on tables
+
+
+def files(folder: Path, exponent: int) -> list[tuple[float, Path]]:
+    """The same tracks in two units."""
+    for by in (1.0, 2.0**exponent):
+        outbid.write_tracks(folder / f"in_{by}.parquet", walks(by), overwrite=True)
+    return [(by, folder / f"in_{by}.parquet") for by in (1.0, 2.0**exponent)]
+
+
+@pytest.mark.slow
+@settings(max_examples=3, deadline=None)
+@given(EXPONENTS)
+def test_measures_have_the_unit_of_positions(tmp_path_factory: pytest.TempPathFactory, exponent: int) -> None:
+    tables = []
+    for by, path in files(tmp_path_factory.mktemp("measure"), exponent):
+        output = path.with_suffix(".csv")
+        assert (
+            run("measure", path, "-o", output, "--groups", path.with_suffix(".tsv"), "--overwrite").exit_code
+            == 0
+        )
+        table = pd.concat([pd.read_csv(output), pd.read_table(path.with_suffix(".tsv"))])
+        powers = {name: 2 if "px2" in name else int("px" in name) for name in table}
+        tables.append(
+            table.select_dtypes("number") / [by ** powers[n] for n in table.select_dtypes("number")]
+        )
+    pd.testing.assert_frame_equal(tables[0], tables[1], rtol=1e-4)
+
+
+@settings(max_examples=5, deadline=None)
+@given(EXPONENTS)
+def test_advice_has_the_unit_of_positions(tmp_path_factory: pytest.TempPathFactory, exponent: int) -> None:
+    said = []
+    for by, path in files(tmp_path_factory.mktemp("advise"), exponent):
+        done = run("advise", path, "--json")
+        assert done.exit_code == 0, done.stderr
+        found = json.loads(done.stdout)
+        gates = [{**gate, "max_distance": gate["max_distance"] / by} for gate in found["gates"]]
+        said.append((found["kappa"], found["best"], [list(gate.values()) for gate in gates]))
+    assert said[0][:2] == pytest.approx(said[1][:2], rel=1e-2)
+    for one, other in zip(said[0][2], said[1][2], strict=True):
+        assert one == pytest.approx(other, rel=0.05, abs=0.02)  # gates are rounded for the eye
+
+
+@pytest.mark.slow
+@settings(max_examples=3, deadline=None)
+@given(EXPONENTS)
+def test_conditions_and_pages_of_any_unit(tmp_path_factory: pytest.TempPathFactory, exponent: int) -> None:
+    kept, pages = [], []
+    for by, path in files(tmp_path_factory.mktemp("filter"), exponent):
+        output, page = path.with_suffix(".csv"), path.with_suffix(".html")
+        assert (
+            run("filter", path, "-o", output, "--overwrite", "--where", f"mean(x) > {30 * by!r}").exit_code
+            == 0
+        )
+        kept.append(len(read_tracks(output).detections))
+        assert run("report", path, "-o", page, "--overwrite").exit_code == 0
+        pages.append(len(re.findall(r"<path", page.read_text())))
+    assert 0 < kept[0] == kept[1] < len(walks(1.0).detections)
+    assert pages[0] == pages[1]
+
+
+@settings(max_examples=8, deadline=None)
+@given(EXPONENTS, st.sampled_from(["jonker_volgenant", "sparsified", "auction", "hungarian"]))
+def test_assignments_have_the_unit_of_costs(
+    tmp_path_factory: pytest.TempPathFactory, exponent: int, solver: str
+) -> None:
+    path, costs = tmp_path_factory.mktemp("assign") / "a.npy", np.random.default_rng(0).random((20, 20))
+    found = []
+    for by in (1.0, 2.0**exponent):
+        np.save(path, costs * by)
+        done = run("assign", path, "--solver", solver, "--json")
+        assert done.exit_code == 0, done.stderr
+        found.append(json.loads(done.stdout)["cost"] / by)
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_what_is_learned_has_the_unit_of_positions(scale: float, tmp_path: Path) -> None:
+    models = []
+    for by in (1.0, scale):
+        outbid.write_detections(tmp_path / "a.csv", walks(by).detections, overwrite=True)
+        done = run("learn", tmp_path / "a.csv", "-o", tmp_path / "m.json", "--overwrite")
+        assert done.exit_code == 0, done.stderr
+        model = json.loads((tmp_path / "m.json").read_text())["known"]
+        models.append({name: np.array(values) for name, values in model.items()})
+    for name, values in models[0].items():
+        by = scale if name in ("step", "noise", "gate") else 1.0
+        np.testing.assert_allclose(models[1][name] / by, values, rtol=0.05, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_centroids_of_labels_have_the_unit_of_voxels(scale: float) -> None:
+    labels = np.random.default_rng(0).integers(0, 5, (3, 1, 9, 9))
+    one, other = (
+        outbid.detection.detect_labels(labels, spacing=(by, by, by)).position / by for by in (1.0, scale)
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])

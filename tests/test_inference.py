@@ -1,5 +1,6 @@
 """The posterior over links, against oracles: enumeration and Gaussian conditioning."""
 
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import numpy as np
@@ -75,6 +76,21 @@ def test_a_lone_pair_is_exact() -> None:
     square = np.square(np.diff(movie.position[:, 0]))[0]
     ratio = (1 - LOST) * np.exp(-square / 0.24) / (2 * np.pi * 0.12) ** 1.5 / movie.density[1]
     assert found.probability == pytest.approx(enumerated(np.array([[ratio]]), LOST)[0, 0], rel=1e-6)
+
+
+def test_without_rivals_the_exponent_is_of_no_effect() -> None:
+    """In a chain of candidates that may be clutter: births and clutter share the weight of no link."""
+    movie = movie_of(np.cumsum([[0.0], [0.9], [0.2], [0.8], [0.5]], axis=0), np.arange(6))
+    model = model_of(movie, 0.4, 0.0, 0.01, [1 - LOST])
+    model = replace(model, association=replace(model.association, clutter=0.8))
+    found = []
+    for omega in (1.0, 0.75):
+        posterior = LinkPosterior.unknown(candidates_of(np.arange(4) * 5 + np.arange(1, 5), movie.frame))
+        for _ in range(60):
+            posterior = swept(movie, model, posterior, omega=omega)
+        found.append(np.append(posterior.probability, posterior.clutter))
+    assert found[0][4:].min() > 0.02
+    assert found[1] == pytest.approx(found[0], rel=1e-5)
 
 
 class Chain:

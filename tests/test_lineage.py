@@ -11,7 +11,7 @@ from accuracy.movies import KINDS
 from outbid import Tracks, score
 from outbid.inference.candidates import candidates_of
 from outbid.inference.decide import decide
-from outbid.inference.jpda import OMEGA, marginals, propagate
+from outbid.inference.jpda import marginals, propagate
 from outbid.inference.posterior import swept
 from outbid.learn import Learned, learn
 from outbid.lineage import find_divisions, with_divisions, with_merges
@@ -127,7 +127,7 @@ def test_reversed_twice_is_the_same_movie_with_the_same_probabilities() -> None:
     assert (posterior.candidates.key() == learned.posterior.candidates.key()).all()
     assert (model.motion.step_scale == learned.model.motion.step_scale).all()
     assert (np.diff(back[2].candidates.key()) > 0).all()
-    forward, backward = (swept(*some, omega=OMEGA, with_moments=False) for some in (given, back))
+    forward, backward = (swept(*some, omega=0.8, with_moments=False) for some in (given, back))
     again = in_reverse(back[0], back[1], backward)[2]
     assert np.abs(again.probability - forward.probability).mean() < 0.006
 
@@ -252,8 +252,8 @@ def test_competition_with_loops_is_close() -> None:
         pairs = pairs_of(rows, columns, np.exp(rng.normal(0, 1, 6)).tolist(), [(0, 1), (1, 2), (4, 5)])
         none, weight = np.exp(rng.normal(-1, 0.5, (2, 3))), np.exp(rng.normal(1, 1, 3)).tolist()
         expected, _ = enumerated(pairs, none, weight)
-        pairs = propagated(none, pairs.weighing(np.log(weight), OMEGA), OMEGA, 50)
-        apart.append(np.abs(pairs.beliefs(none, OMEGA).division - expected).max())
+        pairs = propagated(none, pairs.weighing(np.log(weight), 0.8), 0.8, 50)
+        apart.append(np.abs(pairs.beliefs(none, 0.8).division - expected).max())
     assert np.mean(apart) < 0.12
 
 
@@ -265,11 +265,11 @@ def test_without_divisions_the_competition_is_that_of_links() -> None:
     candidates = candidates_of(row * 40 + 20 + column, frame)
     ratio, none = np.exp(rng.normal(0, 2, 60)), np.exp(rng.normal(-1, 1, (2, 40)))
     rivals = np.ones((2, 60))
-    propagate(candidates, ratio, tuple(none), rivals, omega=OMEGA, rounds=50)
+    propagate(candidates, ratio, tuple(none), rivals, omega=0.8, rounds=50)
     empty = np.empty((2, 0), np.int64)
     pairs = Pairs(candidates.tail, candidates.head, ratio, np.ones(60), np.ones((2, 60)), empty, np.empty(0))
-    found = propagated(none, pairs, OMEGA, 50).beliefs(none, OMEGA)
-    assert found.link == pytest.approx(marginals(ratio, rivals, OMEGA), abs=5e-3)
+    found = propagated(none, pairs, 0.8, 50).beliefs(none, 0.8)
+    assert found.link == pytest.approx(marginals(ratio, rivals, 0.8), abs=5e-3)
 
 
 def lives() -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from PIL import Image
 
 import outbid
 from outbid import Detections, Tracks
+from outbid.viewers.motion import plot
 
 
 @pytest.fixture
@@ -146,3 +147,18 @@ def test_measuring_subtracts_it_too_and_says_so(tmp_path: Path) -> None:
     done = run("measure", tmp_path / "tracks.csv", "-o", tmp_path / "table.csv")
     assert "Drift is subtracted: up to 5 pixel" in done.stderr
     assert pd.read_csv(tmp_path / "table.csv").path_px.to_numpy() == pytest.approx(0, abs=1e-9)
+
+
+def test_a_plot_shows_the_largest_lineage() -> None:
+    """A mother divides after frame 2 into two, of which one divides again."""
+    place = [[0, 0, x] for x in range(10)]
+    seen = Detections.from_table([0, 1, 2, 3, 3, 4, 5, 6, 6, 6], place)
+    links = np.array([[0, 1], [1, 2], [2, 3], [2, 4], [3, 5], [5, 6], [6, 7], [6, 8]])
+    found = outbid.measure(Tracks(seen, links), interval=10.0)
+    figure = plot(found)
+    tree = figure.axes[-1]
+    assert len(figure.axes) == 4
+    assert (tree.get_title(), tree.get_xlabel()) == ("Lineage of 5 tracks", "time (s)")
+    times = {float(time) for line in tree.lines for time in line.get_xdata()}
+    assert sorted(times) == pytest.approx([0, 20, 30, 50, 60])
+    assert len(plot(outbid.measure(Tracks(seen, links[:3]))).axes) == 3

@@ -264,3 +264,23 @@ def test_a_closed_form_is_gone(window: "Window") -> None:
     gone = [weakref.ref(window.form(name)) for name in ("Score against truth", "Compare two results")]
     window.clear()
     assert [form() for form in gone] == [None, None]
+
+
+def test_the_motion_of_each_track_is_a_table(window: "Window") -> None:
+    add(window, true_tracks(), "walkers")
+    form = window.form("Measure motion")
+    window.write(form.interval, "30")
+    window.click(form.run_button)
+    window.wait(form.table.rowCount)
+    names = [form.table.horizontalHeaderItem(k).text() for k in range(form.table.columnCount())]
+    speed = form.table.item(1, names.index("speed_mean_um_per_s"))
+    assert form.table.rowCount() == 2
+    assert float(speed.text()) == pytest.approx(5 * SCALE[3] / 30)  # voxels a frame, micrometers, seconds
+    assert "errors exclude those of linking" in form.message.text()
+    window.shot("measure_form")
+
+
+def test_without_tracks_there_is_nothing_to_measure(window: "Window") -> None:
+    form = window.form("Measure motion")
+    window.click(form.run_button)
+    assert "no layer of tracks" in form.message.text()

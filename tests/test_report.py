@@ -5,6 +5,7 @@ import hashlib
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from commands import assert_refused, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbid import Detections, TrackingSettings, Tracks, read_detections, read_tracks, track
+from outbid import Detections, TrackingSettings, Tracks, measure, read_detections, read_tracks, track
 from outbid.data import sample
 from outbid.reliability import sentence_on
 from outbid.viewers import curves, plots
@@ -101,6 +102,15 @@ def test_mean_square_displacement_is_what_a_loop_over_all_pairs_gives(tracks: Tr
     curve = curves.mean_square_displacement(tracks, SPACING, most)
     assert dict(zip(curve.lag.tolist(), curve.pairs.tolist(), strict=True)) == pairs
     np.testing.assert_allclose(curve.mean_square, [sums[k] / pairs[k] for k in curve.lag.tolist()])
+
+
+def test_the_fit_of_the_displacement_is_that_of_outbid_measure(found: Tracks) -> None:
+    curve = curves.mean_square_displacement(found)
+    assert curve.fit is not None
+    due = measure(replace(found, link_probability=None)).curves.to_pandas()
+    due = due[due.curve == "msd_fit"].set_index("x").value
+    np.testing.assert_allclose(curve.fit[:10], due[curve.lag[:10]], rtol=1e-6)
+    assert curve.exponent > 1  # persistent walks
 
 
 def test_accuracy_of_each_frame_is_that_of_its_links(found: Tracks, truth: Tracks) -> None:
@@ -203,8 +213,8 @@ def test_a_lineage_has_a_line_for_every_track_and_division() -> None:
     tracks = Tracks(seen, np.array([[0, 2], [0, 3], [1, 4], [2, 5], [2, 6]]))
     (tree,), families = trees(tracks)
     assert (tree.track, tree.tracks, tree.frames, families) == (0, 5, (0, 2), 1)
-    assert tree.path.count("V") == 4
-    assert tree.path.count("M") == 5 + 4
+    assert sum(x == to_x and y != to_y for x, y, to_x, to_y in tree.lines) == 4  # forks
+    assert tree.path.count("M") == len(tree.lines) == 5 + 4 + 4
     assert "Lineage trees" in report(tracks)
     assert "Lineage trees" not in report(Tracks(seen, tracks.links[:1]))
 
@@ -261,8 +271,8 @@ def test_what_comes_from_files_cannot_become_part_of_the_page() -> None:
 @pytest.mark.parametrize("unit", ["$", "\\frac", "$$", "a_b^c", "\u4e2d", "x" * 99, "\n"])
 def test_any_unit_can_be_drawn(unit: str) -> None:
     with plots.style():
-        drawn = plots.image(plots.steps(np.array([1.0, 2.0]), unit))
-        assert drawn != plots.image(plots.steps(np.array([1.0, 2.0]), "pixel"))
+        drawn = plots.image(plots.speed_histogram(np.array([1.0, 2.0]), unit))
+        assert drawn != plots.image(plots.speed_histogram(np.array([1.0, 2.0]), "pixel"))
 
 
 @given(tracks_with_gaps())

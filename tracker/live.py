@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InputError
 from .inference.candidates import candidates_of
 from .inference.decide import decide
-from .inference.jpda import OMEGA
+from .inference.jpda import exponent
 from .inference.posterior import LinkPosterior, swept
 from .learn.em import with_gaps
 from .learn.field import Fields
@@ -165,7 +165,7 @@ class Live:
         posterior = with_gaps(movie, model, window.known, self._options)
         window = window.with_flow_of(posterior, self._options)
         posterior = swept(
-            movie, self._model(window), posterior, omega=OMEGA, with_moments=False,
+            movie, self._model(window), posterior, omega=exponent(posterior.probability), with_moments=False,
             workers=self._options.workers,
         )  # fmt: skip
         return posterior, replace(window, tail=posterior.candidates.tail, head=posterior.candidates.head,

@@ -191,8 +191,8 @@ def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) ->
     return COSTS[cost]
 
 
-def check_box(box: tuple[float, ...], max_distance: float | None, device: str) -> None:
-    """Refuse a periodic box that makes no sense, or where nothing can be linked in it.
+def check_box(box: tuple[float, ...], device: str) -> None:
+    """Refuse a periodic box that makes no sense, or one on a GPU.
 
     Raises
     ------
@@ -201,8 +201,8 @@ def check_box(box: tuple[float, ...], max_distance: float | None, device: str) -
     """
     if len(box) != 3 or not all(0 <= size < math.inf for size in box) or not any(box):
         raise SettingsError(f"periodic is {box}; it must be three sizes, 0 where not periodic.")
-    if max_distance is None or device == "gpu":
-        raise SettingsError("A periodic box needs a max_distance, and the CPU: give --max-distance D.")
+    if device == "gpu":
+        raise SettingsError("In a periodic box the CPU links: use --device auto or cpu.")
 
 
 def _block_starts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,14 +23,18 @@ _FIRST_LOOK = 1000
 
 
 def at_first_sight(
-    detections: Detections, *, max_distance: float | None = None, max_gap: int | None = None
+    detections: Detections,
+    *,
+    max_distance: float | None = None,
+    max_gap: int | None = None,
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
 ) -> list[str]:
-    """Sentences on detections that can hardly be linked or not at all, and on a `max_gap` that is too long.
+    """Sentences on detections that can hardly be linked or not at all, a `max_gap` too long, a second scale.
 
     Parameters
     ----------
     detections : Detections
-    max_distance, max_gap
+    max_distance, max_gap, spacing
         As in `TrackingSettings`.
 
     Examples
@@ -40,7 +45,7 @@ def at_first_sight(
     count = len(detections)
     if not has_two_frames(detections):
         return [on_one_frame(count, detections.first_frame)]
-    said = []
+    said = scaled_twice(detections.unit, spacing)
     if _at_one_place(detections.position):
         place = ", ".join(f"{value:g}" for value in detections.position[0])
         said.append(
@@ -48,6 +53,21 @@ def at_first_sight(
             "Are the columns z, y, x right?"
         )
     return said + _on_gaps(detections.frame_count, max_distance, max_gap or 0)
+
+
+def scaled_twice(unit: str, spacing: Sequence[float] | None) -> list[str]:
+    """A sentence if positions in a unit of length are multiplied by a size of voxels all the same.
+
+    Examples
+    --------
+    >>> scaled_twice("micrometer", (2.0, 0.5, 0.5))
+    ['Positions are in micrometer already, and --spacing multiplies them again.']
+    >>> scaled_twice("pixel", (2.0, 0.5, 0.5)), scaled_twice("micrometer", (1.0, 1.0, 1.0))
+    ([], [])
+    """
+    if spacing is None or tuple(spacing) == (1, 1, 1) or unit == "pixel":
+        return []
+    return [f"Positions are in {unit} already, and --spacing multiplies them again."]
 
 
 def on_one_frame(count: int, frame: int) -> str:

@@ -90,7 +90,7 @@ class TrackingSettings:
         Where to compute.
     periodic : tuple of 3 float, optional
         Size of a periodic box along z, y, x, in the unit of position times spacing, 0 along an axis that is
-        not periodic: what leaves on one side comes in on the other. Only with a `max_distance`, on the CPU.
+        not periodic: what leaves on one side comes in on the other. On the CPU.
     column : mapping of str to str, "auto" or None
         Features that help to link, beside those that `outbid.detect` wrote ("auto": these alone), and their
         kinds: number, angle=180 (the period), label, vector (of a pattern, or lists), none; "" by the values.
@@ -138,7 +138,7 @@ class TrackingSettings:
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:
-            check_box(self.periodic, self.max_distance, self.device)
+            check_box(self.periodic, self.device)
         if [0 < size < math.inf for size in self.spacing] != [True] * 3:
             raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
         if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
@@ -223,7 +223,8 @@ class TrackingRun:
     @property
     def warning(self) -> str:
         """A warning if many links are expected to be wrong, or columns say where detections are; or empty."""
-        return " ".join(filter(None, [warning_on(self.tracks), self.learned and self.learned.warning]))
+        columns = self.learned.warning if self.learned else ""
+        return " ".join(filter(None, [warning_on(self.tracks), columns]))
 
     def __repr__(self) -> str:
         return f"<TrackingRun: {self.summary}>"
@@ -368,8 +369,9 @@ def _learned(
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
     from .linked import linked  # its kernels are loaded when they are needed
+    from .periodic import in_box
 
-    learned, links = linked(detections, used, workers, progress)
+    learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap
         when, usual = np.unique(when, return_inverse=True)[1], 1.5

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from outbid.measuring.pooled import fitted
 from outbid.tracks import Tracks
 
 from .judged import JudgedLinks
@@ -45,11 +46,17 @@ class Displacement(NamedTuple):
         In the unit of the positions, squared.
     pairs : (L,) int64 array
         How many pairs of detections each mean is taken over.
+    fit : (L,) float64 array or None
+        Of fractional Brownian motion with localisation error; None where there are too few steps.
+    exponent : float
+        Of this motion: 1 for diffusion, 2 for straight motion.
     """
 
     lag: NDArray[np.int64]
     mean_square: NDArray[np.float64]
     pairs: NDArray[np.int64]
+    fit: NDArray[np.float64] | None
+    exponent: float
 
 
 class WorstLinks(NamedTuple):
@@ -219,7 +226,11 @@ def mean_square_displacement(
         pairs += np.bincount(lag[near], minlength=most_lags + 1)
         squares += np.bincount(lag[near], weights=square, minlength=most_lags + 1)
     seen = np.nonzero(pairs)[0]
-    return Displacement(seen, squares[seen] / pairs[seen], pairs[seen])
+    some = place[:, np.ptp(place, axis=0) > 0] if len(place) else place
+    fit = fitted(some, frame, np.unique(track, return_inverse=True)[1])
+    curve = None if fit is None else fit.displacement(seen.astype(np.float64))
+    exponent = np.nan if fit is None else fit.parameter
+    return Displacement(seen, squares[seen] / pairs[seen], pairs[seen], curve, exponent)
 
 
 def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> WorstLinks:

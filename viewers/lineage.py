@@ -14,7 +14,7 @@ _MOST_LEAVES = 400
 """Most leaves of a tree that is drawn in full; of a larger tree only the first generations are drawn."""
 _ROW = 9.0
 """Units from one leaf to the next."""
-_WIDTH = 640.0
+WIDTH = 640.0
 """Units from the first frame of a tree to its last."""
 
 
@@ -31,15 +31,20 @@ class Tree(NamedTuple):
         First and last.
     height : float
         Of the picture, whose width is 640.
-    path : str
-        Of all lines.
+    lines : list of (x, y, x, y)
+        Of the tracks, and of the divisions between them.
     """
 
     track: int
     tracks: int
-    frames: tuple[int, int]
+    frames: tuple[float, float]
     height: float
-    path: str
+    lines: list[tuple[float, float, float, float]]
+
+    @property
+    def path(self) -> str:
+        """All lines as a path of SVG."""
+        return "".join(f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}" for a, b, c, d in self.lines)
 
 
 def trees(tracks: Tracks) -> tuple[list[Tree], int]:
@@ -62,6 +67,11 @@ def trees(tracks: Tracks) -> tuple[list[Tree], int]:
     np.maximum.at(last, of, frame)
     parent = np.full(count, -1, np.int64)
     parent[of] = tracks.parent
+    return trees_of(parent, first, last)
+
+
+def trees_of(parent: NDArray[np.int64], first: NDArray, last: NDArray) -> tuple[list[Tree], int]:
+    """As `trees`, from the mother of each track (-1 if it has none) and its first and last frame or time."""
     children: dict[int, list[int]] = {}
     for child in np.nonzero(parent >= 0)[0].tolist():
         children.setdefault(int(parent[child]), []).append(child)
@@ -79,9 +89,7 @@ def _family(root: int, children: dict[int, list[int]]) -> list[int]:
     return found
 
 
-def _tree(
-    root: int, children: dict[int, list[int]], first: NDArray[np.int64], last: NDArray[np.int64]
-) -> Tree:
+def _tree(root: int, children: dict[int, list[int]], first: NDArray, last: NDArray) -> Tree:
     members = _family(root, children)
     leaves = [one for one in members if one not in children][:_MOST_LEAVES]
     row = {one: _ROW * (number + 0.5) for number, one in enumerate(leaves)}
@@ -89,17 +97,16 @@ def _tree(
         known = [row[child] for child in children.get(one, []) if child in row]
         if known:
             row[one] = sum(known) / len(known)
-    begin, end = int(first[members].min()), int(last[members].max())
-    scale = _WIDTH / max(end - begin, 1)
-    parts = []
+    begin, end = first[members].min().item(), last[members].max().item()
+    scale = WIDTH / ((end - begin) or 1)
+    lines = []
     for one in members:
         if one not in row:
             continue
-        start, stop = (first[one] - begin) * scale, (last[one] - begin) * scale
-        parts.append(f"M{start:.1f} {row[one]:.1f}H{stop:.1f}")
-        parts += [
-            f"M{stop:.1f} {row[one]:.1f}V{row[child]:.1f}H{(first[child] - begin) * scale:.1f}"
-            for child in children.get(one, [])
-            if child in row
-        ]
-    return Tree(root, len(members), (begin, end), _ROW * len(leaves), "".join(parts))
+        start, stop, height = (first[one] - begin) * scale, (last[one] - begin) * scale, row[one]
+        lines.append((start, height, stop, height))
+        for child in children.get(one, []):
+            if child in row:
+                lines.append((stop, height, stop, row[child]))
+                lines.append((stop, row[child], (first[child] - begin) * scale, row[child]))
+    return Tree(root, len(members), (begin, end), _ROW * len(leaves), lines)

@@ -1,4 +1,4 @@
-"""Plots of what was measured: mean square displacement with its fit, velocity autocorrelation, speeds."""
+"""Plots of what was measured: mean square displacement with fit, autocorrelation, speeds, lineage."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from outbid.errors import ResourceError
 from outbid.formats.atomic import write_whole
 from outbid.measuring import Measures
 
+from .lineage import WIDTH, Tree, trees_of
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -24,7 +26,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a6d00", "#56b4e9", "#
 
 
 def plot(found: Measures) -> Any:
-    """A matplotlib figure of three panels: mean square displacement with fit, autocorrelation, speeds.
+    """A matplotlib figure: mean square displacement with fit, autocorrelation, speeds, the largest lineage.
 
     Parameters
     ----------
@@ -44,8 +46,13 @@ def plot(found: Measures) -> Any:
     rows = found.curves.to_pylist()
     names = list(dict.fromkeys(row["group"] for row in rows))
     with style():
-        figure = Figure((12, 3.5), layout="constrained")
-        for axes, (curve, title) in zip(figure.subplots(1, 3), _TITLES.items(), strict=True):
+        tree, unit_of_time = _largest_tree(found)
+        panels = len(_TITLES) + (tree is not None)
+        figure = Figure((4 * panels, 3.5), layout="constrained")
+        every = figure.subplots(1, panels)
+        if tree is not None:
+            _draw_tree(every[-1], tree, unit_of_time)
+        for axes, (curve, title) in zip(every, _TITLES.items(), strict=False):
             some = [row for row in rows if row["curve"] in (curve, f"{curve}_fit")]
             for number, name in enumerate(names):
                 _draw(axes, [row for row in some if row["group"] == name], _COLOURS[number % 8])
@@ -71,6 +78,32 @@ def write_plot(path: Path, found: Measures, *, overwrite: bool = False) -> None:
     buffer = io.BytesIO()
     plot(found).savefig(buffer, format="png", dpi=110, metadata={"Software": None})
     write_whole(path, lambda file: file.write(buffer.getvalue()), overwrite=overwrite)
+
+
+def _largest_tree(found: Measures) -> tuple[Tree | None, str]:
+    """The family of most tracks, if tracks divide, with times in their unit."""
+    table, unit = found.tracks, ""
+    columns = {}
+    for field in table.schema:
+        name = next((name for name in ("start", "duration") if field.name.startswith(name)), field.name)
+        columns[name] = table[field.name].to_numpy(zero_copy_only=False)
+        unit = field.metadata[b"unit"].decode() if name == "start" else unit
+    # Conditions number their tracks each for itself.
+    group = columns.get("group", np.zeros(table.num_rows))
+    row = {key: k for k, key in enumerate(zip(group, columns["track_id"].tolist(), strict=True))}
+    parent = np.array([row.get(key, -1) for key in zip(group, columns["mother"].tolist(), strict=True)])
+    start = columns["start"]
+    trees, _ = trees_of(parent, start, start + columns["duration"])
+    return (trees[0] if trees else None), unit
+
+
+def _draw_tree(axes: Axes, tree: Tree, unit: str) -> None:
+    """Draw the lines of a family, time to the right."""
+    begin, end = tree.frames
+    for x, y, to_x, to_y in tree.lines:
+        time = begin + np.array([x, to_x]) / WIDTH * (end - begin)
+        axes.plot(time, [y, to_y], color=_COLOURS[0], lw=1)
+    axes.set(title=f"Lineage of {tree.tracks} tracks", xlabel=f"time ({unit})", yticks=[])
 
 
 def _label(curve: str, unit: str) -> str:

@@ -66,15 +66,15 @@ def detections(frame: NDArray[np.float64], count: NDArray[np.float64]) -> Figure
     return figure
 
 
-def steps(lengths: NDArray[np.float64], unit: str) -> Figure:
-    """Histogram of step lengths, with the median."""
+def speed_histogram(lengths: NDArray[np.float64], unit: str) -> Figure:
+    """Histogram of speeds from frame to frame, with the median."""
     figure, axes = _figure()
     if len(lengths):
         axes.hist(lengths, bins=min(60, max(10, int(np.sqrt(len(lengths))))), color=_BLUE)
         median = float(np.median(lengths))
         axes.axvline(median, color=_ORANGE, lw=1.4, label=f"median {median:.3g}")
         axes.legend(frameon=False)
-    axes.set(xlabel=f"step from frame to frame ({_shown(unit)})", ylabel="links", xlim=(0, None))
+    axes.set(xlabel=f"speed ({_shown(unit)} per frame)", ylabel="links", xlim=(0, None))
     return figure
 
 
@@ -96,17 +96,16 @@ def lengths_of_tracks(lengths: NDArray[np.int64]) -> Figure:
 
 
 def displacement(curve: Displacement, unit: str) -> Figure:
-    """Mean square displacement over lag, both logarithmic, with lines of diffusion and of straight motion."""
+    """Mean square displacement over lag, both logarithmic, with its fit."""
     figure, axes = _figure()
     positive = curve.mean_square > 0
     lag, mean = curve.lag[positive], curve.mean_square[positive]
     if len(lag):
-        axes.loglog(lag, mean, color=_BLUE, lw=1.4, marker="o", ms=3)
-        low, high = axes.get_ylim()
-        for power, style, label in ((1, ":", "diffusion: slope 1"), (2, "--", "straight: slope 2")):
-            axes.plot(lag, mean[0] * (lag / lag[0]) ** power, color=_GREY, lw=1, ls=style, label=label)
-        axes.set_ylim(low / 1.3, max(high, 1.3 * mean[0] * lag[-1] / lag[0]))
-        axes.legend(frameon=False)
+        axes.loglog(lag, mean, color=_BLUE, lw=0, marker="o", ms=3)
+        if curve.fit is not None:
+            label = f"fit: exponent {curve.exponent:.2f}"
+            axes.plot(lag, curve.fit[positive], color=_ORANGE, lw=1.4, label=label)
+            axes.legend(frameon=False)
     axes.set(xlabel="lag (frames)", ylabel=f"mean square displacement\n({_shown(unit)}, squared)")
     return figure
 

@@ -173,7 +173,10 @@ def _scored(scores: Scores | None) -> _Context:
 def _drawn(tracks: Tracks, spacing: _Spacing) -> _Context:
     """Pictures of the projections and lineage trees."""
     found, families = trees(tracks)
-    shown = [{**tree._asdict(), "shown": round(min(_TREE / 9 * tree.height + 16, 512))} for tree in found]
+    shown = [
+        {**tree._asdict(), "path": tree.path, "shown": round(min(_TREE / 9 * tree.height + 16, 512))}
+        for tree in found
+    ]
     return {
         "views": projections(tracks, spacing), "colours": colours(), "trees": shown,
         "more_trees": families if families > len(found) else 0,
@@ -198,8 +201,8 @@ def _figures(
         "Track starts and ends per frame. A peak at one frame points at a fault of the recording.",
     )
     yield (
-        plots.steps(curves.step_lengths(tracks, spacing), unit),
-        "Step lengths. A sharp cut at the right end shows that the gate is too narrow.",
+        plots.speed_histogram(curves.step_lengths(tracks, spacing), unit),
+        "Speeds from frame to frame. A sharp cut at the right end shows that the gate is too narrow.",
     )
     yield (
         plots.speeds(curves.speed_over_time(tracks, spacing), unit),
@@ -208,7 +211,8 @@ def _figures(
     )
     yield (
         plots.displacement(curves.mean_square_displacement(tracks, spacing), unit),
-        "Mean square displacement of all tracks together.",
+        "Mean square displacement of all tracks together, and the fit of `outbid measure`: "
+        "a power of the lag, and localisation error.",
     )
     yield (
         plots.lengths_of_tracks(curves.track_lengths(tracks)),

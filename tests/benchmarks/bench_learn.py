@@ -31,10 +31,12 @@ from outbid.simulate.walks import WalkSettings, walk
 GATE = 1.5 * 0.55396
 """In units of density^(-1/3): .8309, 1.5 mean nearest-neighbour distances."""
 CASES = (
-    (0.1, 0, 0.0, 50), (0.1, 3, 0.1, 50), (0.2, 0, 0.0, 50), (0.2, 3, 0.1, 50), (0.3, 10, 0.0, 50),
-    (0.3, 3, 0.1, 50), (0.3, 3, 0.1, 500),
+    (0.1, 0, 0.0, 50, 2000), (0.1, 3, 0.1, 50, 2000), (0.2, 0, 0.0, 50, 2000), (0.2, 3, 0.1, 50, 2000),
+    (0.3, 10, 0.0, 50, 2000), (0.3, 3, 0.1, 50, 2000), (0.3, 3, 0.1, 500, 2000), (0.14, 0, 0.02, 50, 10_000),
+    (0.2, 0, 0.02, 50, 10_000),
 )  # fmt: skip
-"""Kappa, persistence, misses and clutter, frames."""
+"""Kappa, persistence, misses and clutter, frames, particles. In the last two, of 5 x 10^5 detections, four
+standard deviations of a step are one mean nearest-neighbour distance, and .8 density^(-1/3)."""
 
 
 def movie(
@@ -91,8 +93,8 @@ def cpu_seconds(truth: Tracks, settings: TrackingSettings) -> tuple[float, Track
     return time.process_time() - start, run
 
 
-def simulated(kappa: float, persistence: float, miss: float, frames: int) -> measure.Row:
-    return compared(movie(kappa, persistence, miss, frames=frames), GATE)
+def simulated(kappa: float, persistence: float, miss: float, frames: int, particles: int) -> measure.Row:
+    return compared(movie(kappa, persistence, miss, particles=particles, frames=frames), GATE)
 
 
 def real(name: str, stride: int) -> measure.Row:
@@ -103,7 +105,7 @@ def real(name: str, stride: int) -> measure.Row:
 def table(limit: float) -> Iterator[measure.Row]:
     for case in CASES:
         row = measure.in_process(simulated, *case, limit=limit)
-        case_fields = dict(zip(("kappa", "persistence", "miss", "frames"), case, strict=True))
+        case_fields = dict(zip(("kappa", "persistence", "miss", "frames", "particles"), case, strict=True))
         yield {"movie": "walks"} | case_fields | row
     for name, stride in bench_real.MOVIES if bench_real.DATA.is_dir() else ():
         yield {"movie": name, "every": stride} | measure.in_process(real, name, stride, limit=limit)

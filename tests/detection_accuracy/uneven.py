@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
-from outbid import DetectionSettings, detect
+from outbid import DetectionSettings
+from outbid import detect as today
 
-from . import diffraction, gaussian_light
+from . import diffraction, gaussian_light, whitened
 from .scene_of_light import Light, Scene
 
 RENDERERS: dict[str, Callable[[Scene, int], tuple[NDArray, NDArray[np.float64]]]] = {
@@ -39,6 +40,7 @@ PLANE, LARGE, VOLUME = (160, 160), (240, 240), (18, 112, 112)
 FACTORS, STRETCHES = (0.55, 0.7, 0.85, 1.0, 1.2, 1.45), (0.8, 1.2)  # of the oracle's widths
 MOST = 6000  # maxima of the oracle
 STATED = (0.9, 0.99)  # probabilities of detections of which the share that is true is counted
+DETECTORS: dict[str, Callable[..., Any]] = {"today": today, "whitened": whitened.detect}
 Row = dict[str, Any]
 
 
@@ -192,11 +194,12 @@ def _maxima(image: NDArray, widths: NDArray[np.float64]) -> tuple[NDArray[np.flo
     return place[order].astype(float), height[order].astype(float)
 
 
-def measured(renderer: str, kind: str, seed: int) -> Row:
+def measured(renderer: str, kind: str, seed: int, detector: str = "today") -> Row:
     """Jaccard index with nothing set beside that of the oracle, and what stated probabilities are worth."""
     scene = KINDS[kind]
     image, truth = image_of(renderer, kind, seed)
-    seen, used = detect([image.reshape(-1, *image.shape[-2:])], DetectionSettings(device="cpu"), workers=1)
+    frames = [image.reshape(-1, *image.shape[-2:])]
+    seen, used = DETECTORS[detector](frames, DetectionSettings(device="cpu"), workers=1)
     order = np.argsort(-seen.features["quality"], kind="stable")
     hits = right(seen.position[order][:, -image.ndim :], truth, scene.sigma)
     probability = seen.features["probability"][order]
@@ -213,6 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--words", nargs="*", default=[], help="of the names of kinds")
     parser.add_argument("--seeds", type=int, default=1, help="images of each kind")
+    parser.add_argument("--detector", choices=DETECTORS, default="today")
     chosen = parser.parse_args()
     rows = []
     for renderer in RENDERERS:
@@ -221,7 +225,7 @@ def main() -> None:
             if not all(word in name.split() for word in chosen.words):
                 continue
             for seed in range(chosen.seeds):
-                rows.append(measured(renderer, kind, seed))
+                rows.append(measured(renderer, kind, seed, chosen.detector))
                 sys.stderr.write(f"{name}, seed {seed}: {json.dumps(rows[-1])}\n")
     if rows:
         print(json.dumps(summary(rows)))

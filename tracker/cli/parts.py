@@ -45,7 +45,7 @@ def box_option(function: _Function) -> _Function:
     return click.option(
         "--periodic", type=float, nargs=3, metavar="Z Y X",
         help="Size of a periodic box, as simulations have, in the unit of position x spacing; 0 along an "
-        "axis that is not periodic. Only with --max-distance.",
+        "axis that is not periodic.",
     )(function)  # fmt: skip
 
 

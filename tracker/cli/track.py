@@ -327,7 +327,9 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
     lap("read")
     _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
     twice = begun(doubled, detections)
-    for remark in at_first_sight(detections, max_distance=settings.max_distance, max_gap=settings.max_gap):
+    for remark in at_first_sight(
+        detections, max_distance=settings.max_distance, max_gap=settings.max_gap, spacing=settings.spacing
+    ):
         say(remark)
     with compilation_reported(), progress_bar("Linking") as progress:
         run = track_part(detections, settings, job.part, workers=job.workers, progress=progress)

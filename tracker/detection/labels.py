@@ -105,7 +105,7 @@ def whole(labels: NDArray) -> NDArray:
 def objects_in(frames: Iterable[NDArray]) -> Iterator[NDArray]:
     """Label images; of a mask, whose objects all have one value, the connected parts are labelled.
 
-    The first image that is not empty decides: it is a mask if its one value has several connected parts.
+    The first image with several objects decides: they are masks if these objects are parts of one value.
 
     Examples
     --------
@@ -118,8 +118,10 @@ def objects_in(frames: Iterable[NDArray]) -> Iterator[NDArray]:
     for given in frames:
         image = whole(given)
         values = np.unique(image)
-        if mask is None and values.any():
-            mask = len(values[values != 0]) == 1 and ndimage.label(image, np.ones((3, 3, 3)))[1] > 1
+        if mask is None and len(values[values != 0]) > 1:
+            mask = False
+        elif mask is None and values.any():
+            mask = ndimage.label(image, np.ones((3, 3, 3)))[1] > 1 or None
             if mask:
                 _LOG.warning(
                     "The images hold one value, %d, beside 0: they are taken for masks, whose connected "

@@ -7,7 +7,9 @@ r"""JPDA: one sweep, which is one E-step.
 .. math:: R_f = n_i^{1/\omega} + \sum_{f' \ne f} G R^{1-\omega} / C^\omega, \quad
           odds_f = G_f / (R_f C_f)^\omega
 
-with C likewise over columns. The exponent 1 is belief propagation as Williams and Lau (2014) have it.
+with C likewise over columns. The weight of no link, n, is that of a death or birth, d, and of clutter; a
+filter, which follows a particle, takes the share :math:`d n^{1/\omega - 1}` of it. The exponent 1 is belief
+propagation as Williams and Lau (2014) have it.
 """
 
 from __future__ import annotations
@@ -32,12 +34,10 @@ from .propagation_cpu import begin, compete
 from .records import Direction, Messages, Moments, Places, Steps
 from .smoother_cpu import future_as_observations, smooth_rows
 
-OMEGA = 0.843
-"""Weight of the row and column entropies of results: four equivalent tails and heads have 4! matchings.
-
-For two tails it is .75, for ten .918: more rivals cause more loops. Four was chosen on the movies used for
-development. With 1 the evidence of a crowd is not too large: `learn.em` moves towards 1 where links are
-doubtful."""
+OMEGA = 0.75, 0.875
+"""Weight of the row and column entropies: n equivalent tails and heads have n! matchings, which is right with
+.75 for two of them, .843 for four, .918 for ten. The first holds where links are sure, the second where
+p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM moves towards it there."""
 NO_PULL = np.empty((2, 0), np.float32)
 """Weights of links where they come in, where they are not known."""
 ROUNDS = 8
@@ -94,6 +94,7 @@ def sweep(
     *,
     omega: float = 1.0,
     none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    clutter: NDArray[np.float64] | float = 0.0,
     pull: NDArray[np.float32] = NO_PULL,
     with_moments: bool = True,
     workers: int = 1,
@@ -101,15 +102,20 @@ def sweep(
     """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones.
 
     away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. `none` (2 of
-    (N,)) replaces the weights of no successor and no predecessor by those of the model and of divisions;
-    `pull` is that of the sweep before.
+    (N,)) replaces the weights of no successor and no predecessor by those of the model and of divisions.
+    `clutter` (2, N) are the weights of clutter, in rows and columns, and `pull` that of links, of the
+    previous sweep.
     """
     rivals = rivals.copy()
     none, steps = none or no_link(movie, model), _steps(movie, model)
     death, birth = none
     places, weights = _places(movie, model, candidates, (away, rivals, omega), workers)
-    behind = _direction(candidates, 1, birth, weights[0], omega)
-    ahead = _direction(candidates, -1, death, weights[1], omega)
+    ends, begins = (
+        each * raised(each + of_clutter, 1 / omega - 1)
+        for each, of_clutter in zip(none, np.broadcast_to(clutter, (2, len(movie))), strict=True)
+    )
+    behind = _direction(candidates, 1, begins, weights[0])
+    ahead = _direction(candidates, -1, ends, weights[1])
     directions = behind, ahead
     three = [places] * 3  # priors of the forward and the backward filter, and of the smoother
     if (by_marks := mark_ratios(movie, model, candidates, pull, workers)) is not None:
@@ -132,31 +138,16 @@ def sweep(
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
     propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
     return Sweep(
-        ratio,
-        *sums,
-        rivals,
-        row_none,
-        column_none,
-        death,
-        birth,
-        past.fresh,
-        future.fresh,
-        past.total,
+        ratio, *sums, rivals, row_none, column_none, death, birth, past.fresh, future.fresh, past.total,
         moments,
         NO_PULL if by_marks is None else np.stack([past.weight.sum(axis=1), future.weight.sum(axis=1)]),
-    )
+    )  # fmt: skip
 
 
 def propagate(
-    candidates: Candidates,
-    ratio: NDArray[np.float64],
-    none: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rivals: NDArray[np.float64],
-    *,
-    omega: float = 1.0,
-    rounds: int = ROUNDS,
-    workers: int = 1,
-) -> None:
+    candidates: Candidates, ratio: NDArray[np.float64], none: tuple[NDArray[np.float64], NDArray[np.float64]],
+    rivals: NDArray[np.float64], *, omega: float = 1.0, rounds: int = ROUNDS, workers: int = 1,
+) -> None:  # fmt: skip
     """Fractional belief propagation for the matching of all tails to all heads.
 
     Parameters
@@ -207,6 +198,16 @@ def marginals(
     return ratio / (ratio + raised(rivals[0] * rivals[1], omega))
 
 
+def wrong_share(probability: NDArray[np.float64]) -> float:
+    """Expected share of wrong links, each of which is right with its own probability (E,)."""
+    return float((probability * (1 - probability)).sum() / max(probability.sum(), 1.0))
+
+
+def exponent(probability: NDArray[np.float64], most: float = OMEGA[1]) -> float:
+    """The exponent of rivals, from the probabilities (E,) of links in the sweep before."""
+    return OMEGA[0] + (most - OMEGA[0]) * min(4 * wrong_share(probability), 1.0)
+
+
 def log_evidence(candidates: Candidates, found: Sweep, clutter: NDArray[np.float64] | float) -> float:
     r"""Log likelihood of a movie relative to 'no two detections are linked', from a sweep with exponent 1.
 
@@ -245,12 +246,9 @@ def displacements(
 
 
 def _places(
-    movie: Movie,
-    model: Model,
-    candidates: Candidates,
-    links: tuple[NDArray[np.float32], NDArray[np.float64], float],
-    workers: int,
-) -> tuple[Places, NDArray[np.float32]]:
+    movie: Movie, model: Model, candidates: Candidates,
+    links: tuple[NDArray[np.float32], NDArray[np.float64], float], workers: int,
+) -> tuple[Places, NDArray[np.float32]]:  # fmt: skip
     """The movie, and weights (2, E) of links where they come in; links are away, rivals, omega."""
     (away, rivals, omega), around, (tail, head, lag, *_) = links, model.surroundings, candidates
     made = np.empty((4, candidates.size), np.float32)
@@ -273,15 +271,15 @@ def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def _direction(
-    candidates: Candidates, way: int, none: NDArray[np.float64], weights: NDArray[np.float32], omega: float
+    candidates: Candidates, way: int, n: NDArray[np.float64], weights: NDArray[np.float32]
 ) -> Direction:
-    """The forward (1) or the backward (-1) direction; weights (E,) of the links that come in."""
+    """The forward (1) or the backward (-1) direction; weights of no link (N,), and of links that come in."""
     rows = (candidates.row_start, candidates.row_link)
     columns = (candidates.column_start, candidates.column_link)
     incoming, outgoing = (columns, rows) if way > 0 else (rows, columns)
     far = candidates.head if way > 0 else candidates.tail
     most = int(np.diff(incoming[0]).max(initial=0))
-    return Direction(*incoming, *outgoing, far, way, raised(none, 1 / omega), weights, most)
+    return Direction(*incoming, *outgoing, far, way, n, weights, most)
 
 
 def _filtered(

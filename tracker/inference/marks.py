@@ -69,8 +69,9 @@ def _by_axes(
         links = (*segments, far, lag, pull[way])
         mark_filter(order, *links, value, error, axes.kept, axes.correlation, state)
         ends.append(state)
+    past, future = ends
 
     def compare(block: tuple[int, int]) -> None:
-        mark_ratio(*block, (tail, head), lag, value, error, axes.kept, axes.correlation, *ends, ratio)
+        mark_ratio(*block, (tail, head), lag, value, error, axes.kept, axes.correlation, past, future, ratio)
 
     in_blocks(compare, candidates.size, workers)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import NO_PULL, OMEGA, displacements, log_evidence, marginals, sweep
+from .jpda import NO_PULL, displacements, exponent, log_evidence, marginals, sweep
 from .marks import odds_of_clutter
 from .records import Moments
 
@@ -51,6 +51,8 @@ class LinkPosterior:
         Expected sufficient statistics of the steps; None if the last sweep did not compute them.
     sweeps : int
         Number of sweeps so far.
+    omega : float
+        Exponent of rivals of the last sweep.
     displaced : Displacements or None
         Of the last sweep.
     pull : (2, E) float32 array
@@ -67,11 +69,12 @@ class LinkPosterior:
     death: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     birth: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     fresh: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    clutter_weight: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
+    clutter_weight: NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, 1)))
     log_evidence: float = -np.inf
     change: float = np.inf
     moments: Moments | None = None
     sweeps: int = 0
+    omega: float = 1.0
     displaced: Displacements | None = None
     pull: NDArray[np.float32] = field(default_factory=lambda: NO_PULL)
 
@@ -97,7 +100,10 @@ class LinkPosterior:
         """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""
         old = self.candidates.key()
         every = distinct([old, key])
-        grown = replace(LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps)
+        grown = replace(
+            LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps,
+            clutter_weight=self.clutter_weight,
+        )  # fmt: skip
         place = np.searchsorted(every, old)
         grown.probability[place] = self.probability
         grown.rivals[:, place] = self.rivals
@@ -110,15 +116,10 @@ class LinkPosterior:
 
 
 def swept(
-    movie: Movie,
-    model: Model,
-    posterior: LinkPosterior,
-    *,
-    omega: float = 1.0,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    with_moments: bool = True,
+    movie: Movie, model: Model, posterior: LinkPosterior, *, omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
     workers: int = 1,
-) -> LinkPosterior:
+) -> LinkPosterior:  # fmt: skip
     """The posterior after one more sweep.
 
     Parameters
@@ -141,7 +142,7 @@ def swept(
         displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
     found = sweep(
         movie, model, candidates, displaced.away, posterior.rivals, omega=omega, none=none,
-        pull=posterior.pull, with_moments=with_moments, workers=workers,
+        clutter=posterior.clutter_weight, pull=posterior.pull, with_moments=with_moments, workers=workers,
     )  # fmt: skip
     probability = marginals(found.ratio, found.rivals, omega)
     odds = odds_of_clutter(movie, model)
@@ -158,22 +159,18 @@ def swept(
         log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
         moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
-        displaced=displaced, pull=found.pull,
+        displaced=displaced, omega=omega, pull=found.pull,
     )  # fmt: skip
 
 
 def settled(
-    movie: Movie,
-    model: Model,
-    posterior: LinkPosterior,
-    *,
-    sweeps: int = 4,
-    still: float = 0.0,
+    movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = 4, still: float = 0.0,
     workers: int = 1,
-) -> LinkPosterior:
-    """The posterior under a model that stays as it is, with the exponent of results."""
+) -> LinkPosterior:  # fmt: skip
+    """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""
     for _ in range(sweeps):
-        posterior = swept(movie, model, posterior, omega=OMEGA, with_moments=False, workers=workers)
+        omega = exponent(posterior.probability)
+        posterior = swept(movie, model, posterior, omega=omega, with_moments=False, workers=workers)
         if posterior.change < still:
             break
     return posterior

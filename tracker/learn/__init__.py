@@ -23,11 +23,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.jpda import wrong_share
 from ..inference.posterior import LinkPosterior, settled
 from ..model import MarkModel, Model, Surroundings
 from ..model.marks import Marks
 from ..model.movie import Movie
-from .em import expecting_gaps, fit, longer, with_evidence, with_gaps, wrong_share
+from .em import expecting_gaps, fit, longer, with_evidence, with_gaps
 from .field import Fields
 from .lagged import by_moments
 from .marks import mark_step
@@ -143,7 +144,7 @@ def _fitted(
         start = with_gaps(movie, model, found.posterior, options)
         found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
         found, start = _with_longer_gaps(movie, found, start, fields, options)
-    crowded = wrong_share(found.posterior) > _CROWDED
+    crowded = wrong_share(found.posterior.probability) > _CROWDED
     if crowded:  # elsewhere the classes are those of the part
         found = _with_classes(movie, _judged(movie, found, options), start, fields, options)
     found = _with_marks(movie, found, start, fields, options)

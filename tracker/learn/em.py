@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
-from ..inference.jpda import OMEGA
+from ..inference.jpda import exponent
 from ..inference.posterior import LinkPosterior, swept
 from ..model import AssociationModel, Model
 from ..model.advection import advected
@@ -64,7 +64,9 @@ def fit(
     """
     noises, model = [], options.fixed.held(movie, model)
     for turn, now in zip(range(rounds), chain(_FIRST, cycle(_THEN)), strict=False):
-        posterior = swept(movie, model, posterior, omega=_omega(posterior), workers=options.workers)
+        posterior = swept(
+            movie, model, posterior, omega=exponent(posterior.probability, 1.0), workers=options.workers
+        )
         options.on_sweep(len(movie))
         if turn >= _FEWEST and posterior.change < options.still:
             break
@@ -88,20 +90,6 @@ def with_evidence(movie: Movie, model: Model, posterior: LinkPosterior, workers:
     for _ in range(_SETTLE):
         last = swept(movie, model, last, with_moments=False, workers=workers)
     return replace(posterior, log_evidence=last.log_evidence)
-
-
-def wrong_share(posterior: LinkPosterior) -> float:
-    """Expected share of wrong links, each of which is right with its own probability."""
-    p = posterior.probability
-    return float((p * (1 - p)).sum() / max(p.sum(), 1.0))
-
-
-def _omega(posterior: LinkPosterior) -> float:
-    """The exponent of rivals: that of results while links are sure, and 1 where many are doubtful.
-
-    p (1 - p) is a quarter at most.
-    """
-    return OMEGA + (1 - OMEGA) * min(4 * wrong_share(posterior), 1.0)
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
@@ -130,7 +118,14 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
-    posterior = swept(movie, model, posterior, omega=OMEGA, with_moments=False, workers=options.workers)
+    posterior = swept(
+        movie,
+        model,
+        posterior,
+        omega=exponent(posterior.probability),
+        with_moments=False,
+        workers=options.workers,
+    )
     either = np.maximum(posterior.past, posterior.future)
     return posterior.kept(_explaining(model, posterior.candidates, either))
 

@@ -155,9 +155,9 @@ def _propagated(
     likely = ratio > _HOPELESS
     some, rivals = posterior.candidates.kept(likely), np.ascontiguousarray(posterior.rivals[:, likely])
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], none, rivals, omega=OMEGA, rounds=_FEW_ROUNDS, workers=workers)
+    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=_FEW_ROUNDS, workers=workers)
     probability, all_rivals = np.zeros(len(ratio)), posterior.rivals.copy()
-    probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA), rivals
+    probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA[1]), rivals
     return replace(posterior, probability=probability, rivals=all_rivals)
 
 

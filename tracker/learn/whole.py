@@ -73,7 +73,8 @@ def spread(
     if options.gaps:
         posterior = with_gaps(movie, model, posterior, options)
     model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
-    return movie, model, once_more(posterior.kept(posterior.probability > options.dropped))
+    # Below the odds of the gate a link hardly changes the others.
+    return movie, model, once_more(posterior.kept(posterior.probability > CHANCE))
 
 
 def _first(

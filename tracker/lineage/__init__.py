@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.decide import decide
-from ..inference.jpda import OMEGA
+from ..inference.jpda import exponent
 from ..inference.posterior import LinkPosterior, swept
 from ..learn.field import Fields
 from ..learn.m_steps import adapted
@@ -61,14 +61,9 @@ class Lineage:
 
 
 def with_divisions(
-    movie: Movie,
-    model: Model,
-    posterior: LinkPosterior,
-    *,
-    solver: str = "bid_and_augment",
-    exact: bool = False,
-    workers: int = 1,
-) -> tuple[Links, Lineage]:
+    movie: Movie, model: Model, posterior: LinkPosterior, *, solver: str = "bid_and_augment",
+    exact: bool = False, workers: int = 1,
+) -> tuple[Links, Lineage]:  # fmt: skip
     """Links and divisions of maximum expected F1.
 
     Parameters
@@ -98,14 +93,9 @@ def with_divisions(
 
 
 def with_merges(
-    movie: Movie,
-    model: Model,
-    posterior: LinkPosterior,
-    *,
-    solver: str = "bid_and_augment",
-    exact: bool = False,
-    workers: int = 1,
-) -> tuple[Links, Lineage]:
+    movie: Movie, model: Model, posterior: LinkPosterior, *, solver: str = "bid_and_augment",
+    exact: bool = False, workers: int = 1,
+) -> tuple[Links, Lineage]:  # fmt: skip
     """Links and merges of maximum expected F1: merges are divisions in reversed time.
 
     Parameters and results are those of `with_divisions`; rows of the lineage are those of the reversed movie,
@@ -143,8 +133,9 @@ def find_divisions(
     posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
     for turn in range(_TURNS):
         log_factor = np.log(real) + _ages(movie, posterior, fit, divisions)
+        omega = exponent(posterior.probability)
         posterior = swept(
-            movie, model, posterior, omega=OMEGA, none=none, with_moments=False, workers=workers
+            movie, model, posterior, omega=omega, none=none, with_moments=False, workers=workers
         )
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
@@ -165,7 +156,7 @@ def _no_link(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[n
     """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
     pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
     pulls = np.stack([fit.beliefs.rows.divided, pull])
-    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / OMEGA) + pulls) ** OMEGA
+    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / context.omega) + pulls) ** context.omega
     return death, birth
 
 

@@ -87,6 +87,7 @@ def _first_fit(
     tails = np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach
     divisions = candidate_divisions(movie, model.surroundings.flow, posterior, heads)
     context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
+    context, divisions = context.of_rows(divisions)
     rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)
     models = [DaughterModel.initial(rate, distance, movie.axes) for distance in _STARTS_AT]
     tries = [fitted(context, divisions, model, 0.0, _ROUNDS) for model in models]

@@ -15,14 +15,9 @@ from .candidates import Divisions
 
 
 def decide_jointly(
-    candidates: Candidates,
-    link_probability: NDArray[np.float64],
-    divisions: Divisions,
-    probability: NDArray[np.float64],
-    *,
-    solver: str = "bid_and_augment",
-    exact: bool = False,
-) -> Links:
+    candidates: Candidates, link_probability: NDArray[np.float64], divisions: Divisions,
+    probability: NDArray[np.float64], *, solver: str = "bid_and_augment", exact: bool = False,
+) -> Links:  # fmt: skip
     """The links, including those to daughters, of maximum expected F1 for links and for divisions.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.jpda import OMEGA, no_link
+from ..inference.jpda import no_link
 from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.movie import Movie, summed
@@ -45,6 +45,8 @@ class Context:
         Probability of clutter.
     others : (2, N) float64 array
         Weights of links that are left out, to the power 1 / omega.
+    omega : float
+        Exponent of rivals in the sweep.
     """
 
     links: NDArray[np.int64]
@@ -57,6 +59,7 @@ class Context:
     scaled: NDArray[np.bool_]
     clutter_share: float
     others: NDArray[np.float64]
+    omega: float
 
     @classmethod
     def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Context:
@@ -66,6 +69,7 @@ class Context:
             np.arange(len(tail)), tail, head, posterior.ratio, posterior.rivals,
             np.stack(no_link(movie, model)), posterior.clutter_weight,
             np.stack([movie.left > 0, movie.frame > 0]), model.association.clutter, np.zeros((2, len(movie))),
+            posterior.omega,
         )  # fmt: skip
 
     def near(self, divisions: Divisions, inside: NDArray[np.bool_] | bool = True) -> Context:
@@ -76,17 +80,29 @@ class Context:
         row, column = np.zeros(self.none.shape, bool)
         row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
         keep = row[self.tail] | column[self.head]
-        pull = self.ratio * (self.rivals[0] * self.rivals[1]) ** -OMEGA * self.rivals * ~keep
+        pull = self.ratio * (self.rivals[0] * self.rivals[1]) ** -self.omega * self.rivals * ~keep
         others = [summed(end, each, len(row)) for end, each in zip((self.tail, self.head), pull, strict=True)]
         return replace(
             self, links=self.links[keep], tail=self.tail[keep], head=self.head[keep], ratio=self.ratio[keep],
             rivals=self.rivals[:, keep], scaled=self.scaled & inside, others=self.others + others,
         )  # fmt: skip
 
+    def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
+        """The same without the detections that take no part, which are most in a large movie."""
+        part: NDArray[np.bool_] = np.asarray(self.scaled.any(axis=0))
+        for end in (self.tail, self.head, *divisions.slots):
+            part[end] = True
+        new = np.cumsum(part) - 1
+        mother, first, second = new[divisions.slots]
+        return replace(
+            self, tail=new[self.tail], head=new[self.head], none=self.none[:, part],
+            clutter=self.clutter[:, part], scaled=self.scaled[:, part], others=self.others[:, part],
+        ), replace(divisions, mother=mother, first=first, second=second)  # fmt: skip
+
     def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of no division and none of these links."""
         none = self.deaths_and_births(model) + self.clutter
-        return np.asarray((none ** (1 / OMEGA) + self.others) ** OMEGA)
+        return np.asarray((none ** (1 / self.omega) + self.others) ** self.omega)
 
     def deaths_and_births(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of death and birth, without clutter and divisions."""
@@ -145,12 +161,9 @@ class Fit:
 
 
 def fitted(
-    context: Context,
-    divisions: Divisions,
-    model: DaughterModel,
-    log_factor: NDArray[np.float64] | float,
+    context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
     rounds: int,
-) -> Fit:
+) -> Fit:  # fmt: skip
     """EM from an initial model.
 
     Parameters
@@ -166,9 +179,9 @@ def fitted(
     pairs, last = context.pairs(divisions), -1.0
     for _ in range(rounds):
         used, none = model, context.no_pair(model)
-        pairs = pairs.weighing(log_weight(divisions, model) + log_factor, OMEGA)
-        pairs = propagated(none, pairs, OMEGA, _ROUNDS)
-        beliefs = pairs.beliefs(none, OMEGA)
+        pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
+        pairs = propagated(none, pairs, context.omega, _ROUNDS)
+        beliefs = pairs.beliefs(none, context.omega)
         model = _with_rates(context, model, pairs, beliefs)
         model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
         expected = float(beliefs.division.sum())
@@ -193,7 +206,7 @@ def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: B
     linked, divided = used_slots(pairs, beliefs, context.none.shape[1])
     weight = context.deaths_and_births(model)
     none = weight + context.clutter
-    share = weight / none * (none / context.no_pair(model)) ** (1 / OMEGA)
+    share = weight / none * (none / context.no_pair(model)) ** (1 / context.omega)
     expected = np.clip(1 - linked - divided, 0, 1) * share
     death, birth = (
         (expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5)
@@ -209,7 +222,7 @@ def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
     divided by the density of chance: the last sum accounts for changed deaths and for divisions.
     """
     model, (deaths, _) = fit.model, context.none * context.scaled
-    pairs = replace(fit.pairs, weight=fit.pairs.weight**OMEGA)  # V with the exponent 1
+    pairs = replace(fit.pairs, weight=fit.pairs.weight**context.omega)  # V with the exponent 1
     z = log_partition(context.no_pair(model), pairs, rounds)
     births = (context.deaths_and_births(model) * context.scaled)[1].sum()
     rate = model.rate if len(fit.divisions) else 0.0

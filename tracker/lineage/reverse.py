@@ -27,15 +27,11 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
     """
     last = len(movie) - 1
     turned = replace(
-        movie,
-        position=np.ascontiguousarray(movie.position[::-1]),
-        frame=movie.frames - 1 - movie.frame[::-1],
-        frame_start=len(movie) - movie.frame_start[::-1],
-        density=movie.density[::-1],
-        time=None if movie.time is None else -movie.time[::-1],
-        near=None,
+        movie, position=np.ascontiguousarray(movie.position[::-1]), near=None,
+        frame=movie.frames - 1 - movie.frame[::-1], frame_start=len(movie) - movie.frame_start[::-1],
+        density=movie.density[::-1], time=None if movie.time is None else -movie.time[::-1],
         marks=None if movie.marks is None else movie.marks.at(slice(None, None, -1)),
-    )
+    )  # fmt: skip
     motion, rates, around = model.motion, model.association, model.surroundings
     back = Model(
         replace(motion, step_scale=motion.step_scale[::-1]),

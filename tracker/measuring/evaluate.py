@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Columns = dict[str, Any]
 _FITTED = ("diffusion", "exponent", "persistence")
+_MEANS = ("straightness", "turning_angle", "confinement", "radius_of_gyration")
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +245,7 @@ def _estimates(movie: Movie, fits: _Fits, weights: Samples, simple: Columns) -> 
     found["speed_mean"] = ratio(
         weights, np.where(moving, simple["path"], 0), np.where(moving, simple["duration"], 0)
     )
-    for name in ("straightness", "turning_angle", "confinement", "radius_of_gyration"):
+    for name in _MEANS:
         found[name] = mean_of(weights, np.where(moving, simple[name], np.nan))
     return found
 
@@ -256,14 +257,7 @@ def _row(movie: Movie, index: int, fit: Pooled | None, found: dict[str, Estimate
     row: Columns = {
         "group": movie.names[index], "tracks": float(inside.sum()), "detections": float(size[inside].sum())
     }  # fmt: skip
-    for name in (
-        *_FITTED,
-        "speed_mean",
-        "straightness",
-        "turning_angle",
-        "confinement",
-        "radius_of_gyration",
-    ):
+    for name in (*_FITTED, "speed_mean", *_MEANS):
         one = found.get(name)
         row[name], row[name + "_error"] = (np.nan, np.nan) if one is None else (one.value, one.error)
     one = found.get("diffusion")
@@ -328,8 +322,8 @@ def _curves(movie: Movie, name: str, weights: Samples, fit: Pooled | None) -> li
         many = float((weights.drawn @ pairs).mean())
         add("msd", k * time, ratio(weights, square, pairs), many, units)
         if fit is not None:
-            mean = fit.scale.sum() * k**fit.parameter + 2 * (fit.scale * fit.ratio).sum()
-            add("msd_fit", k * time, Estimate(float(mean), np.nan, np.nan, np.empty(0)), many, units)
+            mean = float(fit.displacement(np.array(float(k))))
+            add("msd_fit", k * time, Estimate(mean, np.nan, np.nan, np.empty(0)), many, units)
     for k, (product, many_of) in enumerate(zip(sums.velocity, sums.products, strict=True)):
         many = float((weights.drawn @ many_of).mean())
         one = ratio(weights, product / time**2, many_of)

@@ -27,17 +27,13 @@ def families(tracks: Tracks, interval: float) -> dict[str, Floats]:
     mother = np.full(count, -1)
     mother[daughter] = mother_of
     generation = np.zeros(count)
-    for track in np.unique(daughter)[
-        np.argsort(_first(frame, label, count)[np.unique(daughter)], kind="stable")
-    ]:
+    born, begin = np.unique(daughter), _first(frame, label, count)
+    for track in born[np.argsort(begin[born], kind="stable")]:
         generation[track] = generation[mother[track]] + 1  # mothers start earlier
     division = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(division, mother_of, frame[target[between]])
-    cycle = np.where(
-        (mother >= 0) & np.isin(np.arange(count), mother_of),
-        (division - _first(frame, label, count)) * interval,
-        np.nan,
-    )
+    whole = (mother >= 0) & np.isin(np.arange(count), mother_of)
+    cycle = np.where(whole, (division - begin) * interval, np.nan)
     return {
         "generation": generation,
         "mother": np.where(mother >= 0, mother, np.nan),

@@ -124,10 +124,8 @@ def lagged(position: Floats, frame: NDArray, owner: NDArray, lag: int, count: in
     for k in range(lags):
         here, there = _apart(key, lag * (k + 1))
         moved = np.square(position[there] - position[here]).sum(axis=1)
-        square[k], pairs[k] = (
-            np.bincount(owner[here], moved, count),
-            np.bincount(owner[here], minlength=count),
-        )
+        square[k] = np.bincount(owner[here], moved, count)
+        pairs[k] = np.bincount(owner[here], minlength=count)
         here, there = _apart(at, lag * k)
         alike, of = (step[here] * step[there]).sum(axis=1), owner[begin[here]]
         velocity[k], products[k] = np.bincount(of, alike, count), np.bincount(of, minlength=count)

@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
-from .likelihood import BLUR, Floats, Motion, Pieces, Sums, squares_and_logdets, whitening
+from .likelihood import BLUR, FRACTIONAL, Floats, Motion, Pieces, Sums, squares_and_logdets, whitening
+from .paths import Rows, pieces_of
 
 _MOST = 60.0
 """Largest ρ: less than a hundredth of the steps is motion."""
@@ -40,6 +41,24 @@ class Pooled:
     ratio: Floats
     influence: Floats
 
+    def displacement(self, intervals: Floats) -> Floats:
+        """Mean square displacement after some intervals, of a fractional motion with localisation error."""
+        return np.asarray(
+            self.scale.sum() * np.power(intervals, self.parameter) + 2 * (self.scale * self.ratio).sum()
+        )
+
+
+def fitted(position: Floats, frame: Rows, owner: Rows) -> Pooled | None:
+    """Fractional Brownian motion of all tracks together, over steps of a frame; as `pooled`.
+
+    Parameters
+    ----------
+    position, frame, owner
+        As for `pieces_of`.
+    """
+    count = int(owner.max(initial=-1)) + 1
+    return pooled(pieces_of(position, frame, owner, 1, count), np.ones(count), FRACTIONAL)
+
 
 def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None = None) -> Pooled | None:
     """Fit a motion to tracks with the weights (T,); None if there are too few steps.
@@ -53,9 +72,8 @@ def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None =
         The parameter, if it is not estimated.
     """
     sums, axes = Sums.of(pieces, weight), pieces.step.shape[2]
-    if sums.longer.sum() < 4 or not (np.trace(sums.moment[:, 0], axis1=1, axis2=2) > 0).all():
-        return None
-    if len(sums.longer) < 2:
+    still = not (np.trace(sums.moment[:, 0], axis1=1, axis2=2) > 0).all()
+    if still or sums.longer.sum() < 4 or len(sums.longer) < 2:
         return None
     steps = float(sums.longer.sum())
 
@@ -95,11 +113,7 @@ def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None =
 
 
 def _influence(
-    pieces: Pieces,
-    weight: Floats,
-    motion: Motion,
-    at: tuple[float, Floats, Floats],
-    free: np.ndarray,
+    pieces: Pieces, weight: Floats, motion: Motion, at: tuple[float, Floats, Floats], free: np.ndarray
 ) -> Floats:
     """The scores of all tracks times the inverse of the information, for the parameter and log s."""
     parameter, scale, ratio = at

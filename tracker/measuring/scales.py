@@ -77,7 +77,7 @@ def scaled(
     SettingsError
         If a value is not above 0.
     """
-    interval = _recorded_interval(record) if interval is None else interval
+    interval = recorded_interval(record) if interval is None else interval
     if interval is not None and not 0 < interval < np.inf:
         raise SettingsError(f"The interval is {interval}; it must be a number of seconds above 0.")
     unit, known = tracks.detections.unit, recorded_spacing(record)
@@ -92,7 +92,7 @@ def scaled(
     return _moved(tracks, tracks.detections.position * factor), Scale(name, interval)
 
 
-def _recorded_interval(record: Record) -> float | None:
+def recorded_interval(record: Record) -> float | None:
     """Seconds between frames, which the input of detection or tracking stated."""
     origin = record.get("input")
     try:

@@ -14,6 +14,7 @@ from .. import formats
 from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..given import TracksLike, tracks_of
+from ..remarks import scaled_twice
 from ..tracks import Tracks
 from .evaluate import Measures, Movie, evaluated
 from .scales import Record, scaled, without_drift
@@ -92,6 +93,7 @@ def measure(
     movies, remarks = [], []
     for one in given.values():
         read, record = tracks_of(one), _record_of(one)
+        remarks += scaled_twice(read.detections.unit, spacing)
         if drift == "learned":
             read, farthest = without_drift(read, record)
             if farthest:

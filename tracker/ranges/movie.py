@@ -103,6 +103,8 @@ def track_in_ranges(
         If the source is not a table of detections, or its frames decrease.
     """
     if job.settings.max_distance is None:
+        if job.settings.periodic is not None:
+            raise SettingsError("In a periodic box ranges need a max_distance, or the movie goes as one.")
         if parts:
             raise SettingsError("What is learned is put together here: leave --parts out.")
         return _learned(source, output, job, how)

@@ -83,8 +83,8 @@ class PairForm(Form):
 
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
-        self.first = LayerBox(self.viewer, _can_be_held)
-        self.second = LayerBox(self.viewer, _can_be_held)
+        self.first = LayerBox(self.viewer, can_be_held)
+        self.second = LayerBox(self.viewer, can_be_held)
         self.gate = NumberBox(None, automatic="half of the spacing")
         self.kind = QComboBox()
         self.previous_button, self.next_button = QPushButton("◀ Previous"), QPushButton("Next ▶")
@@ -132,7 +132,7 @@ class PairForm(Form):
                 "(layer.units)."
             )
         given = self.gate.number()
-        taken, known = _taken(first), _taken(second)
+        taken, known = tracks_of(first), tracks_of(second)
 
         def work(report: Report) -> Held:
             report(0, 0)
@@ -323,13 +323,14 @@ class PairForm(Form):
         self._keep_apart()
 
 
-def _taken(layer: Any) -> Tracks:
+def tracks_of(layer: Any) -> Tracks:
+    """The tracks of a layer, in its voxels."""
     return tracks_from(
         layer.data, unit=place_of(layer).unit, features=dict(layer.features), graph=layer.graph
     )
 
 
-def _can_be_held(layer: Any) -> bool:
+def can_be_held(layer: Any) -> bool:
     """Whether a layer holds tracks, other than those that a form for scores or comparison has added."""
     if not isinstance(layer, TracksLayer):
         return False

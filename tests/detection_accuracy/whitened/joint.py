@@ -1,0 +1,208 @@
+"""Joint fit of all spots of a frame in the response of a whitened matched filter.
+
+The response at the places x_i of the candidates is Σ_j κ(x_i - x_j) A_j, κ the response to one spot. Their
+amplitudes A >= 0 are fitted together, the maxima of what is left join them, and the weakest of neighbours
+leave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage, sparse
+from scipy.spatial import cKDTree
+from scipy.special import ndtr
+
+from outbid.detection.response import local_maxima
+
+from .joint_cpu import paint, sweep, widening
+from .spectrum import Filter, Transform
+
+_ROUNDS = 12  # in which candidates join, at most
+_MORE = 0.01  # share of candidates that are new, below which the rounds end
+_BELOW = 2.0  # standard deviations below 0 where the spread of noise is read
+_SAMPLED = 1_000_000  # voxels of which a quantile is taken
+_WEAKEST = 8  # times that the weakest of neighbours leave in a round
+_SWEEPS = 30  # of Gauss-Seidel
+_FALSE = 0.5  # share of noise among the candidates; the last one that is kept has .4
+_PROFILE = 0.1  # by which share of its light a spot may differ from the profile, a prior
+_NEIGHBOURS, _OVERLAP, _RIDGE = 10, 0.1, 0.02  # that widen an error; least overlap; of their matrix
+_WINDOW, _TRUNCATE = 4.0, 3.0  # widths of the window of a local spread; where it ends
+_EVERYWHERE = 0.5  # weight of the spread of all beside it
+_LEAST = 0.85  # of the spread of all: in a window less is chance
+_SAME = 0.33  # overlap of neighbours of which the weaker leaves
+_REACH = 4.5  # widths to which light is painted: 4e-5 of it is beyond
+_STEP = 0.4  # widths that a place moves in a round
+_MOST = 1.5  # of the largest response: no amplitude is more
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Places where spots may be.
+
+    Parameters
+    ----------
+    place : (n, 3) float64 array
+        In voxels.
+    amplitude, error : (n,) float64 array
+        Response and its standard error beside all others.
+    """
+
+    place: NDArray[np.float64]
+    amplitude: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+    @property
+    def significance(self) -> NDArray[np.float64]:
+        """(n,): amplitudes over their errors."""
+        return self.amplitude / self.error
+
+    def of(self, rows: NDArray[np.bool_]) -> Candidates:
+        """Some of them."""
+        return Candidates(self.place[rows], self.amplitude[rows], self.error[rows])
+
+
+def spread_of(values: NDArray) -> float:
+    """Standard deviation of noise, from the quantile two of them below 0, where no spot is."""
+    part = values.ravel()[:: max(1, values.size // _SAMPLED)]
+    return max(-float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, 1e-9)
+
+
+def noise_map(values: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Spread of noise around each voxel, by the negative side of a response."""
+    whole = spread_of(values)
+    depth = np.maximum(-values, 0) * np.float32(np.sqrt(2 * np.pi))  # its mean is the spread
+    near = ndimage.gaussian_filter(depth, sigma * _WINDOW, mode="reflect", truncate=_TRUNCATE)
+    return np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), _LEAST * whole).astype(np.float32)
+
+
+def light_of(shape: tuple[int, ...], seen: Candidates, filter_: Filter) -> NDArray[np.float32]:
+    """The light of spots, in units of the camera's noise."""
+    out = np.zeros(shape, np.float32)
+    paint(out, seen.place, seen.amplitude / filter_.scale, filter_.sigma, _REACH)
+    return out
+
+
+def vertices(values: NDArray[np.float32], voxel: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n, 3): maxima between voxels, by a parabola along each axis."""
+    place = voxel.astype(np.float64)
+    for axis, size in enumerate(values.shape):
+        if size < 3:
+            continue
+        low, high = voxel.copy(), voxel.copy()
+        low[:, axis] = np.maximum(voxel[:, axis] - 1, 0)
+        high[:, axis] = np.minimum(voxel[:, axis] + 1, size - 1)
+        below, at, above = (values[tuple(v.T)].astype(np.float64) for v in (low, voxel, high))
+        place[:, axis] += np.clip((above - below) / np.maximum(2 * (2 * at - below - above), 1e-9), -0.5, 0.5)
+        place[:, axis] = np.clip(place[:, axis], 0, size - 1)
+    return place
+
+
+def _at(values: NDArray, place: NDArray[np.float64], order: int = 1) -> NDArray[np.float64]:
+    return ndimage.map_coordinates(values, place.T, order=order, mode="nearest", output=np.float64)
+
+
+def _overlap(place: NDArray[np.float64], filter_: Filter) -> sparse.csr_matrix:
+    """Responses of spots to each other, of a single one 1."""
+    kernel, half = filter_.kernel
+    pairs = cKDTree(place / (half + 0.999)).query_pairs(1.0, p=np.inf, output_type="ndarray")
+    value = _at(kernel, place[pairs[:, 0]] - place[pairs[:, 1]] + half, 3) if len(pairs) else np.empty(0)
+    n = len(place)
+    row = np.concatenate([pairs[:, 0], pairs[:, 1], np.arange(n)])
+    column = np.concatenate([pairs[:, 1], pairs[:, 0], np.arange(n)])
+    return sparse.csr_matrix((np.concatenate([value, value, np.ones(n)]), (row, column)), shape=(n, n))
+
+
+def _weaker(overlap: sparse.csr_matrix, u: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,): which have no weaker neighbour."""
+    pairs = overlap.tocoo()
+    near = (pairs.data > _SAME) & (pairs.row != pairs.col)
+    least = np.full(len(u), np.inf)
+    np.minimum.at(least, pairs.row[near], u[pairs.col[near]])
+    return u <= least
+
+
+def _fitted(
+    place: NDArray, response: NDArray, filter_: Filter, noise: NDArray[np.float32], least: float
+) -> Candidates:
+    """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out."""
+    overlap = _overlap(place, filter_)
+    seen = _at(response, place, 3)
+    amplitude = np.maximum(seen, 0)
+    for turn in range(_WEAKEST):
+        most = _MOST * float(seen.max(initial=0.0))
+        sweep(overlap.indptr, overlap.indices, overlap.data, seen, amplitude, most, _SWEEPS)
+        others = abs(overlap) @ amplitude - amplitude
+        wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
+        at = tuple(np.rint(place).astype(int).T)
+        wall = np.broadcast_to(filter_.wall, response.shape)[at]
+        error = wall * wide * np.sqrt(noise[at].astype(float) ** 2 + (_PROFILE * others) ** 2)
+        u = amplitude / error
+        drop = (u < least) & _weaker(overlap, u)
+        if not drop.any() or drop.all() or turn == _WEAKEST - 1:
+            break
+        place, seen, amplitude, overlap = (
+            place[~drop],
+            seen[~drop],
+            amplitude[~drop],
+            overlap[~drop][:, ~drop],
+        )
+    return Candidates(place, amplitude, error)
+
+
+def _moved(seen: Candidates, rest: NDArray[np.float32], filter_: Filter) -> NDArray[np.float64]:
+    """Places after a Newton step up the slope of what is left: a spot that is displaced leaves a dipole."""
+    place = seen.place.copy()
+    for axis, size in enumerate(rest.shape):
+        if size < 3 or filter_.curvature[axis] <= 0:
+            continue
+        step = np.zeros(3)
+        step[axis] = 0.5
+        slope = _at(rest, seen.place + step) - _at(rest, seen.place - step)
+        limit = _STEP * float(filter_.sigma[axis])
+        shift = slope / np.maximum(seen.amplitude, 1.0) / filter_.curvature[axis]
+        place[:, axis] = np.clip(place[:, axis] + np.clip(shift, -limit, limit), 0, size - 1)
+    return place
+
+
+def fit_together(
+    values: NDArray[np.float32], filter_: Filter, how: Transform
+) -> tuple[Candidates, NDArray[np.float32], float]:
+    """Candidates beside all others, what is left in local standard deviations, and the least significance.
+
+    Parameters
+    ----------
+    values : (Z, Y, X) float32 array
+        A frame in units of its camera's noise.
+    filter_ : Filter
+    how : Transform
+    """
+    response = filter_.respond(how.forward(values), how)
+    seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
+    sure = np.zeros(0, bool)
+    rest = plain = response / filter_.wall
+    for turn in range(_ROUNDS):
+        noise = noise_map(plain, filter_.sigma)  # fitted candidates that are noise would take noise away
+        least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
+        voxel = local_maxima(rest / noise, least)
+        place = seen.place if turn == 0 else _moved(seen, rest * filter_.wall, filter_)
+        place = np.concatenate([place, vertices(rest, voxel)])
+        if not len(place):
+            break
+        before = len(seen.place)
+        seen = _fitted(place, response, filter_, noise, least)
+        sure = seen.significance > filter_.least()
+        light = light_of(values.shape, seen.of(sure), filter_)
+        plain = (response - filter_.respond(how.forward(light), how)) / filter_.wall
+        if turn > 1 and len(seen.place) - before <= _MORE * before:
+            break
+        if turn < _ROUNDS - 1:
+            light += light_of(values.shape, seen.of(~sure), filter_)
+            rest = (response - filter_.respond(how.forward(light), how)) / filter_.wall
+    now = noise_map(plain, filter_.sigma)
+    if len(seen.place):
+        at = tuple(np.rint(seen.place).astype(int).T)
+        seen = replace(seen, error=seen.error * now[at] / noise[at])
+    return seen, plain / now, least

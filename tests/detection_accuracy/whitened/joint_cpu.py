@@ -1,0 +1,82 @@
+"""CPU kernels of the joint fit of amplitudes in the response, and of the light of Gaussian spots.
+
+Serial and without the GIL.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: no cover
+    """Amplitudes from 0 to `most` whose responses add up to the one seen, by Gauss-Seidel."""
+    for _ in range(sweeps):
+        for i in range(len(amplitude)):
+            left = response[i]
+            for q in range(indptr[i], indptr[i + 1]):
+                j = indices[q]
+                if j != i:
+                    left -= data[q] * amplitude[j]
+            amplitude[i] = min(max(left, 0.0), most)
+
+
+@njit(nogil=True, cache=True)
+def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
+    """(n,): by how much the overlap with neighbours widens the error of each amplitude.
+
+    1 / (1 - bᵀ B⁻¹ b), B the overlaps of the `most` nearest neighbours with each other and b with the spot.
+    """
+    n = len(indptr) - 1
+    out = np.ones(n)
+    near, own = np.empty(most, np.int64), np.empty(most)
+    for i in range(n):
+        m = 0
+        for q in range(indptr[i], indptr[i + 1]):
+            if indices[q] == i or abs(data[q]) < least:
+                continue
+            if m < most:
+                near[m], own[m] = indices[q], data[q]
+                m += 1
+                continue
+            w = np.argmin(np.abs(own))
+            if abs(data[q]) > abs(own[w]):
+                near[w], own[w] = indices[q], data[q]
+        if m == 0:
+            continue
+        block = np.zeros((m, m))
+        for r in range(m):
+            block[r, r] = 1 + ridge
+            for q in range(indptr[near[r]], indptr[near[r] + 1]):
+                for c in range(m):
+                    if c != r and near[c] == indices[q]:
+                        block[r, c] = data[q]
+        known = np.sum(np.linalg.solve(block, own[:m]) * own[:m])
+        out[i] = 1 / max(1 - known, ridge)
+    return np.sqrt(out)
+
+
+@njit(nogil=True, cache=True)
+def paint(light, place, amplitude, sigma, reach):  # pragma: no cover
+    """Add Gaussian spots to an image (Z, Y, X) f4, to `reach` widths."""
+    for i in range(len(place)):
+        low, high = np.empty(3, np.int64), np.empty(3, np.int64)
+        for axis in range(3):
+            low[axis] = max(0, math.ceil(place[i, axis] - reach * sigma[axis] - 0.5))
+            high[axis] = min(light.shape[axis], math.floor(place[i, axis] + reach * sigma[axis] + 0.5) + 1)
+        if (high <= low).any():
+            continue
+        row = np.empty(high[2] - low[2])
+        for x in range(low[2], high[2]):
+            row[x - low[2]] = math.exp(-0.5 * ((x - place[i, 2]) / sigma[2]) ** 2)
+        for z in range(low[0], high[0]):
+            deep = 1.0 if sigma[0] == 0 else math.exp(-0.5 * ((z - place[i, 0]) / sigma[0]) ** 2)
+            for y in range(low[1], high[1]):
+                at = amplitude[i] * deep * math.exp(-0.5 * ((y - place[i, 1]) / sigma[1]) ** 2)
+                for x in range(low[2], high[2]):
+                    light[z, y, x] += at * row[x - low[2]]

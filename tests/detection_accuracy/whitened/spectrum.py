@@ -1,0 +1,256 @@
+"""Spectrum of a frame, and the whitened matched filter of a Gaussian spot.
+
+All that is no spot, camera noise and uneven light alike, is a stationary Gaussian field of spectrum P(k). The
+frame is mirrored at its walls, so that its transform F is a discrete cosine transform. The filter of a spot
+of transform G is G / P (Turin, IRE Trans. Inf. Theory 6, 311, 1960); its response
+
+    z = IDCT(F G / P) / sqrt(mean(G² / P))
+
+has variance 1 for every width. The expected number of its maxima above u follows from the curvatures
+Λ_a = Σ k_a² G² / P / Σ G² / P, by the Euler characteristic (Adler, The Geometry of Random Fields, 1981).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import pi
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+_RATIO = 1.12  # of the wave numbers of one ring to the next
+_BLOCK = 0.25  # of a wave number along z: the height of its block
+_CHANCE = 3.0  # standard errors of a ring's power within which it is that of the camera
+_CAMERA = 0.1  # by which share the camera's noise may be wrong
+_NO_POWER = 1e-6  # of the camera's noise: no ring has less
+_KERNEL = 7.0  # widths of the response to a spot beyond which it counts as 0
+_LEAST_WALL = 0.1  # of the variance at a wall
+
+
+@dataclass(frozen=True)
+class Transform:
+    """Cosine transforms by some threads, which do not change the result."""
+
+    workers: int = 1
+
+    def forward(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Orthonormal cosine transform along all axes."""
+        return fft.dctn(values, norm="ortho", workers=self.workers)
+
+    def back(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The inverse of `forward`."""
+        return fft.idctn(modes, norm="ortho", workers=self.workers)
+
+
+def along(axis: int, values: NDArray) -> NDArray:
+    """Values of one axis, to be combined with arrays of three."""
+    return np.asarray(values, np.float32).reshape([-1 if axis == other else 1 for other in range(3)])
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Wave numbers of a frame's cosine transform, in rings in the plane and blocks along z.
+
+    Parameters
+    ----------
+    shape : tuple of 3 int
+    """
+
+    shape: tuple[int, ...]
+
+    @cached_property
+    def k(self) -> list[NDArray[np.float32]]:
+        """Wave numbers along z, y, x, in radians a voxel."""
+        return [np.arange(n, dtype=np.float32) * np.float32(pi / n) for n in self.shape]
+
+    @cached_property
+    def plane(self) -> NDArray[np.float32]:
+        """(Y, X): wave numbers in the plane."""
+        return np.sqrt(self.k[1][:, None] ** 2 + self.k[2] ** 2)
+
+    @cached_property
+    def ring(self) -> NDArray[np.int64]:
+        """(Y, X): ring of each mode; ring 0 holds the mean alone."""
+        least = pi / min(n for n in self.shape[1:])
+        top = float(self.plane.max())
+        edges = [0.0, 0.9 * least]
+        while edges[-1] < top:
+            edges.append(max(edges[-1] * _RATIO, edges[-1] + least))
+        edges[-1] = top + 1
+        return np.digitize(self.plane, edges) - 1
+
+    @cached_property
+    def count(self) -> NDArray[np.int64]:
+        """Modes of each ring in one plane."""
+        return np.bincount(self.ring.ravel())
+
+    @cached_property
+    def blocks(self) -> list[slice]:
+        """Wave numbers along z that are taken together."""
+        out, z = [], 0
+        while z < self.shape[0]:
+            step = max(1, round(z * _BLOCK))
+            out.append(slice(z, min(z + step, self.shape[0])))
+            z += step
+        return out
+
+    def mean(self, squares: NDArray[np.float32]) -> NDArray[np.float64]:
+        """(blocks, rings): means of values over rings and blocks."""
+        flat, rings = self.ring.ravel(), len(self.count)
+        total = [
+            np.bincount(flat, squares[block].sum(axis=0, dtype=np.float64).ravel(), rings)
+            for block in self.blocks
+        ]
+        return np.stack(total) / np.maximum(self.modes, 1)
+
+    @cached_property
+    def modes(self) -> NDArray[np.float64]:
+        """(blocks, rings): number of modes."""
+        return np.array([[block.stop - block.start] for block in self.blocks]) * self.count
+
+    def spread(self, table: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Values of rings and blocks at every mode: linear in the logarithm between rings."""
+        used = (self.count > 0) & (np.arange(len(self.count)) > 0)
+        centre = np.bincount(self.ring.ravel(), self.plane.ravel()) / np.maximum(self.count, 1)
+        out = np.empty(self.shape, np.float32)
+        if not used.any():
+            out[:] = np.float32(table.max())
+            return out
+        for block, row in zip(self.blocks, np.log(table), strict=True):
+            out[block] = np.exp(np.interp(self.plane, centre[used], row[used])).astype(np.float32)
+        return out
+
+    def spot(self, sigma: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Transform of a Gaussian spot, 1 at k = 0."""
+        g = [
+            along(axis, np.exp(-((k * s) ** 2) / 2))
+            for axis, (k, s) in enumerate(zip(self.k, sigma, strict=True))
+        ]
+        return g[0] * g[1] * g[2]
+
+
+def _falling(power: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Power that never rises with the wave number: a quiet mode among loud ones is chance."""
+    along_rings = np.maximum.accumulate(power[:, ::-1], axis=1)[:, ::-1]
+    return np.maximum.accumulate(along_rings[::-1], axis=0)[::-1]
+
+
+def spectrum(modes: Modes, transform: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Power of a frame at every mode; infinite at k = 0, so that constant light is ignored.
+
+    Rings whose power is that of the camera's noise within its error have just this. A mode far above its ring
+    is a pattern by itself, such as stripes.
+
+    Parameters
+    ----------
+    modes : Modes
+    transform : (Z, Y, X) float32 array
+        Cosine transform of a frame whose camera noise has variance 1.
+    """
+    squares = transform**2
+    squares[0, 0, 0] = 0
+    power = _falling(modes.mean(squares))
+    error = _CHANCE * np.sqrt(2 / np.maximum(modes.modes, 1)) + _CAMERA
+    out = modes.spread(np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, _NO_POWER)))
+    pattern = squares > np.float32(2 * np.log(squares.size)) * out
+    out[pattern] = squares[pattern]
+    out[0, 0, 0] = np.inf
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """The whitened matched filter of one width.
+
+    Parameters
+    ----------
+    modes : Modes
+    sigma : (3,) float64 array
+        Widths of the spot in voxels; 0 along a flat z axis.
+    power : (Z, Y, X) float32 array
+        As `spectrum` returns it.
+    """
+
+    modes: Modes
+    sigma: NDArray[np.float64]
+    power: NDArray[np.float32]
+
+    @cached_property
+    def taps(self) -> NDArray[np.float32]:
+        """G / P at every mode, normalised so that the response has variance 1."""
+        g = self.modes.spot(self.sigma)
+        taps = g / self.power
+        taps *= np.float32(1 / np.sqrt(float((g * taps).mean(dtype=np.float64))))
+        return taps
+
+    @cached_property
+    def weight(self) -> NDArray[np.float32]:
+        """Power of the response at every mode; its mean is 1."""
+        return self.taps**2 * np.where(np.isfinite(self.power), self.power, 0)
+
+    @cached_property
+    def curvature(self) -> NDArray[np.float64]:
+        """(3,): mean squares of the response's slopes along each axis, in 1 / voxel²."""
+        total = float(self.weight.sum(dtype=np.float64))
+        return np.array([
+            float((self.weight.sum(axis=tuple({0, 1, 2} - {axis}), dtype=np.float64) * k**2).sum()) / total
+            for axis, k in enumerate(self.modes.k)
+        ])  # fmt: skip
+
+    @cached_property
+    def scale(self) -> float:
+        """Response to a spot whose peak is 1, in standard deviations."""
+        wide = [np.sqrt(2 * pi) * s if s > 0 else 1.0 for s in self.sigma]
+        return float(np.prod(wide)) * float((self.modes.spot(self.sigma) * self.taps).mean(dtype=np.float64))
+
+    @cached_property
+    def wall(self) -> NDArray[np.float32]:
+        """Spread of the response at every voxel: near walls, noise and its image add up."""
+        out = np.ones((1, 1, 1), np.float32)
+        for axis, n in enumerate(self.modes.shape):
+            if n == 1:
+                continue
+            power = self.weight.sum(axis=tuple({0, 1, 2} - {axis}), dtype=np.float64)
+            power /= power.sum()
+            sums = (fft.dct(np.append(power, 0), type=1) + power[0]) / 2  # of power · cos(π k m / n), by m
+            m = 2 * np.arange(n) + 1
+            variance = 1 + sums[np.minimum(m, 2 * n - m)]
+            out = out * along(axis, np.sqrt(np.maximum(variance, _LEAST_WALL)))
+        return out
+
+    def false(self, u: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        """Expected number of maxima of noise above u."""
+        u = np.asarray(u, float)
+        deep = self.curvature[self.curvature > 1e-9]
+        d = len(deep)
+        hermite = {0: 1 / np.maximum(u, 0.1), 1: 1.0, 2: u, 3: u**2 - 1}[d]
+        volume = float(np.prod(self.modes.shape)) * np.sqrt(np.prod(deep)) * (2 * pi) ** (-(d + 1) / 2)
+        return volume * np.maximum(hermite, 0.05) * np.exp(-u * u / 2)
+
+    def least(self, expected: float = 1.0) -> float:
+        """The height above which so many maxima of noise are expected."""
+        u = np.linspace(1.5, 9, 600)
+        below = self.false(u) < expected
+        return float(u[np.argmax(below)]) if below.any() else float(u[-1])
+
+    @cached_property
+    def kernel(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Response to a spot over its peak, by offset in voxels, and the offset's largest values (3,)."""
+        size = [
+            min(n, 2 * int(_KERNEL * max(s, 0.0)) + 3) if n > 1 else 1
+            for n, s in zip(self.modes.shape, self.sigma, strict=True)
+        ]
+        half = np.array([(n - 1) // 2 for n in size])
+        part: NDArray = self.weight
+        for axis in range(3):  # cosines of the few offsets that are needed
+            cosines = np.cos(np.outer(np.arange(half[axis] + 1), self.modes.k[axis])).astype(np.float32)
+            part = np.moveaxis(np.tensordot(cosines, part, (1, axis)), 0, axis)
+        for axis in range(3):
+            part = np.concatenate([np.flip(part, axis), part.take(range(1, part.shape[axis]), axis)], axis)
+        return (part / part.max()).astype(np.float32), half
+
+    def respond(self, transform: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
+        """Response at every voxel, in standard deviations, to a frame of this cosine transform."""
+        return how.back(transform * self.taps)

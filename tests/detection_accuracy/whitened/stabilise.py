@@ -1,0 +1,58 @@
+"""A frame in units of its camera's noise: the Anscombe transform of variance base + slope · mean.
+
+y = 2 / slope · sqrt(base + slope · x) has variance 1 (Anscombe, Biometrika 35, 246, 1948). Below the least
+variance it goes on as a line.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+from outbid.detection.joint_cpu import Noise
+
+_FILL = 2.0  # voxels of the plane from which those that were not measured are filled
+
+
+def stabilised(voxels: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]:
+    """Values whose camera noise has variance 1; voxels that are not finite get those about them.
+
+    Examples
+    --------
+    >>> light = np.random.default_rng(0).poisson(np.linspace(20, 200, 300), (1, 300, 300)).astype(np.float32)
+    >>> bool(abs(np.diff(stabilised(light, Noise(0.0, 1.0, 1.0, np.inf)), axis=1).var() / 2 - 1) < 0.05)
+    True
+    """
+    variance = noise.base + noise.slope * voxels
+    root = np.float32(np.sqrt(noise.least))
+    if noise.slope == 0:
+        out = voxels / max(np.sqrt(max(noise.base, noise.least)), 1e-30)
+    else:
+        bright = np.sqrt(np.maximum(variance, noise.least)) * 2
+        out = (bright + np.minimum(variance - noise.least, 0) / root) / noise.slope
+    out = out.astype(np.float32)
+    dead = ~np.isfinite(out)
+    if dead.any():
+        out[dead] = _filled(out, dead)[dead]
+    return out
+
+
+def grey(values: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]:
+    """The inverse of `stabilised`."""
+    root = np.float32(np.sqrt(noise.least))
+    if noise.slope == 0:
+        return (values * max(np.sqrt(max(noise.base, noise.least)), 1e-30)).astype(np.float32)
+    bright = values * noise.slope / 2
+    variance = np.where(bright >= root, bright**2, noise.least + (2 * bright - 2 * root) * root)
+    return ((variance - noise.base) / noise.slope).astype(np.float32)
+
+
+def _filled(values: NDArray[np.float32], dead: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Means of the measured voxels nearby, and the median of all where there is none."""
+    known = np.where(dead, 0, values)
+    median = float(np.median(values[~dead])) if not dead.all() else 0.0
+    width = (0.0, _FILL, _FILL)
+    total = gaussian_filter(known - median * ~dead, width)
+    weight = gaussian_filter((~dead).astype(np.float32), width)
+    return (median + total / np.maximum(weight, 1e-2)).astype(np.float32)

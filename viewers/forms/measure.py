@@ -1,0 +1,81 @@
+"""The form *Measure motion*: a table of numbers of each track of a layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QAbstractItemView, QTableWidget, QTableWidgetItem
+
+from outbid.errors import InputError
+from outbid.measuring import Measures, measure
+from outbid.measuring.scales import recorded_interval, without_drift
+
+from ..taken import moved
+from .fields import LayerBox, NumberBox
+from .form import Form
+from .pair import can_be_held, tracks_of
+from .shown import place_of, record_of
+from .work import Report, Task
+
+
+class MeasureForm(Form):
+    """Form that shows the table of `outbid measure` for a layer of tracks, sorted by a click on a column."""
+
+    command = "measure"
+    run_text = "Measure"
+
+    def __init__(self, napari_viewer: Any) -> None:
+        super().__init__(napari_viewer)
+        self.layers = LayerBox(self.viewer, can_be_held)
+        self.interval = NumberBox(None, automatic="times in frames")
+        self.table = QTableWidget(0, 0)
+        self.interval.setSuffix(" s")
+        self.interval.setToolTip("Seconds between two frames; those of the movie if it states them.")
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.verticalHeader().hide()
+        self.table.hide()
+        self.fields.addRow("tracks", self.layers)
+        self.fields.addRow("interval", self.interval)
+        self.fields.addRow(self.table)
+        self.layers.chosen.connect(self._layer_chosen)
+        self._layer_chosen()
+
+    def task(self) -> Task:
+        """Measure the tracks of the layer in world coordinates, without the drift that tracking learned."""
+        layer = self.layers.layer()
+        if layer is None:
+            raise InputError("There is no layer of tracks to measure. Add one, or track particles.")
+        place, taken, record = place_of(layer), tracks_of(layer), record_of(layer) or {}
+        interval = self.interval.number()
+
+        def work(report: Report) -> Measures:
+            report(0, 0)
+            still, _ = without_drift(taken, record)
+            return measure(moved(still, place.spacing, place.shift), interval=interval)
+
+        return work
+
+    def show_result(self, result: Measures) -> None:
+        """Show the table, the motion of all tracks together, and what the errors include."""
+        columns = result.tracks.to_pydict()
+        self.table.setSortingEnabled(False)
+        self.table.setRowCount(result.tracks.num_rows)
+        self.table.setColumnCount(len(columns))
+        self.table.setHorizontalHeaderLabels(list(columns))
+        for column, values in enumerate(columns.values()):
+            for row, value in enumerate(values):
+                cell = QTableWidgetItem()
+                if value is not None:
+                    cell.setData(Qt.ItemDataRole.DisplayRole, value)
+                self.table.setItem(row, column, cell)
+        self.table.setSortingEnabled(True)
+        self.table.setMinimumHeight(13 * self.table.verticalHeader().defaultSectionSize())
+        self.table.show()
+        self.show_message(" ".join([f"{result}.", *result.remarks]))
+
+    def _layer_chosen(self) -> None:
+        """Take the interval that the run record of the tracks states."""
+        layer = self.layers.layer()
+        if layer is not None:
+            self.interval.set_number(recorded_interval(record_of(layer) or {}))
