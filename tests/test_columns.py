@@ -16,6 +16,7 @@ from scipy.stats import multivariate_normal
 
 from outbid import Detections, SettingsError, TrackingSettings, Tracks, score
 from outbid.columns import check_columns, marks_of
+from outbid.detection import detect_labels
 from outbid.formats import read_record, read_tracks, write_detections
 from outbid.inference.candidates import candidates_of
 from outbid.inference.decide import decide
@@ -309,3 +310,23 @@ def test_ranges_and_their_frames_use_columns(truth: Tracks, tmp_path: Path) -> N
         inside = pairs[(pairs // len(one) == 1).all(axis=1)] - len(one)
         scores.append(score(Tracks(one, inside), truth, families=["links"]).values["link_f1"])
     assert scores[1] > scores[0] + 0.1
+
+
+@pytest.mark.slow
+def test_columns_that_are_too_good_leave_probabilities_finite(real_data: Path) -> None:
+    """Coordinates by another name: ratios without a cap made weights of rivals infinite, with divisions."""
+    seen = read_tracks(real_data / "hela_geff" / "Fluo-N2DL-HeLa-01.zarr").detections
+    copied = replace(seen, features={"a": seen.position[:, 1].copy(), "b": seen.position[:, 2].copy()})
+    _, links = linked(copied, TrackingSettings(column={"a": "", "b": ""}))
+    assert links.probability is not None
+    assert np.isfinite(links.probability).all()
+    assert len(links.pairs) > 8000
+
+
+def test_elongation_and_angle_are_those_of_an_ellipse() -> None:
+    y, x = np.mgrid[:80, :80] - 40.0
+    turn = np.radians(30)
+    along, across = x * np.cos(turn) + y * np.sin(turn), y * np.cos(turn) - x * np.sin(turn)
+    seen = detect_labels([((along / 30) ** 2 + (across / 10) ** 2 <= 1).astype(int)[None] * 5])
+    assert seen.features["elongation"] == pytest.approx([3.0], rel=0.01)
+    assert seen.features["angle"] == pytest.approx([30.0], abs=0.5)

@@ -181,12 +181,11 @@ def recorded(name: str, every: int) -> Row:
 
 
 def _shapes(seen: Detections) -> dict[str, NDArray]:
-    """Size, elongation and angle of the masks of the cells, which have the numbers of their tracks."""
+    """Size, elongation and angle of the masks of the cells."""
     found = detect_labels(open_images(DATA / MASKS).frames())
-    at = {
-        (f, label): k for k, (f, label) in enumerate(zip(found.frame, found.features["label"], strict=True))
-    }
-    rows = [at[key] for key in zip(seen.frame, seen.features["label"], strict=True)]
+    places = zip(found.frame.tolist(), *found.position.T.tolist(), strict=True)
+    at = {place: k for k, place in enumerate(places)}
+    rows = [at[place] for place in zip(seen.frame.tolist(), *seen.position.T.tolist(), strict=True)]
     return {name: found.features[name][rows].astype(float) for name in ("size", "elongation", "angle")}
 
 
