@@ -89,8 +89,7 @@ class TrackingSettings:
     device : {"auto", "cpu", "gpu"}
         Where to compute.
     periodic : tuple of 3 float, optional
-        Size of a periodic box along z, y, x, in the unit of position times spacing, 0 along an axis that is
-        not periodic: what leaves on one side comes in on the other. On the CPU.
+        Size of a periodic box (z, y, x), in the unit of position times spacing; 0: not periodic. On the CPU.
     column : mapping of str to str, "auto" or None
         Features that help to link, beside those that `outbid.detect` wrote ("auto": these alone), and their
         kinds: number, angle=180 (the period), label, vector (of a pattern, or lists), none; "" by the values.
@@ -223,8 +222,7 @@ class TrackingRun:
     @property
     def warning(self) -> str:
         """A warning if many links are expected to be wrong, or columns say where detections are; or empty."""
-        columns = self.learned.warning if self.learned else ""
-        return " ".join(filter(None, [warning_on(self.tracks), columns]))
+        return " ".join(filter(None, [warning_on(self.tracks), self.learned.warning if self.learned else ""]))
 
     def __repr__(self) -> str:
         return f"<TrackingRun: {self.summary}>"

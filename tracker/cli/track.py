@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("outbid")
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
-_NOTHING_SO = (
-    "Nothing was linked with {} as given. Give other values by --set, or leave out those you do not know."
-)
+_NOTHING_SO = "Nothing was linked with {} as given. Give other values by --set, or leave out unknown ones."
 
 
 class UnmatchedCost(click.ParamType):
