@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid import Detections, DetectionSettings
+from outbid.detection.found import FEATURES, Found, empty
 
-from .found import FEATURES, Found, empty, find_in
+from .found import find_in
 from .model import learn
 from .spectrum import Transform
 

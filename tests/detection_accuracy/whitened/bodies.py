@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import correlate1d, gaussian_filter
+from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
+from outbid.detection.bodies import laplacian
+from outbid.detection.decision import Decision
 from outbid.detection.response import local_maxima
 
-from .decision import Decision
 from .joint import fit_together, light_of, vertices
 from .joint_cpu import paint
 from .spectrum import Filter, along
@@ -39,7 +40,6 @@ _UNDER, _EXPLAINED = (
     0.4,
 )  # standard deviations of what is left under spots; share of it that spots explain
 _FEWEST = 30  # spots of which the mean under them is taken
-_TRUNCATE = 3.5  # standard deviations to which a Gaussian is summed
 
 
 class Bodies(NamedTuple):
@@ -181,30 +181,6 @@ def _probabilities(best: NDArray[np.float64], false: NDArray[np.float64]) -> NDA
     before = np.where(first > 0, false[np.maximum(first - 1, 0)], 0.0)
     rate = (false - before) / (np.arange(1, len(best) + 1) - first)
     return 1 - np.maximum.accumulate(np.clip(rate, 0, 1)).round(12)
-
-
-def laplacian(image: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Sum over axes of -σ² times the second derivative of the smoothed image; edge values are repeated."""
-    deep = [axis for axis in range(3) if sigma[axis] > 0 and image.shape[axis] > 1]
-    total = None
-    for curved in deep:
-        part = image
-        for axis in deep:
-            part = _along(part, float(sigma[axis]), axis, curved=axis == curved)
-        total = part if total is None else total + part
-    return image * 0 if total is None else -total
-
-
-def _along(image: NDArray[np.float32], width: float, axis: int, *, curved: bool) -> NDArray[np.float32]:
-    """Smoothed along an axis, or σ² times the second derivative; exact for constants and parabolas."""
-    reach = max(int(_TRUNCATE * width + 0.5), 1)
-    x = np.arange(-reach, reach + 1)
-    taps = np.exp(-0.5 * (x / width) ** 2)
-    taps /= taps.sum()
-    if curved:
-        taps = (x**2 / width**2 - 1) * taps - ((x**2 / width**2 - 1) * taps).sum() * taps
-        taps *= 2 * width**2 / (x**2 * taps).sum()
-    return correlate1d(image, taps, axis, mode="nearest")
 
 
 def width_of_bodies(search: Search) -> NDArray[np.float64] | None:

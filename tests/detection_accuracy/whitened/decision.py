@@ -17,31 +17,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
+from outbid.detection.decision import Decision
+
 _WIDER, _NARROWER = 0.5, 0.05  # prior on the logarithm of the width of noise's tail, above 0 and below
 _SHARE = 0.5  # prior on the logarithm of the number of noise maxima over the computed one
 _UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
 _PRESENT = 4.6  # logarithm of 100 : 1, for spots at all
 _STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
 _TURNS = 600  # of the simplex
-
-
-@dataclass(frozen=True, eq=False)
-class Decision:
-    """Candidates, best first.
-
-    Parameters
-    ----------
-    order : (n,) int64 array
-        Rows of the candidates.
-    keep : int
-        Number of candidates that are accepted as spots.
-    probability : (n,) float64 array
-        Probability that each candidate is not noise, by rank; non-increasing.
-    """
-
-    order: NDArray[np.int64]
-    keep: int
-    probability: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

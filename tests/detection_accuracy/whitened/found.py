@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from outbid.detection.found import Found, empty
 from outbid.detection.joint_cpu import Noise
 from outbid.detection.noise import masked
 from outbid.detection.sample import checked, prepared
@@ -20,11 +19,6 @@ from .position_cpu import AMPLITUDE, LEVEL, SIZE, X, Z, fit_spots
 from .spectrum import Filter, Modes, Transform, spectrum
 from .stabilise import grey, stabilised
 
-FEATURES = (
-    "quality", "probability", "amplitude", "background", "radius", "snr", "misfit",
-    "position_error_z", "position_error_y", "position_error_x",
-)  # fmt: skip
-"""Columns of a detection: see `outbid.detect`."""
 _PASSES = 4  # of the spectrum, at most: of the frame, and of what is left without the sure spots
 _MORE = 1.1  # times as many sure spots as before, without which the passes end
 _KEPT = 0.05  # share of the spots' power that may be left by a profile that differs
@@ -36,33 +30,6 @@ _REACH = 3.5  # widths about a spot in which it is fitted
 _TURNS = 4  # of the fit
 _SIZES = 0.12  # standard deviation of the logarithm of a spot's size, a prior
 _STEPS = np.array([0.3, 0.3, 0.3, 0.5, np.inf, 0.2])  # largest: widths, share of the amplitude, -, logarithm
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """All candidates of a frame, best first.
-
-    Parameters
-    ----------
-    position : (n, 3) float64 array
-        Voxel centres times `spacing`.
-    features : dict of str to (n,) float64 array
-        `FEATURES`.
-    keep : int
-        Number of candidates that are accepted as spots.
-    spread : float
-        Of the residual, in standard deviations of the noise.
-    """
-
-    position: NDArray[np.float64]
-    features: dict[str, NDArray[np.float64]]
-    keep: int
-    spread: float = 1.0
-
-
-def empty() -> Found:
-    """A frame without candidates."""
-    return Found(np.empty((0, 3)), {name: np.empty(0) for name in FEATURES}, 0)
 
 
 def find_in(

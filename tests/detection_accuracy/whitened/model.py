@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.detection.joint_cpu import Noise
-from outbid.detection.noise import least_variance, masked, noise_line
+from outbid.detection.model import noise_of
+from outbid.detection.noise import masked
 from outbid.detection.sample import checked, crop, middle_of, prepared, unit_of
 from outbid.detection.spots import DetectionSettings, radii_of, sigma_of
 
@@ -90,31 +91,3 @@ def learn(
     plane, along = radii_of(found, settings.spacing)
     chosen = replace(settings, radius=settings.radius or plane, radius_z=settings.radius_z or along)
     return SpotModel(middle, unit, noise, found), chosen
-
-
-def noise_of(
-    frames: Sequence[NDArray],
-    parts: Sequence[NDArray[np.float32]],
-    settings: DetectionSettings,
-    scale: tuple[float, float],
-) -> Noise:
-    """The noise of frames with this middle and unit, from the settings or measured in prepared parts."""
-    middle, unit = scale
-    sign = -1.0 if settings.dark else 1.0
-    if settings.gain is not None:
-        slope = settings.gain / unit
-        base = ((settings.read_noise or 0.0) / unit) ** 2 + slope * (middle - (settings.offset or 0.0)) / unit
-    else:
-        base, slope = noise_line([sign * part for part in parts])
-    least = least_variance(parts, base, sign * slope)
-    return Noise(base, sign * slope, least, _top(frames, settings, scale))
-
-
-def _top(frames: Sequence[NDArray], settings: DetectionSettings, scale: tuple[float, float]) -> float:
-    """The grey value at which the camera saturates: the largest value of its bit depth."""
-    if settings.dark or frames[0].dtype.kind not in "iu":
-        return np.inf
-    value = max(int(frame.max()) for frame in frames)
-    several = sum(int((frame == value).sum()) for frame in frames) >= 3
-    full = value == np.iinfo(frames[0].dtype).max or (value >= 255 and (value + 1).bit_count() == 1)
-    return (value - scale[0]) / scale[1] if full and several else np.inf
