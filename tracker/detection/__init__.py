@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,9 +37,10 @@ from .spots import DetectionSettings
 if TYPE_CHECKING:  # kernels are loaded when they are needed
     from .found import Found
     from .model import SpotModel
-    from .scene import Work
+    from .spectrum import Transform
 
 _LOG = logging.getLogger("outbid")
+_WIDE = 1.25  # of the residual, in standard deviations of the noise, above which it is reported
 _WORTH_A_GPU = 200_000_000
 """Number of voxels in a movie below which `auto` uses the CPU: loading CuPy with its filters takes
 seconds."""
@@ -91,16 +91,15 @@ def learn_from(
         If a frame is not 3-dimensional or holds no real numbers.
     """
     from .model import learn
-    from .scene import Work
+    from .spectrum import Transform
 
-    model = None
-    with ThreadPoolExecutor(workers) as pool:
-        if count:
-            model, settings = learn(list(read(sample_numbers(count))), settings, Work(pool))
-        for number in range(count if model is None else 0):
-            model, settings = learn(list(read([number])), settings, Work(pool))
-            if model is not None:
-                break
+    model, how = None, Transform(workers)
+    if count:
+        model, settings = learn(list(read(sample_numbers(count))), settings, how)
+    for number in range(count if model is None else 0):
+        model, settings = learn(list(read([number])), settings, how)
+        if model is not None:
+            break
     return model, settings
 
 
@@ -124,9 +123,7 @@ def null_of(settings: DetectionSettings) -> str:
 
 def _say_where_it_is_wider(everything: Sequence[Found]) -> None:
     """Log in how many frames the residual, and not the noise of the camera, is the null."""
-    from .significance import WIDE
-
-    wide = [found.spread for found in everything if found.spread > WIDE]
+    wide = [found.spread for found in everything if found.spread > _WIDE]
     if wide:
         _LOG.info(
             "Null: in %d of %d frames the fit's residual, %.2g times as wide as the camera's noise: images "
@@ -192,27 +189,26 @@ def detect(
     ([0, 1], [4.0, 10.3, 20.0])
     """
     from .model import learn
-    from .scene import Work
     from .sign import OTHER_SIGN, other_sign_stands_out
+    from .spectrum import Transform
 
     settings = settings or DetectionSettings()
     everything: list[Found] = []
-    with ThreadPoolExecutor(workers) as pool:
-        work = Work(pool)
-        if model is None and isinstance(frames, Sequence | np.ndarray):
-            model, settings = learn_from(partial(_some, frames), len(frames), settings, workers=workers)
-        for frame, image in enumerate(frames):
-            if frame == 0:
-                device = device_for(settings.device, image.size * count, _WORTH_A_GPU)
-                settings = replace(settings, device=device)
-                if other_sign_stands_out(checked(image, frame), settings):
-                    _LOG.warning(OTHER_SIGN[settings.dark])
-            if model is None:
-                model, settings = learn([checked(image, frame)], settings, work)
-            here, settings = _found(image, frame, model, settings, work)
-            everything.append(here)
-            if progress is not None:
-                progress(frame + 1, count)
+    how = Transform(workers)
+    if model is None and isinstance(frames, Sequence | np.ndarray):
+        model, settings = learn_from(partial(_some, frames), len(frames), settings, workers=workers)
+    for frame, image in enumerate(frames):
+        if frame == 0:
+            device = device_for(settings.device, image.size * count, _WORTH_A_GPU)
+            settings = replace(settings, device=device)
+            if other_sign_stands_out(checked(image, frame), settings):
+                _LOG.warning(OTHER_SIGN[settings.dark])
+        if model is None:
+            model, settings = learn([checked(image, frame)], settings, how)
+        here, settings = _found(image, frame, model, settings, how)
+        everything.append(here)
+        if progress is not None:
+            progress(frame + 1, count)
     _say_where_it_is_wider(everything)
     return _as_detections(everything, unit), settings
 
@@ -222,7 +218,7 @@ def _some(frames: Sequence[NDArray] | NDArray, numbers: Sequence[int]) -> Iterat
 
 
 def _found(
-    image: NDArray, frame: int, model: SpotModel | None, settings: DetectionSettings, work: Work
+    image: NDArray, frame: int, model: SpotModel | None, settings: DetectionSettings, how: Transform
 ) -> tuple[Found, DetectionSettings]:
     """The spots of a frame, and the settings, which switch to the CPU if GPU memory is too small."""
     from .found import empty, find_in
@@ -231,14 +227,12 @@ def _found(
         return empty(), settings
     if settings.device == "gpu":
         try:
-            return _kept(
-                find_in(image, frame, model, settings, replace(work, pool=None, on_gpu=True))
-            ), settings
+            return _kept(find_in(image, frame, model, settings, replace(how, on_gpu=True))), settings
         except MemoryError:
             release_device_memory()
             _LOG.warning("frame %d does not fit the GPU's memory: the CPU goes on from here", frame)
             settings = replace(settings, device="cpu")
-    return _kept(find_in(image, frame, model, settings, work)), settings
+    return _kept(find_in(image, frame, model, settings, how)), settings
 
 
 def _kept(found: Found) -> Found:

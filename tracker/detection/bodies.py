@@ -18,22 +18,24 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
-from .._arrays import array_module, ndimage_module, to_host
-from .decision import Decision, expected_jaccard, probabilities, rates
-from .joint_cpu import AMPLITUDE, COLUMNS, ENTRIES, REACH, STEP, Optics, X, Z, paint_beyond
-from .response import local_maxima
-from .scene import Work
+from .decision import Decision
+from .joint import fit_together, light_of, vertices
+from .joint_cpu import paint
+from .response import laplacian, local_maxima
+from .spectrum import Filter, along
+from .width import Search
 
-DISC, BALL = 1.55, 1.38
-"""Width of the filter over that of the autocorrelation. The answer to a disc of radius R is largest at R/√2,
-to a ball at R/√3 (Lindeberg 1998); their autocorrelations fall to half at .81 R and .69 R: 1.46 and 1.38. In
-a plane, texture narrows the autocorrelation by some percent: at 1.46, noise has maxima among colloids."""
-_ANSWERS = 1.4  # width of the filter over that of a body, by which its answer is
-_REACH = 5.0  # widths of an answer that are drawn: 3e-5 of it is beyond
+_BODY = 1.4  # width of the filter over that of a Gaussian body, by which its answer is
+_REACH = 5.0  # widths to which a body is painted
 _ALIKE, _UPPER = 3.0, 0.84  # standard deviations of the brightness of bodies; the quantile one above
 _ABOUT, _EVERYWHERE = 4.0, 0.05  # widths of the window of a local spread; share of that of all
 _WITHIN = 1.5  # widths about the middle of a body in which a minimum is its texture
-_TRUNCATE = 3.5  # standard deviations to which a Gaussian is summed
+_NEARBY = 0.5  # of a quality, in which probabilities are counted
+_NARROWEST, _NEXT, _TRIED = 0.7, 1.25, 16  # voxels; ratio of a filter's width to the next; how many
+_WIDER = 1.5  # widths of a spot that a body has at least
+_UNDER = 0.7  # standard deviations of what is left under spots
+_EXPLAINED = 0.4  # share of it that spots explain
+_FEWEST = 30  # spots of which the mean under them is taken
 
 
 class Bodies(NamedTuple):
@@ -57,9 +59,7 @@ class Bodies(NamedTuple):
     decision: Decision
 
 
-def find_bodies(
-    image: NDArray[np.float32], sigma: NDArray[np.float64], fdr: float | None, work: Work
-) -> Bodies:
+def find_bodies(image: NDArray[np.float32], sigma: NDArray[np.float64], fdr: float | None) -> Bodies:
     """Find bodies that match the width of the filter.
 
     Parameters
@@ -74,27 +74,25 @@ def find_bodies(
     dead = ~np.isfinite(image)
     if dead.any():
         image = np.where(dead, np.nanmedian(image) if not dead.all() else 0, image).astype(np.float32)
-    response = laplacian(work.there(image), sigma)
+    values = laplacian(image, sigma)
     if dead.any():
-        response[work.there(dead)] = 0
-    voxel = local_maxima(response, 0.0)
-    place = to_host(voxel + _vertex(response, voxel))
-    values, at = to_host(response), tuple(to_host(voxel).T)
-    answer = _answer(sigma)
+        values[dead] = 0
+    voxel = local_maxima(values, 0.0)
+    place, at = vertices(values, voxel), tuple(voxel.T)
     top = values[at].astype(np.float64)
     scale = _local(values, sigma)
-    bodies, unit = place[:0], _unit(answer)
+    bodies, unit = place[:0], np.where(sigma > 0, sigma * np.sqrt(1 + 1 / _BODY**2), 1.0)
     quality, keep = _judged(top, scale[at], _depths(values, scale, bodies, unit), fdr)
     if keep:
         chosen = quality >= np.sort(quality)[-keep]
-        values = values - _painted(values.shape, place[chosen], top[chosen], answer)
+        values = values - _answers(values.shape, place[chosen], top[chosen], sigma)
         scale, bodies = _local(values, sigma), place[chosen] / unit
         left = values[at] + np.where(chosen, top, 0.0)
         quality, keep = _judged(left, scale[at], _depths(values, scale, bodies, unit), fdr)
     order = np.argsort(-quality, kind="stable")
     best = quality[order]
     false = _exceeding(_depths(values, scale, bodies, unit), best)
-    return Bodies(place[order], top[order], best, Decision(order, keep, probabilities(best, false, 0.5)))
+    return Bodies(place[order], top[order], best, Decision(order, keep, _probabilities(best, false)))
 
 
 def _judged(
@@ -122,26 +120,19 @@ def _judged(
     return quality, int((quality >= least).sum())
 
 
-def _answer(sigma: NDArray[np.float64]) -> Optics:
-    """Filter response to a Gaussian body: (1 - r²/d) exp(-r²/2), with r relative to the combined width."""
-    flat = sigma[0] == 0
-    wide = np.where(sigma > 0, sigma * np.sqrt(1 + 1 / _ANSWERS**2), 0.0)
-    square = np.arange(ENTRIES) * STEP
-    return Optics(wide, (1 - square / (2 if flat else 3)) * np.exp(-square / 2), 0.0, 0.0, flat)
-
-
-def _unit(answer: Optics) -> NDArray[np.float64]:
-    return np.where(answer.sigma > 0, answer.sigma, 1.0)
-
-
-def _painted(
-    shape: tuple[int, ...], place: NDArray[np.float64], height: NDArray[np.float64], answer: Optics
+def _answers(
+    shape: tuple[int, ...],
+    place: NDArray[np.float64],
+    height: NDArray[np.float64],
+    sigma: NDArray[np.float64],
 ) -> NDArray[np.float32]:
-    spots = np.zeros((len(place), COLUMNS))
-    spots[:, AMPLITUDE], spots[:, Z : X + 1], spots[:, REACH] = height, place, _REACH
-    light = np.zeros(shape, np.float32)
-    paint_beyond(light, spots, answer, 0.0)
-    return light
+    """The response to Gaussian bodies whose answers have these heights."""
+    dimensions = int((sigma > 0).sum())
+    body, light = sigma / _BODY, np.zeros(shape, np.float32)
+    both = 1 + _BODY**2  # squared width of the smoothed body over that of the body
+    peak = dimensions * _BODY**2 / both / both ** (dimensions / 2)
+    paint(light, place, height / peak, body, _REACH)
+    return laplacian(light, sigma)
 
 
 def _local(values: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -175,50 +166,52 @@ def _count(height: NDArray[np.float64], depth: NDArray[np.float64], fdr: float |
         return 0
     false = _exceeding(depth, height)
     if fdr is not None:
-        return int((rates(false) <= fdr).sum())
-    return int(np.argmax(expected_jaccard(np.arange(1, len(false) + 1) - false, false))) + 1
+        return int((np.minimum.accumulate((false / np.arange(1, len(false) + 1))[::-1])[::-1] <= fdr).sum())
+    true = np.arange(1, len(false) + 1) - false
+    return int(np.argmax(true / (max(float(true.max()), 1e-9) + false))) + 1
 
 
-def laplacian(image: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Sum over axes of -σ² times the second derivative of the smoothed image; edge values are repeated."""
-    deep = [axis for axis in range(3) if sigma[axis] > 0 and image.shape[axis] > 1]
-    total = None
-    for curved in deep:
-        part = image
-        for axis in deep:
-            part = _along(part, float(sigma[axis]), axis, curved=axis == curved)
-        total = part if total is None else total + part
-    return image * 0 if total is None else -total
+def _probabilities(best: NDArray[np.float64], false: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,): 1 minus the minima per maximum within `_NEARBY` above each one; non-increasing."""
+    first = np.searchsorted(-best, -(best + _NEARBY), side="left")
+    before = np.where(first > 0, false[np.maximum(first - 1, 0)], 0.0)
+    rate = (false - before) / (np.arange(1, len(best) + 1) - first)
+    return 1 - np.maximum.accumulate(np.clip(rate, 0, 1)).round(12)
 
 
-def _along(image: NDArray[np.float32], width: float, axis: int, *, curved: bool) -> NDArray[np.float32]:
-    """Smoothed along an axis, or σ² times the second derivative; exact for constants and parabolas."""
-    xp, ndimage = array_module(image), ndimage_module(image)
-    reach = max(int(_TRUNCATE * width + 0.5), 1)
-    x = np.arange(-reach, reach + 1)
-    taps = np.exp(-0.5 * (x / width) ** 2)
-    taps /= taps.sum()
-    if curved:
-        taps = (x**2 / width**2 - 1) * taps - ((x**2 / width**2 - 1) * taps).sum() * taps
-        taps *= 2 * width**2 / (x**2 * taps).sum()
-    return ndimage.correlate1d(image, xp.asarray(taps), axis, mode="nearest")
+def width_of_bodies(search: Search) -> NDArray[np.float64] | None:
+    """(3,) widths in voxels of the filter that answers most, beyond texture; None if no width stands out.
+
+    The power of the normalised filter's response is V(σ) = mean of (σk)⁴ exp(-σ²k²) P(k); its first maximum
+    by σ is that of the bodies.
+    """
+    modes, scale = search.modes[0], search.scale
+    power = np.where(np.isfinite(search.plain[0]), np.maximum(search.plain[0] - 1, 0), 0)
+    widths = [w * scale for w in _NARROWEST * _NEXT ** np.arange(_TRIED)]
+    seen = []
+    for sigma in widths:
+        z, y, x = (along(axis, (k * s) ** 2) for axis, (k, s) in enumerate(zip(modes.k, sigma, strict=True)))
+        square = z + y + x
+        seen.append(float((square**2 * np.exp(-square) * power).mean(dtype=np.float64)))
+    for number in range(1, len(seen) - 1):
+        if seen[number - 1] < seen[number] >= seen[number + 1]:
+            before, at, after = np.log(np.maximum(seen[number - 1 : number + 2], 1e-30))
+            shift = (before - after) / (2 * (before - 2 * at + after))
+            return widths[number] * _NEXT**shift
+    return None
 
 
-def _vertex(values: NDArray[np.float32], voxel: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n, 3): offset from each voxel to the vertex of the parabola through its neighbours on each axis."""
-    xp = array_module(values)
-    shift = xp.zeros(voxel.shape)
-    for axis, size in enumerate(values.shape):
-        if size < 3:
-            continue
-        # Beside a wall there is no neighbour: the next voxel is asked, and the shift left at 0.
-        here = list(voxel.T)
-        middle = xp.clip(here[axis], 1, size - 2)
-        before, at, after = (
-            values[(*here[:axis], middle + step, *here[axis + 1 :])].astype(np.float64) for step in (-1, 0, 1)
-        )
-        bend = before - 2 * at + after
-        bent = (bend < 0) & (middle == here[axis])
-        vertex = (before - after) / xp.where(bent, 2 * bend, 1.0)
-        shift[:, axis] = xp.where(bent, xp.clip(vertex, -0.5, 0.5), 0.0)
-    return shift
+def look_like_bodies(search: Search, sigma: NDArray[np.float64], filter_: Filter) -> bool:
+    """Whether wider structure stays under most spots of this width: the texture of bodies is like that."""
+    wide = width_of_bodies(search)
+    if wide is None or wide[1] < _WIDER * sigma[1]:
+        return False
+    values = search.frames[0] - search.frames[0].mean()
+    seen, _, _ = fit_together(values, filter_, search.how)
+    sure = seen.of(seen.significance > filter_.least())
+    if len(sure.place) < _FEWEST:
+        return False
+    left = laplacian(values - light_of(values.shape, sure, filter_), wide)
+    at = left[tuple(np.rint(sure.place).astype(int).T)]
+    explained = 1 - float(left.var()) / float(laplacian(values, wide).var())
+    return float(at.mean()) > _UNDER * float(left.std()) and explained < _EXPLAINED

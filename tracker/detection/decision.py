@@ -1,27 +1,28 @@
 """Decide which candidates to keep: by the expected Jaccard index or by a false discovery rate.
 
-Among the k best candidates, n0(k) are expected to be noise. If there are T true spots, the expected Jaccard
-index of the k best is J = (k - n0) / (T + n0). It is largest if the last candidate kept is a spot with
-probability J / (1 + J); this is .4 to .5, much less than the 99 % of a usual test. With `fdr`, the largest
-set with n0 / k of at most q is kept instead (Benjamini & Hochberg, J. R. Stat. Soc. B 57, 289, 1995).
+The significances u of the candidates are those of noise, whose density follows from the filter, and those of
+spots, which are log-normal. The fit of both (maximum posterior) gives the probability of each candidate.
+Among the k best, Σ p are expected to be spots; of T in all, the expected Jaccard index is Σ p / (k + T - Σ
+p). With `fdr`, the largest set whose mean of 1 - p is at most that is kept instead (Benjamini & Hochberg, J.
+R. Stat. Soc. B 57, 289, 1995).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import ndtr
 
-from .null import expected_maxima, free_share
-
-_SURE = 0.01  # false discovery rate of the set that is kept in any case
-_MOST_FALSE = 0.2  # of a set that is kept by its expected Jaccard index
-_LEAST = 3.0  # standard deviations of any spot
-_ENOUGH = 5  # sure spots that say how many there are
-_DEEP = 2.0  # in 3D crowds and light out of focus add as many false ones as noise does
-_WINDOW = 0.5  # standard deviations: noise of its density is a fifth among 25 candidates
-_COUNTED = 4.5  # standard deviations of what leaves noise no room
+_WIDER, _NARROWER = 0.5, 0.05  # prior on the logarithm of the width of noise's tail, above 0 and below
+_SHARE = 0.5  # prior on the logarithm of the number of noise maxima over the computed one
+_UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
+_PRESENT = 4.6  # logarithm of 100 : 1, for spots at all
+_STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
+_TURNS = 600  # of the simplex
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,63 +44,103 @@ class Decision:
     probability: NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class _Mixture:
+    """Noise and spots in the significances of candidates.
+
+    Parameters: logarithms of the width of noise's tail, of its number over the computed one, of the number
+    of spots; mean and logarithm of the standard deviation of the logarithm of their significances.
+    """
+
+    u: NDArray[np.float64]
+    false: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    low: float
+
+    def rates(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Densities of noise and of spots at each candidate, and how many candidates there should be."""
+        wide, share, number, mean, sd = (
+            theta[0],
+            np.exp(theta[1]),
+            np.exp(theta[2]),
+            theta[3],
+            np.exp(theta[4]),
+        )
+        q, step = np.exp(wide), 1e-3
+        slope = (self.false((self.u - step) / q) - self.false((self.u + step) / q)) / (2 * step)
+        t = (np.log(self.u) - mean) / sd
+        spots = number * np.exp(-t * t / 2) / (self.u * sd * np.sqrt(2 * np.pi))
+        seen = number * float(ndtr((mean - np.log(self.low)) / sd))
+        return (
+            np.maximum(share * slope, 1e-300),
+            spots,
+            share * float(self.false(np.array(self.low / q))) + seen,
+        )
+
+    def loss(self, theta: NDArray[np.float64]) -> float:
+        """Negative logarithm of the posterior."""
+        noise, spots, expected = self.rates(theta)
+        wide = theta[0] / (_WIDER if theta[0] > 0 else _NARROWER)
+        unequal = (theta[4] - np.log(_UNEQUAL)) / _UNEQUAL_BY
+        prior = (wide**2 + (theta[1] / _SHARE) ** 2 + unequal**2) / 2
+        return float(expected - np.log(noise + spots).sum() + prior)
+
+    def fitted(self) -> tuple[NDArray[np.float64], float]:
+        """The parameters of the largest posterior, and its logarithm over that without spots."""
+        best = None
+        for at in _STARTS:
+            mean = float(np.log(np.quantile(self.u, (1 + at) / 2)))
+            start = np.array([0.1, 0.0, np.log(len(self.u) * (1 - at) + 1), mean, np.log(0.4)])
+            simplex = start + np.vstack([np.zeros(5), np.diag([0.2, 0.3, 0.4, 0.3, 0.3])])
+            fit = minimize(
+                self.loss,
+                start,
+                method="Nelder-Mead",
+                options={"maxiter": _TURNS, "initial_simplex": simplex},
+            )
+            best = fit if best is None or fit.fun < best.fun else best
+        assert best is not None
+        none = min(
+            self.loss(np.array([wide, share, -20.0, 1.0, np.log(_UNEQUAL)]))
+            for wide in np.linspace(0, 0.6, 13)
+            for share in (-0.5, 0.0, 0.5)
+        )
+        return best.x, none - float(best.fun)
+
+
 def decide(
-    z: NDArray[np.float64], shape: tuple[int, ...], sigma: NDArray[np.float64], fdr: float | None
+    u: NDArray[np.float64],
+    false: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    least: float,
+    fdr: float | None = None,
 ) -> Decision:
-    """Decide which candidates are spots, given their significance.
+    """Decide which candidates are spots.
 
     Parameters
     ----------
-    z : (n,) float64 array
-    shape, sigma
-        Shape of the frame and width of the matched filter, in voxels.
+    u : (n,) float64 array
+        Significances of the candidates.
+    false : callable
+        Expected number of maxima of noise above a significance.
+    least : float
+        Significance above which the candidates are complete.
     fdr : float, optional
         Largest false discovery rate; with None, the set with the largest expected Jaccard index is kept.
     """
-    order = np.argsort(-z, kind="stable")
-    best = z[order]
-    free = free_share(int((z > _COUNTED).sum()), shape, sigma)
-    false = np.maximum.accumulate(expected_maxima(np.maximum(best, 1.2), shape, sigma, free))
-    weigh = 1.0 if shape[0] == 1 else _DEEP
-    return Decision(order, kept(best, false, weigh, fdr), probabilities(best, false, _WINDOW))
-
-
-def kept(best: NDArray[np.float64], false: NDArray[np.float64], weigh: float, fdr: float | None) -> int:
-    """Number of best spots to keep; `false` is the expected number of noise maxima in the first 1, 2, …"""
-    rank = np.arange(1, len(best) + 1)
-    rate = rates(false)
+    order = np.argsort(-u, kind="stable")
+    best = np.maximum(u[order], 1e-3)
+    complete = best > least
+    if not complete.any():
+        return Decision(order, 0, np.zeros(len(u)))
+    mixture = _Mixture(best[complete], false, least)
+    theta, evidence = mixture.fitted()
+    noise, spots, _ = _Mixture(best, false, least).rates(theta)
+    p = np.minimum.accumulate(spots / (noise + spots))
+    rank, true = np.arange(1, len(p) + 1), np.cumsum(p)
     if fdr is not None:
-        return int((rate <= fdr).sum())
-    sure = int(((rate <= _SURE) & (best > _LEAST)).sum())
-    if sure < _ENOUGH:
-        return sure
-    jaccard = expected_jaccard(rank - weigh * false, weigh * false)
-    jaccard[(rate > _MOST_FALSE) | (best <= _LEAST)] = 0.0
-    return max(sure, int(np.argmax(jaccard)) + 1)
-
-
-def rates(false: NDArray[np.float64]) -> NDArray[np.float64]:
-    """False discovery rate of the first 1, 2, … candidates, made monotone."""
-    rate = np.minimum(false / np.arange(1, len(false) + 1), 1)
-    return np.minimum.accumulate(rate[::-1])[::-1]
-
-
-def expected_jaccard(true: NDArray[np.float64], false: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Jaccard indices of sets with these numbers of true and false spots, given the largest true number."""
-    return true / (max(float(true.max(initial=0.0)), 1e-9) + false)
-
-
-def probabilities(
-    best: NDArray[np.float64], false: NDArray[np.float64], window: float
-) -> NDArray[np.float64]:
-    """(n,): 1 minus the expected noise per candidate within `window` above each one; non-increasing.
-
-    Examples
-    --------
-    >>> probabilities(np.array([9.0, 3.2, 3.1]), np.array([0.0, 0.5, 1.2]), 0.5).tolist()
-    [1.0, 0.5, 0.4]
-    """
-    first = np.searchsorted(-best, -(best + window), side="left")
-    before = np.where(first > 0, false[np.maximum(first - 1, 0)], 0.0)
-    rate = (false - before) / (np.arange(1, len(best) + 1) - first)
-    return 1 - np.maximum.accumulate(np.clip(rate, 0, 1)).round(12)
+        keep = int(((rank - true) / rank <= fdr).sum())
+    elif evidence < _PRESENT:
+        keep = 0
+    else:
+        total = max(float(np.exp(theta[2])), float(true[-1]))
+        keep = int(np.argmax(true / (rank + total - true))) + 1
+    return Decision(order, keep, p)

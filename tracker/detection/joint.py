@@ -1,216 +1,207 @@
-"""Joint fit of a frame: candidates, Gauss-Seidel scoring, pruning, and additions from the residual."""
+"""Joint fit of all spots of a frame in the response of a whitened matched filter.
+
+The response at the places x_i of the candidates is Σ_j κ(x_i - x_j) A_j, κ the response to one spot. Their
+amplitudes A >= 0 are fitted together, the maxima of what is left join them, and the weakest of neighbours
+leave.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage, sparse
 from scipy.spatial import cKDTree
+from scipy.special import ndtr
 
-from .._arrays import to_host
-from .background import variance
-from .crowd import CROWDED, are_alike, brightness, resolve
-from .joint_cpu import AMPLITUDE, MISFIT, NEAREST, Noise, Optics, X, Z
-from .response import Slab, bell, correlate
-from .scene import Scene, Work
-from .scoring_cpu import sweep
-from .significance import JOINT, crowding, empirical_significance, significance, survey
+from .joint_cpu import paint, sweep, widening
+from .response import local_maxima
+from .spectrum import Filter, Transform
 
-LOW = 2.8  # standard deviations: noise alone has more than one such maximum in 25 widths squared
-_QUIET = 2.5  # standard deviations above which a voxel is no background
-_TURNS = 3  # of background and what stands out of it
-_STANDS_OUT = 5.0  # standard deviations where pairs are looked for
-_PAIR, _PAIR_LOW, _PAIR_APART = (0.5, 0.8), 2.5, 0.7  # widths of the sharper filter; deviations; widths
-ROUNDS = 3
-"""Of fit, prune and add."""
-_NEW_LOW, _NEW_APART = 3.3, 0.8  # standard deviations of a residual; widths from the next spot
-_CLOSE = 3.0  # widths within which the weaker of two goes first
-_TOUCHING = 2 * NEAREST  # widths within which spots are fitted to the same voxels
-_ENOUGH = 0.02  # squared standard deviations: a seventh of the errors, and what is left is far less
-_PARTINGS = 8  # times that merged spots are divided
-_STEP = 0.35  # widths that a spot moves at most in a visit
-_SEEN, _FEWEST = 15.0, 5  # standard errors at which misfit is seen; in how many spots
-_CLEAR = 30.0  # standard errors, of which a misfit of a tenth is three
-_LEAST_BLUR, _CROWD_BLUR, MOST_BLUR = 0.02, 0.1, 0.5  # share of the light by which a profile errs
+_ROUNDS = 12  # in which candidates join, at most
+_MORE = 0.01  # share of candidates that are new, below which the rounds end
+_BELOW = 2.0  # standard deviations below 0 where the spread of noise is read
+_SAMPLED = 1_000_000  # voxels of which a quantile is taken
+_WEAKEST = 8  # times that the weakest of neighbours leave in a round
+_SWEEPS = 30  # of Gauss-Seidel
+_FALSE = 0.5  # share of noise among the candidates; the last one that is kept has .4
+_PROFILE = 0.1  # by which share of its light a spot may differ from the profile, a prior
+_NEIGHBOURS, _OVERLAP, _RIDGE = 10, 0.1, 0.02  # that widen an error; least overlap; of their matrix
+_WINDOW, _TRUNCATE = 4.0, 3.0  # widths of the window of a local spread; where it ends
+_EVERYWHERE = 0.5  # weight of the spread of all beside it
+_LEAST = 0.85  # of the spread of all: in a window less is chance
+_SAME = 0.33  # overlap of neighbours of which the weaker leaves
+_REACH = 4.5  # widths to which light is painted: 4e-5 of it is beyond
+_STEP = 0.4  # widths that a place moves in a round
+_MOST = 1.5  # of the largest response: no amplitude is more
 
 
-def begin(scene: Scene, low: float, *, pairs: bool = False) -> NDArray[np.float64]:
-    """Fit the background of a frame and start spots at all maxima above `low`; returns their heights."""
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Places where spots may be.
 
-    def quiet(_: NDArray[np.float32], slab: Slab) -> tuple[NDArray[np.float32], float]:
-        return to_host(scene.significance(slab))[:, slab.core], _QUIET
-
-    for turn in range(_TURNS):
-        sums = scene.summed(quiet) if turn else scene.measured
-        scene.rest_on(scene.smoother.fit(sums, scene.noise, scene.work.each))
-
-    def responses(slab: Slab) -> Iterator[Any]:
-        z = scene.significance(slab)
-        yield z
-        if pairs:
-            yield _sharp(scene, slab, to_host(z) > _STANDS_OUT)
-
-    (place, height), *sharp = scene.maxima(responses, low, *[_PAIR_LOW] * pairs)
-    for more, _ in sharp if len(place) else ():
-        apart, _ = cKDTree(place / scene.unit).query(more / scene.unit)
-        place = np.concatenate([place, more[apart > _PAIR_APART]])
-        height = np.append(height, np.full(len(place) - len(height), _PAIR_LOW))
-    order = np.argsort(scene.tiles(place), kind="stable")
-    scene.add(place[order])
-    return height[order]
-
-
-def _sharp(scene: Scene, slab: Slab, where: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Response of a sharper filter (a difference of Gaussians) in standard deviations; separates pairs."""
-    if not where.any():
-        return np.zeros(where.shape, np.float32)
-    light = np.nan_to_num(scene.image[:, slab.wide] - scene.model[:, slab.wide])
-    one, two = ([bell(c * float(s), 1, 3) for s in scene.optics.sigma] for c in _PAIR)
-    one, two = ([taps / taps.sum() for taps in side] for side in (one, two))
-    longer = [np.pad(a, (len(b) - len(a)) // 2) for a, b in zip(one, two, strict=True)]
-    cross, narrow, broad = (
-        float(np.prod([(a * b).sum() for a, b in zip(left, right, strict=True)]))
-        for left, right in ((longer, two), (longer, longer), (two, two))
-    )
-    values = correlate(light, (one[0], one[1], one[2]), slab.inside)
-    values -= correlate(light, (two[0], two[1], two[2]), slab.inside)
-    spread = variance(scene.model[:, slab.near] + np.maximum(light[:, slab.inside], 0), scene.noise)
-    return np.where(where, values / np.sqrt((narrow + broad - 2 * cross) * spread), -9)
-
-
-def fit(scene: Scene, sweeps: int, enough: float = _ENOUGH) -> None:
-    """Update the spots that are not at rest this many times, tile by tile, brightest first.
-
-    A spot rests when its step is expected to lessen the squared standard deviations by less than `enough`,
-    until a neighbour moves.
+    Parameters
+    ----------
+    place : (n, 3) float64 array
+        In voxels.
+    amplitude, error : (n,) float64 array
+        Response and its standard error beside all others.
     """
-    order = np.lexsort((-scene.spots[:, AMPLITUDE], scene.tiles(scene.spots[:, Z : X + 1])))
-    i, j = cKDTree(scene.in_widths).query_pairs(_TOUCHING, output_type="ndarray").T
-    pairs = np.argsort(np.concatenate([i, j]), kind="stable")
-    near = np.concatenate([j, i])[pairs]
-    start = np.concatenate([[0], np.cumsum(np.bincount(np.concatenate([i, j]), minlength=len(order)))])
 
-    def work(some: NDArray[np.int64]) -> NDArray[np.float64]:
-        curvature = np.zeros((2, 3))
-        which, limits = (some, scene.active, start, near), (_STEP, enough)
-        sweep(scene.frame, scene.noise, scene.optics, scene.spots, which, limits, scene.bright, curvature)
-        return curvature
+    place: NDArray[np.float64]
+    amplitude: NDArray[np.float64]
+    error: NDArray[np.float64]
 
-    for _ in range(sweeps):
-        scene.curvature = np.sum(scene.in_bands(work, order), axis=0)
+    @property
+    def significance(self) -> NDArray[np.float64]:
+        """(n,): amplitudes over their errors."""
+        return self.amplitude / self.error
+
+    def of(self, rows: NDArray[np.bool_]) -> Candidates:
+        """Some of them."""
+        return Candidates(self.place[rows], self.amplitude[rows], self.error[rows])
 
 
-def find(
-    image: NDArray[np.float32],
-    noise: Noise,
-    optics: Optics,
-    work: Work,
-    rounds: int = ROUNDS,
-    most_blur: float = MOST_BLUR,
-    focus: float = 1.0,
-) -> tuple[Scene, NDArray[np.float64]]:
-    """Fit a frame; returns the scene and the significance of each spot.
+def spread_of(values: NDArray) -> float:
+    """Standard deviation of noise, from the quantile two of them below 0, where no spot is."""
+    part = values.ravel()[:: max(1, values.size // _SAMPLED)]
+    return max(-float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, 1e-9)
 
-    There are three rounds of fitting, pruning and adding, with the measured blur up to `most_blur`; in a
-    crowd, merged spots are divided in the first one, if there are several. If the residual is wider than the
-    expected noise, the noise model is too small, and significances are divided by the ratio.
-    """
-    scene = Scene(image, noise, optics, work, focus=focus)
-    begin(scene, LOW, pairs=True)
-    for turn in range(rounds if len(scene.spots) else 0):
-        fit(scene, 3)
-        for _ in range(2):
-            scene.background()
-            fit(scene, 2)
-        measure_blur(scene, most_blur)
-        prune(scene, JOINT)
-        new = survey(scene, _NEW_LOW)
-        density = crowding(scene, significance(scene)) if turn == 0 and rounds > 1 else 0.0
-        if density > CROWDED and are_alike(scene):
-            _part(scene, min(density, 1.0))
-            measure_blur(scene, most_blur)
-            prune(scene, JOINT)
-            new = survey(scene, _NEW_LOW)
-        if len(new) and len(scene.spots):
-            new = new[cKDTree(scene.in_widths).query(new / scene.unit)[0] > _NEW_APART]
-        if turn == rounds - 1 or not (len(new) or (scene.active & scene.sure).any()):
+
+def noise_map(values: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Spread of noise around each voxel, by the negative side of a response."""
+    whole = spread_of(values)
+    depth = np.maximum(-values, 0) * np.float32(np.sqrt(2 * np.pi))  # its mean is the spread
+    near = ndimage.gaussian_filter(depth, sigma * _WINDOW, mode="reflect", truncate=_TRUNCATE)
+    return np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), _LEAST * whole).astype(np.float32)
+
+
+def light_of(shape: tuple[int, ...], seen: Candidates, filter_: Filter) -> NDArray[np.float32]:
+    """The light of spots, in units of the camera's noise."""
+    out = np.zeros(shape, np.float32)
+    paint(out, seen.place, seen.amplitude / filter_.scale, filter_.sigma, _REACH)
+    return out
+
+
+def vertices(values: NDArray[np.float32], voxel: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n, 3): maxima between voxels, by a parabola along each axis."""
+    place = voxel.astype(np.float64)
+    for axis, size in enumerate(values.shape):
+        if size < 3:
+            continue
+        low, high = voxel.copy(), voxel.copy()
+        low[:, axis] = np.maximum(voxel[:, axis] - 1, 0)
+        high[:, axis] = np.minimum(voxel[:, axis] + 1, size - 1)
+        below, at, above = (values[tuple(v.T)].astype(np.float64) for v in (low, voxel, high))
+        place[:, axis] += np.clip((above - below) / np.maximum(2 * (2 * at - below - above), 1e-9), -0.5, 0.5)
+        place[:, axis] = np.clip(place[:, axis], 0, size - 1)
+    return place
+
+
+def _at(values: NDArray, place: NDArray[np.float64], order: int = 1) -> NDArray[np.float64]:
+    return ndimage.map_coordinates(values, place.T, order=order, mode="nearest", output=np.float64)
+
+
+def _overlap(place: NDArray[np.float64], filter_: Filter) -> sparse.csr_matrix:
+    """Responses of spots to each other, of a single one 1."""
+    kernel, half = filter_.kernel
+    pairs = cKDTree(place / (half + 0.999)).query_pairs(1.0, p=np.inf, output_type="ndarray")
+    value = _at(kernel, place[pairs[:, 0]] - place[pairs[:, 1]] + half, 3) if len(pairs) else np.empty(0)
+    n = len(place)
+    row = np.concatenate([pairs[:, 0], pairs[:, 1], np.arange(n)])
+    column = np.concatenate([pairs[:, 1], pairs[:, 0], np.arange(n)])
+    return sparse.csr_matrix((np.concatenate([value, value, np.ones(n)]), (row, column)), shape=(n, n))
+
+
+def _weaker(overlap: sparse.csr_matrix, u: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,): which have no weaker neighbour."""
+    pairs = overlap.tocoo()
+    near = (pairs.data > _SAME) & (pairs.row != pairs.col)
+    least = np.full(len(u), np.inf)
+    np.minimum.at(least, pairs.row[near], u[pairs.col[near]])
+    return u <= least
+
+
+def _fitted(
+    place: NDArray, response: NDArray, filter_: Filter, noise: NDArray[np.float32], least: float
+) -> Candidates:
+    """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out."""
+    overlap = _overlap(place, filter_)
+    seen = _at(response, place, 3)
+    amplitude = np.maximum(seen, 0)
+    for turn in range(_WEAKEST):
+        most = _MOST * float(seen.max(initial=0.0))
+        sweep(overlap.indptr, overlap.indices, overlap.data, seen, amplitude, most, _SWEEPS)
+        others = abs(overlap) @ amplitude - amplitude
+        wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
+        at = tuple(np.rint(place).astype(int).T)
+        wall = np.broadcast_to(filter_.wall, response.shape)[at]
+        error = wall * wide * np.sqrt(noise[at].astype(float) ** 2 + (_PROFILE * others) ** 2)
+        u = amplitude / error
+        drop = (u < least) & _weaker(overlap, u)
+        if not drop.any() or drop.all() or turn == _WEAKEST - 1:
             break
-        scene.add(new)
-    return scene, empirical_significance(scene)
+        place, seen, amplitude, overlap = (
+            place[~drop],
+            seen[~drop],
+            amplitude[~drop],
+            overlap[~drop][:, ~drop],
+        )
+    return Candidates(place, amplitude, error)
 
 
-def _part(scene: Scene, density: float) -> None:
-    """Fit a crowd and divide merged spots: the spots of a crowd are about as bright as each other."""
-    for turn in range(_PARTINGS):
-        if crowding(scene, scene.snr) == 0 or not scene.sure.any():
-            break
-        scene.bright = brightness(scene)
-        fit(scene, 4)
-        if turn % 2:
-            scene.background()
-        if resolve(scene, density) == 0:
-            break
-    fit(scene, 4)
-    scene.background()
-    fit(scene, 2)
+def _moved(seen: Candidates, rest: NDArray[np.float32], filter_: Filter) -> NDArray[np.float64]:
+    """Places after a Newton step up the slope of what is left: a spot that is displaced leaves a dipole."""
+    place = seen.place.copy()
+    for axis, size in enumerate(rest.shape):
+        if size < 3 or filter_.curvature[axis] <= 0:
+            continue
+        step = np.zeros(3)
+        step[axis] = 0.5
+        slope = _at(rest, seen.place + step) - _at(rest, seen.place - step)
+        limit = _STEP * float(filter_.sigma[axis])
+        shift = slope / np.maximum(seen.amplitude, 1.0) / filter_.curvature[axis]
+        place[:, axis] = np.clip(place[:, axis] + np.clip(shift, -limit, limit), 0, size - 1)
+    return place
 
 
-def misfit(scene: Scene, least: float = 0.5) -> float | None:
-    """Share of the light of bright spots that the profile does not explain, if it can be measured.
+def fit_together(
+    values: NDArray[np.float32], filter_: Filter, how: Transform
+) -> tuple[Candidates, NDArray[np.float32], float]:
+    """Candidates beside all others, what is left in local standard deviations, and the least significance.
 
-    At least this share of the spots has to be bright: otherwise bright ones may be merged ones.
+    Parameters
+    ----------
+    values : (Z, Y, X) float32 array
+        A frame in units of its camera's noise.
+    filter_ : Filter
+    how : Transform
     """
-    seen = scene.snr > _SEEN
-    if seen.sum() < max(_FEWEST, least * scene.sure.sum()):
-        return None
-    return float(np.sqrt(max(float(np.median(scene.spots[seen, MISFIT])), 0.0)))
-
-
-def measure_blur(scene: Scene, most: float = MOST_BLUR) -> None:
-    """Misfit of the profile as a share of the light of a spot, if it can be measured.
-
-    Merged spots in a crowd misfit as well, so a misfit above a tenth is accepted only from isolated bright
-    spots.
-    """
-    share = misfit(scene)
-    if share is None:
-        return
-    clear = (scene.snr > _CLEAR) & ~_merged(scene)
-    if clear.sum() >= max(_FEWEST, 0.5 * (scene.snr > _SEEN).sum()):
-        by_themselves = float(np.sqrt(max(float(np.median(scene.spots[clear, MISFIT])), 0.0)))
-    else:
-        by_themselves = 0.0
-    blur = max(min(share, _CROWD_BLUR), min(by_themselves, most), _LEAST_BLUR)
-    scene.optics = scene.optics._replace(blur=blur)
-
-
-def _merged(scene: Scene) -> NDArray[np.bool_]:
-    """(n,): whether a spot of at least half the amplitude is so close that both may be one."""
-    merged, height = np.zeros(len(scene.spots), dtype=bool), scene.spots[:, AMPLITUDE]
-    pairs = cKDTree(scene.in_widths).query_pairs(_CLOSE, output_type="ndarray")
-    for one, other in (pairs.T, pairs[:, ::-1].T):
-        merged[one[height[other] > 0.5 * height[one]]] = True
-    return merged
-
-
-def prune(scene: Scene, least: float) -> None:
-    """Remove spots of low significance, the weakest of neighbours first, and fit the others again."""
-    scene.keep(scene.spots[:, AMPLITUDE] > 0)
-    z = significance(scene)
-    for _ in range(4):
-        weak = z < least
-        if not weak.any():
-            return
-        for i, j in cKDTree(scene.in_widths).query_pairs(_CLOSE, output_type="ndarray"):
-            if weak[i] and weak[j]:
-                weak[i if z[i] > z[j] else j] = False
-        away = cKDTree(scene.in_widths[weak]).query(scene.in_widths, distance_upper_bound=_TOUCHING)[0]
-        scene.active |= np.isfinite(away)
-        touched = scene.active[~weak]
-        scene.keep(~weak)
-        before, z = scene.spots.copy(), z[~weak]
-        fit(scene, 2)
-        touched |= (scene.spots != before).any(axis=1)
-        z[touched] = significance(scene, touched)
+    response = filter_.respond(how.forward(values), how)
+    seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
+    sure = np.zeros(0, bool)
+    rest = plain = response / filter_.wall
+    for turn in range(_ROUNDS):
+        noise = noise_map(plain, filter_.sigma)  # fitted candidates that are noise would take noise away
+        least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
+        voxel = local_maxima(rest / noise, least)
+        place = seen.place if turn == 0 else _moved(seen, rest * filter_.wall, filter_)
+        place = np.concatenate([place, vertices(rest, voxel)])
+        if not len(place):
+            break
+        before = len(seen.place)
+        seen = _fitted(place, response, filter_, noise, least)
+        sure = seen.significance > filter_.least()
+        light = light_of(values.shape, seen.of(sure), filter_)
+        plain = (response - filter_.respond(how.forward(light), how)) / filter_.wall
+        if turn > 1 and len(seen.place) - before <= _MORE * before:
+            break
+        if turn < _ROUNDS - 1:
+            light += light_of(values.shape, seen.of(~sure), filter_)
+            rest = (response - filter_.respond(how.forward(light), how)) / filter_.wall
+    now = noise_map(plain, filter_.sigma)
+    if len(seen.place):
+        at = tuple(np.rint(seen.place).astype(int).T)
+        seen = replace(seen, error=seen.error * now[at] / noise[at])
+    return seen, plain / now, least

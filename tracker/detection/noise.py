@@ -9,12 +9,11 @@ separately.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_opening
-
-from .joint_cpu import Noise
 
 _BINS = (*np.linspace(0, 0.9, 18), 0.93, 0.96, 0.98, 0.99, 0.997, 1.0)
 _FEWEST = 60  # voxels that a spread is taken of
@@ -29,6 +28,23 @@ _HOT = 8.0  # standard deviations above the neighbours
 _MEANT = 100_000  # voxels of which a mean is taken
 _RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
 _HOT_SHARE = 0.12  # of a hot voxel's excess in its neighbours; a spot of half a voxel has .14 and more
+
+
+class Noise(NamedTuple):
+    """Noise: the variance of a voxel is base + slope x mean, at least `least`; values from `top` are cut.
+
+    Parameters
+    ----------
+    base, slope, least : float
+        Squared grey values; grey values; squared grey values.
+    top : float
+        Grey value at which the camera saturates; the true value may be larger.
+    """
+
+    base: float
+    slope: float
+    least: float
+    top: float
 
 
 def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:

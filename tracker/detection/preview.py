@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from .found import find_in
 from .model import SpotModel, learn
-from .scene import Work
 from .sign import other_sign_stands_out
+from .spectrum import Transform
 from .spots import DetectionSettings
 
 Learned = tuple[SpotModel | None, DetectionSettings]
@@ -130,13 +130,13 @@ def preview(
     if not frames:
         raise InputError("There is no frame to look at. Choose one.")
     other = other_sign_stands_out(frames[0], settings)
-    model, used = learned or learn(frames, settings, Work())
+    model, used = learned or learn(frames, settings, Transform())
     if model is None:
         return Preview(
             np.empty(0, np.int64), np.empty((0, 3)), np.empty(0), np.empty(0), 0.0, settings, other
         )
     free = replace(used, threshold=None, device="cpu")
-    seen = [find_in(image, number, model, free, Work()) for number, image in enumerate(frames)]
+    seen = [find_in(image, number, model, free, Transform()) for number, image in enumerate(frames)]
     quality = np.concatenate([found.features["quality"] for found in seen])
     order = np.argsort(-quality, kind="stable")
     kept = sum(found.keep for found in seen)

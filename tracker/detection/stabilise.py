@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from outbid.detection.joint_cpu import Noise
+from .noise import Noise
 
 _FILL = 2.0  # voxels of the plane from which those that were not measured are filled
 
