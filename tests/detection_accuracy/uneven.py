@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +28,9 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
-from outbid import DetectionSettings
-from outbid import detect as today
+from outbid import DetectionSettings, detect
 
-from . import diffraction, gaussian_light, whitened
+from . import diffraction, gaussian_light
 from .scene_of_light import Light, Scene
 
 RENDERERS: dict[str, Callable[[Scene, int], tuple[NDArray, NDArray[np.float64]]]] = {
@@ -40,7 +42,6 @@ PLANE, LARGE, VOLUME = (160, 160), (240, 240), (18, 112, 112)
 FACTORS, STRETCHES = (0.55, 0.7, 0.85, 1.0, 1.2, 1.45), (0.8, 1.2)  # of the oracle's widths
 MOST = 6000  # maxima of the oracle
 STATED = (0.9, 0.99)  # probabilities of detections of which the share that is true is counted
-DETECTORS: dict[str, Callable[..., Any]] = {"today": today, "whitened": whitened.detect}
 Row = dict[str, Any]
 
 
@@ -194,12 +195,12 @@ def _maxima(image: NDArray, widths: NDArray[np.float64]) -> tuple[NDArray[np.flo
     return place[order].astype(float), height[order].astype(float)
 
 
-def measured(renderer: str, kind: str, seed: int, detector: str = "today") -> Row:
+def measured(renderer: str, kind: str, seed: int) -> Row:
     """Jaccard index with nothing set beside that of the oracle, and what stated probabilities are worth."""
     scene = KINDS[kind]
     image, truth = image_of(renderer, kind, seed)
     frames = [image.reshape(-1, *image.shape[-2:])]
-    seen, used = DETECTORS[detector](frames, DetectionSettings(device="cpu"), workers=1)
+    seen, used = detect(frames, DetectionSettings(device="cpu"), workers=1)
     order = np.argsort(-seen.features["quality"], kind="stable")
     hits = right(seen.position[order][:, -image.ndim :], truth, scene.sigma)
     probability = seen.features["probability"][order]
@@ -212,23 +213,36 @@ def measured(renderer: str, kind: str, seed: int, detector: str = "today") -> Ro
     }  # fmt: skip
 
 
+def named(words: Iterable[str]) -> list[tuple[str, str]]:
+    """Renderers and kinds whose names hold all of these words."""
+    wanted = set(words)
+    return [
+        (renderer, kind) for renderer in RENDERERS for kind in KINDS if wanted <= {renderer, *kind.split()}
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--words", nargs="*", default=[], help="of the names of kinds")
     parser.add_argument("--seeds", type=int, default=1, help="images of each kind")
-    parser.add_argument("--detector", choices=DETECTORS, default="today")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="images measured at once")
+    parser.add_argument("--record", type=Path, help="JSON file to write all rows to")
     chosen = parser.parse_args()
-    rows = []
-    for renderer in RENDERERS:
-        for kind in KINDS:
-            name = f"{renderer} {kind}"
-            if not all(word in name.split() for word in chosen.words):
-                continue
-            for seed in range(chosen.seeds):
-                rows.append(measured(renderer, kind, seed, chosen.detector))
-                sys.stderr.write(f"{name}, seed {seed}: {json.dumps(rows[-1])}\n")
-    if rows:
-        print(json.dumps(summary(rows)))
+    seeds = range(chosen.first, chosen.first + chosen.seeds)
+    wanted = [(*name, seed) for seed in seeds for name in named(chosen.words)]
+    with ProcessPoolExecutor(chosen.jobs, multiprocessing.get_context("spawn")) as pool:
+        rows = []
+        for name, row in zip(wanted, pool.map(measured, *zip(*wanted, strict=True)), strict=True):
+            sys.stderr.write(f"{name}: {json.dumps(row)}\n")
+            rows.append(row)
+    if chosen.record:
+        listed = [
+            dict(zip(("renderer", "kind", "seed"), name, strict=True)) | row
+            for name, row in zip(wanted, rows, strict=True)
+        ]
+        chosen.record.write_text("[\n" + ",\n".join(map(json.dumps, listed)) + "\n]\n")
+    print(json.dumps(summary(rows)))
 
 
 def summary(rows: list[Row]) -> Row:
