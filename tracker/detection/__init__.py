@@ -40,7 +40,6 @@ if TYPE_CHECKING:  # kernels are loaded when they are needed
     from .spectrum import Transform
 
 _LOG = logging.getLogger("outbid")
-_WIDE = 1.25  # of the residual, in standard deviations of the noise, above which it is reported
 _WORTH_A_GPU = 200_000_000
 """Number of voxels in a movie below which `auto` uses the CPU: loading CuPy with its filters takes
 seconds."""
@@ -121,19 +120,6 @@ def null_of(settings: DetectionSettings) -> str:
     return f"Null: the camera's noise, {how}."
 
 
-def _say_where_it_is_wider(everything: Sequence[Found]) -> None:
-    """Log in how many frames the residual, and not the noise of the camera, is the null."""
-    wide = [found.spread for found in everything if found.spread > _WIDE]
-    if wide:
-        _LOG.info(
-            "Null: in %d of %d frames the fit's residual, %.2g times as wide as the camera's noise: images "
-            "of 8 bits, compressed or filtered ones are like that. All qualities are divided by it.",
-            len(wide),
-            len(everything),
-            float(np.median(wide)),
-        )
-
-
 def detect(
     frames: Iterable[NDArray],
     settings: DetectionSettings | None = None,
@@ -209,7 +195,6 @@ def detect(
         everything.append(here)
         if progress is not None:
             progress(frame + 1, count)
-    _say_where_it_is_wider(everything)
     return _as_detections(everything, unit), settings
 
 

@@ -21,8 +21,10 @@ from scipy.spatial import cKDTree
 from .decision import Decision
 from .joint import fit_together, light_of, vertices
 from .joint_cpu import paint
+from .noise import Noise
 from .response import laplacian, local_maxima
 from .spectrum import Filter, along
+from .stabilise import Ground
 from .width import Search
 
 _BODY = 1.4  # width of the filter over that of a Gaussian body, by which its answer is
@@ -201,17 +203,18 @@ def width_of_bodies(search: Search) -> NDArray[np.float64] | None:
     return None
 
 
-def look_like_bodies(search: Search, sigma: NDArray[np.float64], filter_: Filter) -> bool:
+def look_like_bodies(search: Search, sigma: NDArray[np.float64], filter_: Filter, noise: Noise) -> bool:
     """Whether wider structure stays under most spots of this width: the texture of bodies is like that."""
     wide = width_of_bodies(search)
     if wide is None or wide[1] < _WIDER * sigma[1]:
         return False
-    values = search.frames[0] - search.frames[0].mean()
-    seen, _, _ = fit_together(values, filter_, search.how)
+    mean = search.frames[0].mean()
+    values, ground = search.frames[0] - mean, Ground(np.full(search.frames[0].shape, mean), noise)
+    seen, _, _ = fit_together(values, ground, filter_, noise.floor, search.how)
     sure = seen.of(seen.significance > filter_.least())
     if len(sure.place) < _FEWEST:
         return False
-    left = laplacian(values - light_of(values.shape, sure, filter_), wide)
+    left = laplacian(values - light_of(ground, sure, filter_), wide)
     at = left[tuple(np.rint(sure.place).astype(int).T)]
     explained = 1 - float(left.var()) / float(laplacian(values, wide).var())
     return float(at.mean()) > _UNDER * float(left.std()) and explained < _EXPLAINED

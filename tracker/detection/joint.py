@@ -18,6 +18,7 @@ from scipy.special import ndtr
 from .joint_cpu import paint, sweep, widening
 from .response import local_maxima
 from .spectrum import Filter, Transform
+from .stabilise import Ground
 
 _ROUNDS = 12  # in which candidates join, at most
 _MORE = 0.01  # share of candidates that are new, below which the rounds end
@@ -69,19 +70,21 @@ def spread_of(values: NDArray) -> float:
     return max(-float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, 1e-9)
 
 
-def noise_map(values: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Spread of noise around each voxel, by the negative side of a response."""
+def noise_map(values: NDArray[np.float32], sigma: NDArray[np.float64], floor: float) -> NDArray[np.float32]:
+    """Spread of noise around each voxel, at least `floor`, by the negative side of a response."""
     whole = spread_of(values)
     depth = np.maximum(-values, 0) * np.float32(np.sqrt(2 * np.pi))  # its mean is the spread
     near = ndimage.gaussian_filter(depth, sigma * _WINDOW, mode="reflect", truncate=_TRUNCATE)
-    return np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), _LEAST * whole).astype(np.float32)
+    least = max(_LEAST * whole, floor)
+    return np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), least).astype(np.float32)
 
 
-def light_of(shape: tuple[int, ...], seen: Candidates, filter_: Filter) -> NDArray[np.float32]:
-    """The light of spots, in units of the camera's noise."""
-    out = np.zeros(shape, np.float32)
-    paint(out, seen.place, seen.amplitude / filter_.scale, filter_.sigma, _REACH)
-    return out
+def light_of(ground: Ground, seen: Candidates, filter_: Filter) -> NDArray[np.float32]:
+    """By how much spots stand out of this ground, in units of the camera's noise."""
+    at = tuple(np.rint(seen.place).astype(int).T)
+    out = np.zeros(ground.values.shape, np.float32)
+    paint(out, seen.place, ground.peaks(at, seen.amplitude / filter_.scale), filter_.sigma, _REACH)
+    return ground.under(out)
 
 
 def vertices(values: NDArray[np.float32], voxel: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -124,11 +127,15 @@ def _weaker(overlap: sparse.csr_matrix, u: NDArray[np.float64]) -> NDArray[np.bo
 
 
 def _fitted(
-    place: NDArray, response: NDArray, filter_: Filter, noise: NDArray[np.float32], least: float
+    start: Candidates, rest: NDArray, filter_: Filter, noise: NDArray[np.float32], least: float
 ) -> Candidates:
-    """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out."""
+    """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out.
+
+    A Gauss-Newton step from the amplitudes at the start, whose light is taken out of `rest`.
+    """
+    place, amplitude = start.place, start.amplitude
     overlap = _overlap(place, filter_)
-    seen = _at(response, place, 3)
+    seen = _at(rest, place, 3) + overlap @ amplitude
     amplitude = np.maximum(seen, 0)
     for turn in range(_WEAKEST):
         most = _MOST * float(seen.max(initial=0.0))
@@ -136,7 +143,7 @@ def _fitted(
         others = abs(overlap) @ amplitude - amplitude
         wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
         at = tuple(np.rint(place).astype(int).T)
-        wall = np.broadcast_to(filter_.wall, response.shape)[at]
+        wall = np.broadcast_to(filter_.wall, rest.shape)[at]
         error = wall * wide * np.sqrt(noise[at].astype(float) ** 2 + (_PROFILE * others) ** 2)
         u = amplitude / error
         drop = (u < least) & _weaker(overlap, u)
@@ -167,7 +174,7 @@ def _moved(seen: Candidates, rest: NDArray[np.float32], filter_: Filter) -> NDAr
 
 
 def fit_together(
-    values: NDArray[np.float32], filter_: Filter, how: Transform
+    values: NDArray[np.float32], ground: Ground, filter_: Filter, floor: float, how: Transform
 ) -> tuple[Candidates, NDArray[np.float32], float]:
     """Candidates beside all others, what is left in local standard deviations, and the least significance.
 
@@ -175,32 +182,38 @@ def fit_together(
     ----------
     values : (Z, Y, X) float32 array
         A frame in units of its camera's noise.
+    ground : Ground
+        Its light without spots.
     filter_ : Filter
+    floor : float
+        Least spread of the response to noise.
     how : Transform
     """
-    response = filter_.respond(how.forward(values), how)
+    rest = plain = filter_.respond(how.forward(values), how)
     seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
     sure = np.zeros(0, bool)
-    rest = plain = response / filter_.wall
     for turn in range(_ROUNDS):
-        noise = noise_map(plain, filter_.sigma)  # fitted candidates that are noise would take noise away
+        noise = noise_map(plain / filter_.wall, filter_.sigma, floor)  # fitted noise would take noise away
         least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
-        voxel = local_maxima(rest / noise, least)
-        place = seen.place if turn == 0 else _moved(seen, rest * filter_.wall, filter_)
+        voxel = local_maxima(rest / filter_.wall / noise, least)
+        place = seen.place if turn == 0 else _moved(seen, rest, filter_)
         place = np.concatenate([place, vertices(rest, voxel)])
         if not len(place):
             break
-        before = len(seen.place)
-        seen = _fitted(place, response, filter_, noise, least)
+        before, new = len(seen.place), np.zeros(len(voxel))
+        start = Candidates(place, np.append(seen.amplitude, new), np.append(seen.error, new))
+        seen = _fitted(start, rest, filter_, noise, least)
         sure = seen.significance > filter_.least()
-        light = light_of(values.shape, seen.of(sure), filter_)
-        plain = (response - filter_.respond(how.forward(light), how)) / filter_.wall
+        rest = filter_.respond(how.forward(values - light_of(ground, seen, filter_)), how)
+        plain = (
+            rest
+            if sure.all()
+            else filter_.respond(how.forward(values - light_of(ground, seen.of(sure), filter_)), how)
+        )
         if turn > 1 and len(seen.place) - before <= _MORE * before:
             break
-        if turn < _ROUNDS - 1:
-            light += light_of(values.shape, seen.of(~sure), filter_)
-            rest = (response - filter_.respond(how.forward(light), how)) / filter_.wall
-    now = noise_map(plain, filter_.sigma)
+    plain = plain / filter_.wall
+    now = noise_map(plain, filter_.sigma, floor)
     if len(seen.place):
         at = tuple(np.rint(seen.place).astype(int).T)
         seen = replace(seen, error=seen.error * now[at] / noise[at])

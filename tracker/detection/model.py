@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bodies import look_like_bodies, width_of_bodies
+from .candidates import look
+from .decision import decide
+from .fitted import fit_in_grey
 from .noise import Noise, least_variance, masked, noise_line
 from .sample import checked, crop, middle_of, prepared, unit_of
 from .spectrum import Filter, Transform
 from .spots import DetectionSettings, radii_of, sigma_of
-from .stabilise import stabilised
+from .stabilise import stabilised, uncut
 from .width import Search, widths
 
 _LOG = logging.getLogger("outbid")
@@ -23,6 +26,8 @@ BODIES = (
     "To find these: --bodies."
 )
 _SEARCHED = 2  # parts of frames in which widths are tried
+_REFINED = 3  # times that they are measured by the fit of the spots, at most
+_MOST, _ENOUGH = 0.3, 0.03  # largest change of their logarithms at once; change at which they are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +70,8 @@ def learn(
     parts = [part for part in parts if np.isfinite(part).any()]
     if not parts:
         return None, settings
-    values = [stabilised(part, noise) for part in parts[:: max(1, len(parts) // _SEARCHED)][:_SEARCHED]]
+    parts = parts[:: max(1, len(parts) // _SEARCHED)][:_SEARCHED]
+    values = [stabilised(part, noise) for part in parts]
     z, y, x = settings.spacing
     scale = np.array([0.0 if parts[0].shape[0] == 1 else x / z, x / y, 1.0])
     search = Search([value for value in values if value.max() > value.min()], how, scale)
@@ -83,11 +89,42 @@ def learn(
         return None, settings
     if settings.bodies is None and not given:
         filter_ = Filter(search.modes[0], found, search.plain[0])
-        if look_like_bodies(search, found, filter_):
+        if look_like_bodies(search, found, filter_, noise):
             _LOG.warning(BODIES)
+    if not (settings.bodies or (given and settings.radius_z)):
+        found = _refined(parts, found, noise, settings, how)
+        if found is None:
+            return None, settings
     plane, along = radii_of(found, settings.spacing)
     chosen = replace(settings, radius=settings.radius or plane, radius_z=settings.radius_z or along)
     return SpotModel(middle, unit, noise, found), chosen
+
+
+def _refined(
+    parts: Sequence[NDArray[np.float32]],
+    sigma: NDArray[np.float64],
+    noise: Noise,
+    settings: DetectionSettings,
+    how: Transform,
+) -> NDArray[np.float64] | None:
+    """The widths that spots have when they are fitted; None if no part has a spot."""
+    free = np.array([settings.radius_z is None, settings.radius is None, settings.radius is None])
+    for _ in range(_REFINED):
+        grown = []
+        for part in parts:
+            values = stabilised(uncut(part, sigma, noise.top), noise)
+            seen = look(values, sigma, noise, how)
+            choice = decide(seen.significance, seen.filter_.false, seen.least, settings.fdr)
+            if choice.keep:
+                kept = np.isin(np.arange(len(seen.significance)), choice.order[: choice.keep])
+                grown.append(fit_in_grey(part, values, seen, noise, how).growth(kept))
+        if not grown:
+            return None
+        plane, deep = np.clip(np.mean(grown, axis=0), -_MOST, _MOST)
+        sigma = sigma * np.where(free, np.exp([deep, plane, plane]), 1.0)
+        if max(abs(plane), abs(deep)) < _ENOUGH:
+            break
+    return sigma
 
 
 def noise_of(
@@ -105,7 +142,7 @@ def noise_of(
     else:
         base, slope = noise_line([sign * part for part in parts])
     least = least_variance(parts, base, sign * slope)
-    return Noise(base, sign * slope, least, _top(frames, settings, scale))
+    return Noise(base, sign * slope, least, _top(frames, settings, scale), float(settings.gain is not None))
 
 
 def _top(frames: Sequence[NDArray], settings: DetectionSettings, scale: tuple[float, float]) -> float:

@@ -39,12 +39,15 @@ class Noise(NamedTuple):
         Squared grey values; grey values; squared grey values.
     top : float
         Grey value at which the camera saturates; the true value may be larger.
+    floor : float
+        The least variance over that stated: 1 where the camera is given, 0 where it was measured.
     """
 
     base: float
     slope: float
     least: float
     top: float
+    floor: float = 0.0
 
 
 def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """CPU kernel of the last fit: places, amplitudes, levels and sizes of spots in grey values, one by one.
 
-Each spot is A exp(-Σ (x - c)² / 2 e^{2s} σ²) + level on a given background beside the light of all others;
+Each spot is A exp(-Σ (x - c)² / 2 e^{2s} σ²) + level, with one s for the plane and one for z, on a given
+background beside the light of all others;
 Gauss-Newton steps with the variance base + slope · model as weights (Fisher scoring for Poisson light).
 Serial and without the GIL.
 """
@@ -14,8 +15,8 @@ import math
 import numpy as np
 from numba import njit
 
-Z, Y, X, AMPLITUDE, LEVEL, SIZE = range(6)
-"""Columns of a spot: voxels, grey values, grey values, natural logarithm of its width over the common one."""
+Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(7)
+"""Columns of a spot: voxels, grey values, logarithms of its widths over the common ones."""
 
 
 @njit(nogil=True, cache=True)
@@ -30,31 +31,46 @@ def window(spot, sigma, reach, shape):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
+def grown(spot, sigma):  # pragma: no cover
+    """Widths (3,) of a spot."""
+    plane = math.exp(spot[SIZE])
+    return sigma * np.array([math.exp(spot[DEPTH]), plane, plane])
+
+
+@njit(nogil=True, cache=True)
 def add(model, spot, sigma, reach, sign):  # pragma: no cover
     """Add the light of a spot to a model, or take it away."""
-    grow = math.exp(spot[SIZE])
-    box = window(spot, sigma * grow, reach, model.shape)
+    wide = grown(spot, sigma)
+    box = window(spot, wide, reach, model.shape)
     for z in range(box[0, 0], box[0, 1]):
-        dz = 0.0 if sigma[0] == 0 else ((z - spot[Z]) / sigma[0] / grow) ** 2
+        dz = 0.0 if sigma[0] == 0 else ((z - spot[Z]) / wide[0]) ** 2
         for y in range(box[1, 0], box[1, 1]):
-            dy = dz + ((y - spot[Y]) / sigma[1] / grow) ** 2
+            dy = dz + ((y - spot[Y]) / wide[1]) ** 2
             for x in range(box[2, 0], box[2, 1]):
-                q = dy + ((x - spot[X]) / sigma[2] / grow) ** 2
+                q = dy + ((x - spot[X]) / wide[2]) ** 2
                 model[z, y, x] += sign * spot[AMPLITUDE] * math.exp(-0.5 * q)
 
 
 @njit(nogil=True, cache=True)
-def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma: no cover
-    """Information (6, 6), gradient (6,), sum of weighted squares and number of voxels about a spot.
+def render(shape, spots, sigma, reach):  # pragma: no cover
+    """The light of spots (n, 7) in a frame (Z, Y, X) f4."""
+    out = np.zeros(shape, np.float32)
+    for i in range(len(spots)):
+        add(out, spots[i], sigma, reach, 1.0)
+    return out
 
-    noise: (4,) base, slope, least variance, saturation. prior: (6,) information of each parameter about 0;
+
+@njit(nogil=True, cache=True)
+def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma: no cover
+    """Information (7, 7), gradient (7,), sum of weighted squares and number of voxels about a spot.
+
+    noise: (4,) base, slope, least variance, saturation. prior: (7,) information of each parameter about 0;
     that of the place is about where it is.
     """
-    information, gradient = np.zeros((6, 6)), np.zeros(6)
-    d = np.empty(6)
+    information, gradient = np.zeros((7, 7)), np.zeros(7)
+    d = np.empty(7)
     square, count = 0.0, 0
-    grow = math.exp(spot[SIZE])
-    wide = sigma * grow
+    wide = grown(spot, sigma)
     box = window(spot, sigma, reach, image.shape)
     for z in range(box[0, 0], box[0, 1]):
         az = 0.0 if sigma[0] == 0 else (z - spot[Z]) / wide[0]
@@ -75,33 +91,35 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
                 d[X] = light * ax / wide[2]
                 d[AMPLITUDE] = g
                 d[LEVEL] = 1.0
-                d[SIZE] = light * q
+                d[SIZE] = light * (ay * ay + ax * ax)
+                d[DEPTH] = light * az * az
                 w = 1 / max(noise[0] + noise[1] * expected, noise[2])
                 left = seen - expected
                 square += w * left * left
                 count += 1
-                for i in range(6):
+                for i in range(7):
                     gradient[i] += w * d[i] * left
                     for j in range(i + 1):
                         information[i, j] += w * d[i] * d[j]
-    for i in range(6):
+    for i in range(7):
         for j in range(i):
             information[j, i] = information[i, j]
         information[i, i] += prior[i]
     gradient[LEVEL] -= prior[LEVEL] * spot[LEVEL]
     gradient[SIZE] -= prior[SIZE] * spot[SIZE]
+    gradient[DEPTH] -= prior[DEPTH] * spot[DEPTH]
     return information, gradient, square, count
 
 
 @njit(nogil=True, cache=True)
 def fit_spots(image, model, spots, sigma, noise, reach, prior, most, turns):  # pragma: no cover
-    """Fit all spots (n, 6) in place, in turn; `model` (Z, Y, X) f4 is the background without them.
+    """Fit all spots (n, 7) in place, in turn; `model` (Z, Y, X) f4 is the background without them.
 
-    most: (6,) largest step of each parameter. Returns (n, 5): standard errors along z, y, x, of the
-    amplitude, and the reduced chi-square.
+    most: (7,) largest step of each parameter. Returns (n, 7): standard errors of z, y, x, of
+    the amplitude and both sizes, and the reduced chi-square.
     """
     n = len(spots)
-    out = np.zeros((n, 5))
+    out = np.zeros((n, 7))
     for i in range(n):
         add(model, spots[i], sigma, reach, 1.0)
     start = spots.copy()
@@ -113,7 +131,7 @@ def fit_spots(image, model, spots, sigma, noise, reach, prior, most, turns):  # 
             if turn < turns:
                 step = np.linalg.solve(information, gradient)
                 add(model, spots[i], sigma, reach, -1.0)
-                for j in range(6):
+                for j in range(7):
                     limit = most[j] if j != AMPLITUDE else most[j] * max(spots[i, AMPLITUDE], 1e-30)
                     if j != LEVEL:
                         step[j] = min(max(step[j], -limit), limit)
@@ -130,5 +148,7 @@ def fit_spots(image, model, spots, sigma, noise, reach, prior, most, turns):  # 
                 for axis in range(3):
                     out[i, axis] = math.sqrt(max(inverse[axis, axis], 0.0)) if sigma[axis] > 0 else 0.0
                 out[i, 3] = math.sqrt(max(inverse[AMPLITUDE, AMPLITUDE], 0.0))
-                out[i, 4] = square / max(count - 6, 1)
+                out[i, 4] = math.sqrt(max(inverse[SIZE, SIZE], 0.0))
+                out[i, 5] = math.sqrt(max(inverse[DEPTH, DEPTH], 0.0))
+                out[i, 6] = square / max(count - 7, 1)
     return out

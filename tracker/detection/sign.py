@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .bodies import laplacian
-from .response import local_maxima
+from .response import laplacian, local_maxima
 from .sample import checked, crop, middle_of, prepared, unit_of
 from .spots import DetectionSettings, sigma_of
 
-_WIDTHS = (1.5, 3.0)  # voxels in the plane that are tried where no radius is given
+_WIDTHS = (1.5, 3.0)  # voxels in the plane that are tried beside the given one
 _FLOOR = 5.0  # standard deviations that noise hardly reaches
 _MUCH = 5.0  # in fluorescence and simulations the right sign had ten times the wrong one's sum or more
 _ONE_SPOT = 6.0**3  # the sum of a spot that stands out by 11 standard deviations
@@ -42,11 +41,10 @@ def other_sign_stands_out(image: NDArray, settings: DetectionSettings) -> bool:
     [False, True]
     """
     part = np.nan_to_num(crop(prepared(checked(image, 0), settings, middle_of(image), unit_of([image]))))
+    z, y, x = settings.spacing
+    widths = [np.array([max(s * x / z, 0.5), s * x / y, s]) for s in _WIDTHS]
     if settings.radius is not None:
-        widths = [np.maximum(sigma_of(settings, part.shape), 0.5)]
-    else:
-        z, y, x = settings.spacing
-        widths = [np.array([max(s * x / z, 0.5), s * x / y, s]) for s in _WIDTHS]
+        widths.append(np.maximum(sigma_of(settings, part.shape), 0.5))
     sums = []
     for sigma in widths:
         values = laplacian(part, sigma)

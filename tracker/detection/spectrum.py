@@ -26,6 +26,7 @@ _CHANCE = 3.0  # standard errors of a ring's power within which it is that of th
 _CAMERA = 0.1  # by which share the camera's noise may be wrong
 _NO_POWER = 1e-6  # of the camera's noise: no ring has less
 _KERNEL = 7.0  # widths of the response to a spot beyond which it counts as 0
+_BROAD = 2.0  # widths by which light is smoothed: what is left of a spot is not taken for it
 _LEAST_WALL = 0.1  # of the variance at a wall
 
 
@@ -137,7 +138,7 @@ def _falling(power: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.maximum.accumulate(along_rings[::-1], axis=0)[::-1]
 
 
-def spectrum(modes: Modes, transform: NDArray[np.float32]) -> NDArray[np.float32]:
+def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -> NDArray[np.float32]:
     """Power of a frame at every mode; infinite at k = 0, so that constant light is ignored.
 
     Rings whose power is that of the camera's noise within its error have just this. A mode far above its ring
@@ -148,12 +149,14 @@ def spectrum(modes: Modes, transform: NDArray[np.float32]) -> NDArray[np.float32
     modes : Modes
     transform : (Z, Y, X) float32 array
         Cosine transform of a frame whose camera noise has variance 1.
+    floor : float
+        Least power: 1 where the camera's noise is given, 0 where it was measured.
     """
     squares = transform**2
     squares[0, 0, 0] = 0
     power = _falling(modes.mean(squares))
     error = _CHANCE * np.sqrt(2 / np.maximum(modes.modes, 1)) + _CAMERA
-    out = modes.spread(np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, _NO_POWER)))
+    out = modes.spread(np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, max(floor, _NO_POWER))))
     pattern = squares > np.float32(2 * np.log(squares.size)) * out
     out[pattern] = squares[pattern]
     out[0, 0, 0] = np.inf
@@ -254,3 +257,9 @@ class Filter:
     def respond(self, transform: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame of this cosine transform."""
         return how.back(transform * self.taps)
+
+    def smooth(self, values: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
+        """Uneven light, wider than the spots: the Wiener filter of values without spots (Wiener 1949)."""
+        share = np.where(np.isfinite(self.power), np.maximum(1 - 1 / np.maximum(self.power, 1), 0), 1)
+        wider = self.modes.spot(_BROAD * self.sigma)
+        return how.back(how.forward(values) * share.astype(np.float32) * wider)

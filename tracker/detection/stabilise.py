@@ -6,12 +6,17 @@ variance it goes on as a line.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 from scipy.ndimage import gaussian_filter
 
 from .noise import Noise
 
+_WIDEST = 3.0  # radius in widths beyond which a saturated region is no spot
 _FILL = 2.0  # voxels of the plane from which those that were not measured are filled
 
 
@@ -56,3 +61,60 @@ def _filled(values: NDArray[np.float32], dead: NDArray[np.bool_]) -> NDArray[np.
     total = gaussian_filter(known - median * ~dead, width)
     weight = gaussian_filter((~dead).astype(np.float32), width)
     return (median + total / np.maximum(weight, 1e-2)).astype(np.float32)
+
+
+def uncut(voxels: NDArray[np.float32], sigma: NDArray[np.float64], top: float) -> NDArray[np.float32]:
+    """Saturated spots with the peaks that they lack: the Gaussian whose flank is cut at this distance.
+
+    At a distance d from the edge of a saturated region of radius r, both in widths, a Gaussian is
+    exp(d (2r - d) / 2) times as high as at the edge.
+
+    Parameters
+    ----------
+    voxels : (Z, Y, X) float32 array
+    sigma : (3,) float64 array
+        Widths of a spot in voxels.
+    top : float
+        The grey value at which the camera saturates.
+    """
+    cut = voxels >= top
+    if not cut.any():
+        return voxels
+    depth = ndimage.distance_transform_edt(cut, sampling=1 / np.where(sigma > 0, sigma, 1e-3))
+    label, count = ndimage.label(cut)
+    radius = ndimage.maximum(depth, label, np.arange(count + 1))[label[cut]]
+    level = float(np.nanmedian(voxels))
+    rise = np.exp(depth[cut] * (2 * radius - depth[cut]) / 2)
+    out = voxels.copy()
+    out[cut] = level + (top - level) * np.where(radius < _WIDEST, rise, 1.0)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Light without spots, in units of the camera's noise, and how light adds to it.
+
+    Parameters
+    ----------
+    values : (Z, Y, X) float32 array
+    noise : Noise
+    """
+
+    values: NDArray[np.float32]
+    noise: Noise
+
+    @cached_property
+    def grey(self) -> NDArray[np.float32]:
+        """The same in grey values."""
+        return grey(self.values, self.noise)
+
+    def peaks(self, voxel: tuple[NDArray[np.int64], ...], height: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Grey values of light that stands out by this height, in units of the noise, at these voxels."""
+        top = grey(self.values[voxel] + height.astype(np.float32), self.noise)
+        return (top - self.grey[voxel]).astype(np.float64)
+
+    def under(self, light: NDArray[np.float32]) -> NDArray[np.float32]:
+        """By how much an image with this light, in grey values, stands out, in units of the noise."""
+        if self.noise.slope == 0:
+            return light * stabilised(np.ones(1, np.float32), self.noise)
+        return stabilised(self.grey + light, self.noise) - self.values

@@ -1,0 +1,92 @@
+"""Candidates of a frame, by the filter that is whitened with what is left without the sure ones."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .joint import Candidates, fit_together, light_of
+from .noise import Noise
+from .response import local_maxima
+from .spectrum import Filter, Modes, Transform, spectrum
+from .stabilise import Ground
+
+_PASSES = 4  # of the spectrum, at most: of the frame, and of what is left without the sure spots
+_MORE = 1.1  # times as many sure spots as before, without which the passes end
+_KEPT = 0.05  # share of the spots' power that may be left by a profile that differs
+_TAIL = 3.0  # standard deviations of minima whose depths say how wide noise's tail is
+_TAIL_PRIOR = 4  # minima of the computed depth beside them, a prior
+
+
+class Seen(NamedTuple):
+    """Candidates of a frame, and what they were found by.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    significance : (n,) float64 array
+        In standard deviations, without what the tail of noise is wider.
+    filter_ : Filter
+    least : float
+        The significance that was looked down to.
+    ground : Ground
+    """
+
+    candidates: Candidates
+    significance: NDArray[np.float64]
+    filter_: Filter
+    least: float
+    ground: Ground
+
+    def sure(self) -> Candidates:
+        """Those above the height that one maximum of noise is expected to exceed."""
+        return self.candidates.of(self.significance > self.filter_.least())
+
+    def of(self, rows: NDArray[np.bool_]) -> Seen:
+        """Some of them."""
+        return self._replace(candidates=self.candidates.of(rows), significance=self.significance[rows])
+
+
+def look(values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, how: Transform) -> Seen:
+    """Find the candidates of a frame.
+
+    Parameters
+    ----------
+    values : (Z, Y, X) float32 array
+        In units of the camera's noise.
+    sigma : (3,) float64 array
+        Widths of a spot in voxels.
+    noise : Noise
+    how : Transform
+    """
+    modes = Modes(values.shape)
+    mean = np.float32(values.mean(dtype=np.float64))
+    ground = Ground(np.full(values.shape, mean), noise)
+    first = spectrum(modes, how.forward(values - mean), noise.floor)
+    filter_ = Filter(modes, sigma, first)
+    sure = 0
+    for turn in range(_PASSES):
+        seen, rest, least = fit_together(values - mean, ground, filter_, noise.floor, how)
+        before, bright = sure, seen.of(seen.significance > filter_.least())
+        sure = len(bright.place)
+        without = values - light_of(ground, bright, filter_)
+        ground = Ground(filter_.smooth(without, how), noise)
+        if turn == _PASSES - 1 or (turn and sure <= _MORE * before):
+            break
+        left = spectrum(modes, how.forward(without - mean), noise.floor)
+        with np.errstate(invalid="ignore"):
+            power = left + _KEPT * np.maximum(first - left, 0)
+        power[0, 0, 0] = np.inf
+        filter_ = Filter(modes, sigma, power)
+    return Seen(seen, seen.significance / _tail(rest, filter_), filter_, least, ground)
+
+
+def _tail(rest: NDArray[np.float32], filter_: Filter) -> float:
+    """How much wider than a Gaussian's the tail of the minima is, at least 1."""
+    deep = -rest[tuple(local_maxima(-rest, _TAIL).T)].astype(np.float64)
+    u = np.linspace(_TAIL, _TAIL + 5, 200)
+    expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.false(u))))
+    mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)
+    return float(np.sqrt(max(1.0, mean / expected)))

@@ -1,0 +1,105 @@
+"""The last fit of spots, in grey values: places, amplitudes, levels and sizes with their standard errors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .candidates import Seen
+from .noise import Noise
+from .position_cpu import AMPLITUDE, DEPTH, SIZE, X, Z, fit_spots, render
+from .spectrum import Transform
+from .stabilise import grey, stabilised
+
+_REACH = 3.5  # widths about a spot in which it is fitted
+_TURNS = 4  # of the fit
+_GROUNDS = 2  # times that the background is estimated, each without the spots of the fit before
+_MEASURED = 0.2  # share of the information on a size that is not the prior, below which it says nothing
+_SIZES = 0.12  # standard deviation of the logarithm of a spot's size, a prior
+_STEPS = np.array(
+    [0.3, 0.3, 0.3, 0.5, np.inf, 0.2, 0.2]
+)  # largest: widths, share of amplitude, -, logarithms
+
+
+class Fitted(NamedTuple):
+    """Spots in grey values.
+
+    Parameters
+    ----------
+    spots : (n, 7) float64 array
+        z, y, x, amplitude, level beside the background, logarithms of the sizes in the plane and along z.
+    error : (n, 7) float64 array
+        Standard errors of z, y, x, amplitude and sizes, and the reduced chi-square.
+    light : (n,) float64 array
+        Background at each spot.
+    """
+
+    spots: NDArray[np.float64]
+    error: NDArray[np.float64]
+    light: NDArray[np.float64]
+
+    def growth(self, kept: NDArray[np.bool_]) -> tuple[float, float]:
+        """Logarithms by which spots are wider than the common width, in the plane and along z: medians.
+
+        They are weighted with their information and without the prior on them.
+        """
+        plane, deep = (
+            _median(self.spots[kept, column], self.error[kept, column - 1]) for column in (SIZE, DEPTH)
+        )
+        return plane, deep
+
+
+def _median(size: NDArray[np.float64], error: NDArray[np.float64]) -> float:
+    information = 1 / np.maximum(error, 1e-6) ** 2
+    own = np.maximum(information - 1 / _SIZES**2, 0)
+    measured = own > _MEASURED * information
+    if not measured.any():
+        return 0.0
+    free, weight = (size * information)[measured] / own[measured], own[measured]
+    order = np.argsort(free)
+    sums = np.cumsum(weight[order])
+    return float(free[order[np.searchsorted(sums, sums[-1] / 2)]])
+
+
+def fit_in_grey(
+    voxels: NDArray[np.float32],
+    values: NDArray[np.float32],
+    seen: Seen,
+    noise: Noise,
+    how: Transform,
+) -> Fitted:
+    """Fit the candidates in grey values.
+
+    Parameters
+    ----------
+    voxels : (Z, Y, X) float32 array
+        Grey values; NaN where nothing was measured.
+    values : (Z, Y, X) float32 array
+        The same in units of the camera's noise, without gaps.
+    seen : Seen
+    noise : Noise
+    how : Transform
+    """
+    all_of, filter_ = seen.candidates, seen.filter_
+    sure = seen.significance > filter_.least()
+    at = tuple(np.rint(all_of.place).astype(int).T)
+    wide = np.where(filter_.sigma > 0, filter_.sigma, 1.0)
+    prior = np.array([*1 / wide**2, 1e-6 / noise.least, 1e-6 / noise.least, *[1 / _SIZES**2] * 2])
+    most = _STEPS * [*wide, 1, 1, 1, 1]
+    line = np.array([noise.base, noise.slope, noise.least, noise.top])
+    whole, ground = grey(values, noise), seen.ground.values
+    spots = np.zeros((len(all_of.place), 7))
+    spots[:, Z : X + 1] = all_of.place
+    bright = ground[at] + (all_of.amplitude / filter_.scale).astype(np.float32)
+    spots[:, AMPLITUDE] = np.maximum(
+        grey(bright, noise) - grey(ground, noise)[at], 0.1 * np.sqrt(noise.least)
+    )
+    for turn in range(_GROUNDS):
+        if turn:
+            fitted = render(voxels.shape, spots[sure], filter_.sigma, _REACH)
+            ground = filter_.smooth(stabilised(whole - fitted, noise), how)
+        light = grey(ground, noise)
+        error = fit_spots(voxels, light.copy(), spots, filter_.sigma, line, _REACH, prior, most, _TURNS)
+    return Fitted(spots, error, light[at].astype(np.float64))
