@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from .bodies import find_bodies
-from .candidates import look
+from .candidates import Seen, look
 from .decision import decide
 from .fitted import Fitted, fit_in_grey
 from .model import SpotModel
@@ -74,6 +75,7 @@ def find_in(
     values = stabilised(uncut(voxels, model.sigma, model.noise.top), model.noise)
     seen = look(values, model.sigma, model.noise, how)
     seen = seen.of(np.isfinite(voxels[tuple(np.rint(seen.candidates.place).astype(int).T)]))
+    seen = seen.of(_best_of_each(seen, voxels >= model.noise.top))
     choice = decide(seen.significance, seen.filter_.false, seen.least, settings.fdr)
     quality = seen.significance[choice.order]
     keep = choice.keep if settings.threshold is None else int((quality > settings.threshold).sum())
@@ -81,6 +83,17 @@ def find_in(
     columns = {"quality": quality, "probability": choice.probability}
     columns |= {name: values[choice.order] for name, values in _columns(fitted, model, settings).items()}
     return Found(fitted.spots[choice.order, Z : X + 1] * settings.spacing, columns, keep)
+
+
+def _best_of_each(seen: Seen, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(n,): which candidates are outside saturated regions, or the brightest in theirs.
+
+    Where profiles are cut, two do not differ from one.
+    """
+    label = ndimage.label(cut)[0][tuple(np.rint(seen.candidates.place).astype(int).T)]
+    best = np.zeros(label.max(initial=0) + 1)
+    np.maximum.at(best, label, seen.candidates.amplitude)
+    return (label == 0) | (seen.candidates.amplitude >= best[label])
 
 
 def _columns(fitted: Fitted, model: SpotModel, settings: DetectionSettings) -> dict[str, NDArray[np.float64]]:

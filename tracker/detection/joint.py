@@ -23,6 +23,7 @@ from .stabilise import Ground
 _ROUNDS = 12  # in which candidates join, at most
 _MORE = 0.01  # share of candidates that are new, below which the rounds end
 _BELOW = 2.0  # standard deviations below 0 where the spread of noise is read
+_PRIOR = 2.0  # maxima above that height that a spread of 1 counts for
 _SAMPLED = 1_000_000  # voxels of which a quantile is taken
 _WEAKEST = 8  # times that the weakest of neighbours leave in a round
 _SWEEPS = 30  # of Gauss-Seidel
@@ -64,17 +65,18 @@ class Candidates:
         return Candidates(self.place[rows], self.amplitude[rows], self.error[rows])
 
 
-def spread_of(values: NDArray) -> float:
-    """Standard deviation of noise, from the quantile two of them below 0, where no spot is."""
+def spread_of(values: NDArray, filter_: Filter) -> float:
+    """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
     part = values.ravel()[:: max(1, values.size // _SAMPLED)]
-    return max(-float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, 1e-9)
+    measured, maxima = -float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, float(filter_.false(_BELOW))
+    return max(float(np.sqrt((maxima * measured**2 + _PRIOR) / (maxima + _PRIOR))), 1e-9)
 
 
-def noise_map(values: NDArray[np.float32], sigma: NDArray[np.float64], floor: float) -> NDArray[np.float32]:
+def noise_map(values: NDArray[np.float32], filter_: Filter, floor: float) -> NDArray[np.float32]:
     """Spread of noise around each voxel, at least `floor`, by the negative side of a response."""
-    whole = spread_of(values)
+    whole = spread_of(values, filter_)
     depth = np.maximum(-values, 0) * np.float32(np.sqrt(2 * np.pi))  # its mean is the spread
-    near = ndimage.gaussian_filter(depth, sigma * _WINDOW, mode="reflect", truncate=_TRUNCATE)
+    near = ndimage.gaussian_filter(depth, filter_.sigma * _WINDOW, mode="reflect", truncate=_TRUNCATE)
     least = max(_LEAST * whole, floor)
     return np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), least).astype(np.float32)
 
@@ -193,7 +195,7 @@ def fit_together(
     seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
     sure = np.zeros(0, bool)
     for turn in range(_ROUNDS):
-        noise = noise_map(plain / filter_.wall, filter_.sigma, floor)  # fitted noise would take noise away
+        noise = noise_map(plain / filter_.wall, filter_, floor)  # fitted noise would take noise away
         least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
         voxel = local_maxima(rest / filter_.wall / noise, least)
         place = seen.place if turn == 0 else _moved(seen, rest, filter_)
@@ -213,7 +215,7 @@ def fit_together(
         if turn > 1 and len(seen.place) - before <= _MORE * before:
             break
     plain = plain / filter_.wall
-    now = noise_map(plain, filter_.sigma, floor)
+    now = noise_map(plain, filter_, floor)
     if len(seen.place):
         at = tuple(np.rint(seen.place).astype(int).T)
         seen = replace(seen, error=seen.error * now[at] / noise[at])

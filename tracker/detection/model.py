@@ -91,7 +91,7 @@ def learn(
         filter_ = Filter(search.modes[0], found, search.plain[0])
         if look_like_bodies(search, found, filter_, noise):
             _LOG.warning(BODIES)
-    if not (settings.bodies or (given and settings.radius_z)):
+    if not (settings.bodies or (given and (settings.radius_z or found[0] == 0))):
         found = _refined(parts, found, noise, settings, how)
         if found is None:
             return None, settings

@@ -16,6 +16,7 @@ from scipy.ndimage import gaussian_filter
 
 from .noise import Noise
 
+_BALL = {2: np.pi, 3: 4 * np.pi / 3}  # area and volume of a ball of radius 1
 _WIDEST = 3.0  # radius in widths beyond which a saturated region is no spot
 _FILL = 2.0  # voxels of the plane from which those that were not measured are filled
 
@@ -80,13 +81,18 @@ def uncut(voxels: NDArray[np.float32], sigma: NDArray[np.float64], top: float) -
     cut = voxels >= top
     if not cut.any():
         return voxels
-    depth = ndimage.distance_transform_edt(cut, sampling=1 / np.where(sigma > 0, sigma, 1e-3))
+    deep = sigma > 0
+    voxel = 1 / np.where(deep, sigma, 1e-3)  # widths
     label, count = ndimage.label(cut)
-    radius = ndimage.maximum(depth, label, np.arange(count + 1))[label[cut]]
+    depth = np.maximum(ndimage.distance_transform_edt(cut, sampling=voxel) - voxel[-1] / 2, 0)
+    deepest = ndimage.maximum(depth, label, np.arange(count + 1))
+    volume = np.bincount(label.ravel()) * np.prod(voxel[deep])
+    radius = np.minimum((volume / _BALL[int(deep.sum())]) ** (1 / deep.sum()), deepest + voxel[-1])
+    outer, inner = radius[label[cut]], depth[cut] * (radius / np.maximum(deepest, 1e-9))[label[cut]]
     level = float(np.nanmedian(voxels))
-    rise = np.exp(depth[cut] * (2 * radius - depth[cut]) / 2)
+    rise = np.exp(inner * (2 * outer - inner) / 2)
     out = voxels.copy()
-    out[cut] = level + (top - level) * np.where(radius < _WIDEST, rise, 1.0)
+    out[cut] = level + (top - level) * np.where(outer < _WIDEST, rise, 1.0)
     return out
 
 

@@ -64,7 +64,7 @@ class Search:
     def _excess(self, sigma: NDArray[np.float64], number: int) -> float:
         filter_ = Filter(self.modes[number], sigma, self.plain[number])
         z = filter_.respond(self.transforms[number], self.how) / filter_.wall
-        spread, least = spread_of(z), filter_.least()
+        spread, least = spread_of(z, filter_), filter_.least()
         sums = [
             float(np.maximum(side[tuple(local_maxima(side, least * spread).T)] / spread - least, 0).sum())
             for side in (z, -z)
