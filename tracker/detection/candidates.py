@@ -89,6 +89,6 @@ def _tail(rest: NDArray[np.float32], filter_: Filter) -> float:
     """How much wider than a Gaussian's the tail of the minima is, at least 1."""
     deep = -rest[tuple(local_maxima(-rest, _TAIL).T)].astype(np.float64)
     u = np.linspace(_TAIL, _TAIL + 5, 200)
-    expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.false(u))))
+    expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.maxima.above(u))))
     mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)
     return float(np.sqrt(max(1.0, mean / expected)))

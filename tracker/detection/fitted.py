@@ -40,6 +40,10 @@ class Fitted(NamedTuple):
     error: NDArray[np.float64]
     light: NDArray[np.float64]
 
+    def of(self, rows: NDArray[np.bool_]) -> Fitted:
+        """Some of them."""
+        return Fitted(self.spots[rows], self.error[rows], self.light[rows])
+
     def growth(self, kept: NDArray[np.bool_]) -> tuple[float, float]:
         """Logarithms by which spots are wider than the common width, in the plane and along z: medians.
 

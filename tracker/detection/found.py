@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +16,12 @@ from .decision import decide
 from .fitted import Fitted, fit_in_grey
 from .model import SpotModel
 from .noise import masked
-from .position_cpu import AMPLITUDE, LEVEL, SIZE, X, Z
+from .position_cpu import AMPLITUDE, LEVEL, SIZE, X, Y, Z
 from .sample import checked, prepared
-from .spectrum import Transform
+from .spectrum import Maxima, Transform
 from .spots import DetectionSettings
 from .stabilise import stabilised, uncut
+from .tiles import Tile, tiles
 
 FEATURES = (
     "quality", "probability", "amplitude", "background", "radius", "snr", "misfit",
@@ -72,17 +75,49 @@ def find_in(
         return empty()
     if settings.bodies:
         return _bodies(voxels, model, settings)
-    values = stabilised(uncut(voxels, model.sigma, model.noise.top), model.noise)
-    seen = look(values, model.sigma, model.noise, how)
-    seen = seen.of(np.isfinite(voxels[tuple(np.rint(seen.candidates.place).astype(int).T)]))
-    seen = seen.of(_best_of_each(seen, voxels >= model.noise.top))
-    choice = decide(seen.significance, seen.filter_.false, seen.least, settings.fdr)
-    quality = seen.significance[choice.order]
+    pieces = tiles(voxels.shape, model.sigma)
+    if len(pieces) == 1:
+        parts = [_part(voxels, pieces[0], model, how)]
+    else:
+        with ThreadPoolExecutor(how.workers) as pool:
+            parts = list(pool.map(lambda tile: _part(voxels, tile, model, replace(how, workers=1)), pieces))
+    significance = np.concatenate([part.significance for part in parts])
+    fitted = Fitted(
+        *(np.concatenate([getattr(part.fitted, name) for part in parts]) for name in Fitted._fields)
+    )
+    choice = decide(
+        significance,
+        lambda u: sum(part.share * part.maxima.above(u) for part in parts),
+        max(part.least for part in parts),
+        settings.fdr,
+    )
+    quality = significance[choice.order]
     keep = choice.keep if settings.threshold is None else int((quality > settings.threshold).sum())
-    fitted = fit_in_grey(voxels, values, seen, model.noise, how)
     columns = {"quality": quality, "probability": choice.probability}
     columns |= {name: values[choice.order] for name, values in _columns(fitted, model, settings).items()}
     return Found(fitted.spots[choice.order, Z : X + 1] * settings.spacing, columns, keep)
+
+
+class _Part(NamedTuple):
+    """Candidates of a tile, its noise, and the share of it that is theirs."""
+
+    significance: NDArray[np.float64]
+    fitted: Fitted
+    maxima: Maxima
+    least: float
+    share: float
+
+
+def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, how: Transform) -> _Part:
+    whole = voxels[:, tile.rows, tile.columns]
+    values = stabilised(uncut(whole, model.sigma, model.noise.top), model.noise)
+    seen = look(values, model.sigma, model.noise, how)
+    seen = seen.of(np.isfinite(whole[tuple(np.rint(seen.candidates.place).astype(int).T)]))
+    seen = seen.of(_best_of_each(seen, whole >= model.noise.top))
+    fitted = fit_in_grey(whole, values, seen, model.noise, how)
+    fitted.spots[:, Y : X + 1] += tile.start
+    own = tile.owns(fitted.spots[:, Y : X + 1])
+    return _Part(seen.significance[own], fitted.of(own), seen.filter_.maxima, seen.least, tile.share)
 
 
 def _best_of_each(seen: Seen, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:

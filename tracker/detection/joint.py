@@ -68,7 +68,7 @@ class Candidates:
 def spread_of(values: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
     part = values.ravel()[:: max(1, values.size // _SAMPLED)]
-    measured, maxima = -float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, float(filter_.false(_BELOW))
+    measured, maxima = -float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, float(filter_.maxima.above(_BELOW))
     return max(float(np.sqrt((maxima * measured**2 + _PRIOR) / (maxima + _PRIOR))), 1e-9)
 
 

@@ -26,7 +26,7 @@ BODIES = (
     "To find these: --bodies."
 )
 _SEARCHED = 2  # parts of frames in which widths are tried
-_REFINED = 3  # times that they are measured by the fit of the spots, at most
+_REFINED = 2  # times that they are measured by the fit of the spots, at most
 _MOST, _ENOUGH = 0.3, 0.03  # largest change of their logarithms at once; change at which they are kept
 
 
@@ -107,22 +107,25 @@ def _refined(
     settings: DetectionSettings,
     how: Transform,
 ) -> NDArray[np.float64] | None:
-    """The widths that spots have when they are fitted; None if no part has a spot."""
+    """The widths that spots have when they are fitted, if less; None if no part has a spot.
+
+    Widths that stand out most are some tenths too large where light is even. Uneven light only widens a fit.
+    """
     free = np.array([settings.radius_z is None, settings.radius is None, settings.radius is None])
     for _ in range(_REFINED):
         grown = []
         for part in parts:
             values = stabilised(uncut(part, sigma, noise.top), noise)
             seen = look(values, sigma, noise, how)
-            choice = decide(seen.significance, seen.filter_.false, seen.least, settings.fdr)
+            choice = decide(seen.significance, seen.filter_.maxima.above, seen.least, settings.fdr)
             if choice.keep:
                 kept = np.isin(np.arange(len(seen.significance)), choice.order[: choice.keep])
                 grown.append(fit_in_grey(part, values, seen, noise, how).growth(kept))
         if not grown:
             return None
-        plane, deep = np.clip(np.mean(grown, axis=0), -_MOST, _MOST)
+        plane, deep = np.clip(np.mean(grown, axis=0), -_MOST, 0.0)
         sigma = sigma * np.where(free, np.exp([deep, plane, plane]), 1.0)
-        if max(abs(plane), abs(deep)) < _ENOUGH:
+        if max(-plane, -deep) < _ENOUGH:
             break
     return sigma
 

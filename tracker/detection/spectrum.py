@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import pi
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,6 +164,30 @@ def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -
     return out
 
 
+class Maxima(NamedTuple):
+    """Maxima of a Gaussian field of variance 1.
+
+    Parameters
+    ----------
+    volume : float
+        Voxels.
+    curvature : (3,) float64 array
+        Mean squares of its slopes along each axis, in 1 / voxel².
+    """
+
+    volume: float
+    curvature: NDArray[np.float64]
+
+    def above(self, u: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        """Expected number of maxima above u."""
+        u = np.asarray(u, float)
+        deep = self.curvature[self.curvature > 1e-9]
+        d = len(deep)
+        hermite = {0: 1 / np.maximum(u, 0.1), 1: 1.0, 2: u, 3: u**2 - 1}[d]
+        density = np.sqrt(np.prod(deep)) * (2 * pi) ** (-(d + 1) / 2)
+        return self.volume * density * np.maximum(hermite, 0.05) * np.exp(-u * u / 2)
+
+
 @dataclass(frozen=True, eq=False)
 class Filter:
     """The whitened matched filter of one width.
@@ -223,19 +248,15 @@ class Filter:
             out = out * along(axis, np.sqrt(np.maximum(variance, _LEAST_WALL)))
         return out
 
-    def false(self, u: NDArray[np.float64] | float) -> NDArray[np.float64]:
-        """Expected number of maxima of noise above u."""
-        u = np.asarray(u, float)
-        deep = self.curvature[self.curvature > 1e-9]
-        d = len(deep)
-        hermite = {0: 1 / np.maximum(u, 0.1), 1: 1.0, 2: u, 3: u**2 - 1}[d]
-        volume = float(np.prod(self.modes.shape)) * np.sqrt(np.prod(deep)) * (2 * pi) ** (-(d + 1) / 2)
-        return volume * np.maximum(hermite, 0.05) * np.exp(-u * u / 2)
+    @cached_property
+    def maxima(self) -> Maxima:
+        """The expected maxima of noise."""
+        return Maxima(float(np.prod(self.modes.shape)), self.curvature)
 
     def least(self, expected: float = 1.0) -> float:
         """The height above which so many maxima of noise are expected."""
         u = np.linspace(1.5, 9, 600)
-        below = self.false(u) < expected
+        below = self.maxima.above(u) < expected
         return float(u[np.argmax(below)]) if below.any() else float(u[-1])
 
     @cached_property
