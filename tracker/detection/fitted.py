@@ -15,7 +15,7 @@ from .stabilise import grey, stabilised
 
 _REACH = 3.5  # widths about a spot in which it is fitted
 _TURNS = 4  # of the fit
-_GROUNDS = 2  # times that the background is estimated, each without the spots of the fit before
+_GROUNDS = 3  # times that the background is estimated, each without the spots of the fit before
 _MEASURED = 0.2  # share of the information on a size that is not the prior, below which it says nothing
 _SIZES = 0.12  # standard deviation of the logarithm of a spot's size, a prior
 _STEPS = np.array(

@@ -129,15 +129,11 @@ def _weaker(overlap: sparse.csr_matrix, u: NDArray[np.float64]) -> NDArray[np.bo
 
 
 def _fitted(
-    start: Candidates, rest: NDArray, filter_: Filter, noise: NDArray[np.float32], least: float
+    place: NDArray, response: NDArray, filter_: Filter, noise: NDArray[np.float32], least: float
 ) -> Candidates:
-    """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out.
-
-    A Gauss-Newton step from the amplitudes at the start, whose light is taken out of `rest`.
-    """
-    place, amplitude = start.place, start.amplitude
+    """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out."""
     overlap = _overlap(place, filter_)
-    seen = _at(rest, place, 3) + overlap @ amplitude
+    seen = _at(response, place, 3)
     amplitude = np.maximum(seen, 0)
     for turn in range(_WEAKEST):
         most = _MOST * float(seen.max(initial=0.0))
@@ -145,7 +141,7 @@ def _fitted(
         others = abs(overlap) @ amplitude - amplitude
         wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
         at = tuple(np.rint(place).astype(int).T)
-        wall = np.broadcast_to(filter_.wall, rest.shape)[at]
+        wall = np.broadcast_to(filter_.wall, response.shape)[at]
         error = wall * wide * np.sqrt(noise[at].astype(float) ** 2 + (_PROFILE * others) ** 2)
         u = amplitude / error
         drop = (u < least) & _weaker(overlap, u)
@@ -191,7 +187,7 @@ def fit_together(
         Least spread of the response to noise.
     how : Transform
     """
-    rest = plain = filter_.respond(how.forward(values), how)
+    response = rest = plain = filter_.respond(how.forward(values), how)
     seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
     sure = np.zeros(0, bool)
     for turn in range(_ROUNDS):
@@ -202,9 +198,8 @@ def fit_together(
         place = np.concatenate([place, vertices(rest, voxel)])
         if not len(place):
             break
-        before, new = len(seen.place), np.zeros(len(voxel))
-        start = Candidates(place, np.append(seen.amplitude, new), np.append(seen.error, new))
-        seen = _fitted(start, rest, filter_, noise, least)
+        before = len(seen.place)
+        seen = _fitted(place, response, filter_, noise, least)
         sure = seen.significance > filter_.least()
         rest = filter_.respond(how.forward(values - light_of(ground, seen, filter_)), how)
         plain = (

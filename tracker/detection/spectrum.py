@@ -27,7 +27,7 @@ _CHANCE = 3.0  # standard errors of a ring's power within which it is that of th
 _CAMERA = 0.1  # by which share the camera's noise may be wrong
 _NO_POWER = 1e-6  # of the camera's noise: no ring has less
 _KERNEL = 7.0  # widths of the response to a spot beyond which it counts as 0
-_BROAD = 2.0  # widths by which light is smoothed: what is left of a spot is not taken for it
+_BROAD = 1.0  # widths by which light is smoothed: what is left of a spot is not taken for it
 _LEAST_WALL = 0.1  # of the variance at a wall
 
 
