@@ -129,19 +129,28 @@ def _weaker(overlap: sparse.csr_matrix, u: NDArray[np.float64]) -> NDArray[np.bo
 
 
 def _fitted(
-    place: NDArray, response: NDArray, filter_: Filter, noise: NDArray[np.float32], least: float
+    place: NDArray,
+    before: Candidates,
+    rest: NDArray,
+    filter_: Filter,
+    noise: NDArray[np.float32],
+    least: float,
 ) -> Candidates:
-    """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out."""
-    overlap = _overlap(place, filter_)
-    seen = _at(response, place, 3)
-    amplitude = np.maximum(seen, 0)
+    """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out.
+
+    A Gauss-Newton step from the candidates `before`, whose light is taken out of the response.
+    """
+    n = len(place)
+    overlap = _overlap(np.concatenate([place, before.place]), filter_)
+    seen = _at(rest, place, 3) + overlap[:n, n:] @ before.amplitude
+    overlap, amplitude = overlap[:n, :n], np.maximum(seen, 0)
     for turn in range(_WEAKEST):
         most = _MOST * float(seen.max(initial=0.0))
         sweep(overlap.indptr, overlap.indices, overlap.data, seen, amplitude, most, _SWEEPS)
         others = abs(overlap) @ amplitude - amplitude
         wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
         at = tuple(np.rint(place).astype(int).T)
-        wall = np.broadcast_to(filter_.wall, response.shape)[at]
+        wall = np.broadcast_to(filter_.wall, rest.shape)[at]
         error = wall * wide * np.sqrt(noise[at].astype(float) ** 2 + (_PROFILE * others) ** 2)
         u = amplitude / error
         drop = (u < least) & _weaker(overlap, u)
@@ -187,7 +196,7 @@ def fit_together(
         Least spread of the response to noise.
     how : Transform
     """
-    response = rest = plain = filter_.respond(how.forward(values), how)
+    rest = plain = filter_.respond(how.forward(values), how)
     seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
     sure = np.zeros(0, bool)
     for turn in range(_ROUNDS):
@@ -199,7 +208,7 @@ def fit_together(
         if not len(place):
             break
         before = len(seen.place)
-        seen = _fitted(place, response, filter_, noise, least)
+        seen = _fitted(place, seen, rest, filter_, noise, least)
         sure = seen.significance > filter_.least()
         rest = filter_.respond(how.forward(values - light_of(ground, seen, filter_)), how)
         plain = (
