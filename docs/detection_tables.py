@@ -10,7 +10,7 @@ from typing import Any
 import tables
 
 RECORD = Path(__file__).resolve().parent.parent / "tests" / "detection_record.json"
-SENSITIVITY = RECORD.with_name("detection_sensitivity.json")
+UNEVEN = RECORD.with_name("detection_uneven.json")
 ENOUGH = 0.97
 """Of the best peer's Jaccard index: cells below are marked."""
 SCORES = {"alpha": "α", "beta": "β", "jsc": "JSC", "jsc_theta": "JSC_θ"}
@@ -80,21 +80,6 @@ def detection_short() -> str:
     every = {part: wrong for part, wrong in record()["failures"].items() if part != "grid"}
     lines = [f"- {text}" for wrong in every.values() for text in wrong]
     return "\n".join(lines) or "Nothing."
-
-
-def detection_sensitivity() -> str:
-    """What smaller and larger constants change, those first that matter most."""
-    if not SENSITIVITY.exists():
-        return "Not measured yet: `make detection-accuracy` makes the record."
-    seen = json.loads(SENSITIVITY.read_text("utf-8"))
-    rows = []
-    for row in sorted(seen["rows"], key=lambda row: (row["gain"], row["name"])):
-        cell, lost = row["worst"]
-        gain = f"{row['gain']:+.4f} ± {row['error']:.4f}"
-        rows.append((row["name"].replace("*", " × "), gain, f"{cell} {lost:+.3f}" if lost < 0 else ""))
-    heads = ("constant", "Jaccard index", "falls most")
-    where = f"Mean with the constants as they are: {seen['mean']:.3f}, over {seen['images']} images"
-    return f"{_table(heads, rows)}\n\n{where}; commit {seen['commit'][:10]}, {seen['date']}."
 
 
 def _where(short: list[Row], rows: list[Row]) -> str:

@@ -141,15 +141,15 @@ def test_options_are_halved_doubled_and_switched_off() -> None:
 
 
 def test_a_constant_is_scaled_wherever_it_is_read_and_set_back() -> None:
-    crowd, significance = (import_module(f"outbid.detection.{name}") for name in ("crowd", "significance"))
-    usual = significance.FAINT
-    back = scale_constant("detection.significance.FAINT*2")
-    assert crowd.FAINT == significance.FAINT == 2 * usual
+    noise, model = (import_module(f"outbid.detection.{name}") for name in ("noise", "model"))
+    usual = noise.MEASURED
+    back = scale_constant("detection.noise.MEASURED*2")
+    assert model.MEASURED == noise.MEASURED == 2 * usual
     back()
-    assert crowd.FAINT == significance.FAINT == usual
+    assert model.MEASURED == noise.MEASURED == usual
     assert is_constant("learn.em._WORTH*0.5")
     assert not is_constant("still*0.5")
-    for wrong in ("learn.em._NONE*2", "detection.joint_cpu.LARGEST*2"):
+    for wrong in ("learn.em._NONE*2", "detection.position_cpu.AMPLITUDE*2"):
         with pytest.raises(ValueError, match=r"no _NONE|Compiled functions"):
             scale_constant(wrong)
 

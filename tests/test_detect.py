@@ -41,7 +41,7 @@ def test_a_centre_between_voxels(z: float, y: float, x: float, flat: bool) -> No
 
 def test_a_spot_is_found_alike_whatever_the_voxel() -> None:
     """Every second plane of a stack, with twice the plane distance, holds the same spot."""
-    image = np.random.default_rng(0).poisson(100 + 400 * blob((40, 40, 40), (20, 20, 20), 3.0))
+    image = np.random.default_rng(0).poisson(100 + 60 * blob((40, 40, 40), (20, 20, 20), 3.0))
     radius = 3 * 3**0.5
     fine, _ = detect([image], DetectionSettings(radius))
     coarse, _ = detect([image[::2]], DetectionSettings(radius, spacing=(2, 1, 1)))
@@ -211,7 +211,7 @@ def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest
 
     monkeypatch.setattr("outbid.device.gpu_names", lambda: ["a small one"])
     monkeypatch.setattr(MODULE, "release_device_memory", lambda: None)
-    monkeypatch.setattr("outbid.detection.scene.to_device", full)
+    monkeypatch.setattr("outbid.detection.spectrum.to_device", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))
     expected, _ = detect([speckled()] * 2, DetectionSettings(3, device="cpu"))
     np.testing.assert_array_equal(found.position, expected.position)

@@ -63,7 +63,7 @@ def test_a_camera_that_is_given_is_taken() -> None:
     pairs = match(given.position, twice.position, 0.5)
     ratio = given.features["quality"][pairs.source] / twice.features["quality"][pairs.target]
     assert len(pairs.source) > 5
-    assert np.median(ratio) == pytest.approx(2, rel=0.15)
+    assert 1.3 < np.median(ratio) < 2.1, "noise is twice as wide; what spots leave over is not"
 
 
 def test_a_share_of_false_ones_can_be_asked_for() -> None:

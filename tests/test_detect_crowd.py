@@ -5,10 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from outbid import match
-from outbid.detection import detect, learn_from
-from outbid.detection.crowd_cpu import moments
-from outbid.detection.joint_cpu import AMPLITUDE, COLUMNS, REACH, Noise, X, Y, Z
-from outbid.detection.profile import gaussian
+from outbid.detection import detect
 from outbid.detection.spots import DetectionSettings
 
 
@@ -101,24 +98,6 @@ def test_the_share_of_false_ones_holds_in_a_crowd() -> None:
     assert false <= 0.02 * found
 
 
-def test_moments_of_a_residual_by_their_definition() -> None:
-    rng = np.random.default_rng(1)
-    optics = gaussian(np.array([1.2, 1.6, 1.6]), False)._replace(blur=0.0)
-    image, model = rng.normal(10, 2, (2, 9, 15, 17)).astype(np.float32)
-    spots = np.zeros((1, COLUMNS))
-    spots[0, [AMPLITUDE, Z, Y, X, REACH]] = 5.0, 4.2, 7.1, 8.4, 2.6
-    noise = Noise(2.0, 0.3, 0.1, np.inf)
-    seen = moments((image, model), noise, optics, spots, np.array([0]))[0]
-    grid = np.stack(np.meshgrid(*(np.arange(n) for n in image.shape), indexing="ij"), axis=-1)
-    d = (grid - [4.2, 7.1, 8.4]) / optics.sigma
-    square = (d**2).sum(axis=-1)
-    p = np.where(square < 6.75, np.exp(-square / 2), 0)
-    w = p / np.maximum(2.0 + 0.3 * model, 0.1)
-    wanted = np.einsum("zyx,zyxa,zyxb->ab", w * (image - model), d, d)
-    np.testing.assert_allclose(seen[:9].reshape(3, 3), wanted, rtol=2e-3, atol=2e-3)
-    np.testing.assert_allclose(seen[9], (w * p).sum(), rtol=2e-3)
-
-
 def test_large_spots_in_a_volume_are_divided_until_pairs_are_as_near_as_by_chance() -> None:
     rng = np.random.default_rng(4)
     shape, sigma = (24, 90, 90), (3.9, 4.6, 4.6)
@@ -126,18 +105,3 @@ def test_large_spots_in_a_volume_are_divided_until_pairs_are_as_near_as_by_chanc
     light = drawn(place, 60 * np.exp(0.4 * rng.standard_normal(len(place))), shape, sigma)
     seen, _ = detect([rng.poisson(10 + light)], DetectionSettings(spacing=(1, 1, 1)))
     assert len(seen) < 1.3 * len(place)
-
-
-def test_candidates_are_found_by_a_narrow_filter_in_crowds_only() -> None:
-    def focus(image: NDArray) -> float:
-        model, _ = learn_from(lambda numbers: [image for _ in numbers], 1, DetectionSettings())
-        assert model is not None
-        return model.focus
-
-    rng = np.random.default_rng(0)
-    crowded = rng.uniform(0, 90, (300, 2))
-    few = np.stack(np.meshgrid(np.arange(8, 90, 15), np.arange(8, 90, 15)), -1).reshape(-1, 2)
-    for spots, narrow in ((crowded, True), (few, False)):
-        place = np.column_stack([np.zeros(len(spots)), spots])
-        light = drawn(place, np.full(len(place), 60.0), (1, 92, 92), (0.0, 1.8, 1.8))
-        assert (focus(rng.poisson(20 + light)) < 1) == narrow

@@ -30,7 +30,7 @@ from scipy.spatial import cKDTree
 
 from outbid import DetectionSettings, detect
 
-from . import diffraction, gaussian_light
+from . import diffraction, gaussian_light, origin
 from .scene_of_light import Light, Scene
 
 RENDERERS: dict[str, Callable[[Scene, int], tuple[NDArray, NDArray[np.float64]]]] = {
@@ -213,6 +213,12 @@ def measured(renderer: str, kind: str, seed: int) -> Row:
     }  # fmt: skip
 
 
+def light(kind: str) -> str:
+    """What makes the light of a kind uneven."""
+    scene = KINDS[kind]
+    return "haze" if scene.haze else scene.light.kind
+
+
 def named(words: Iterable[str]) -> list[tuple[str, str]]:
     """Renderers and kinds whose names hold all of these words."""
     wanted = set(words)
@@ -238,10 +244,11 @@ def main() -> None:
             rows.append(row)
     if chosen.record:
         listed = [
-            dict(zip(("renderer", "kind", "seed"), name, strict=True)) | row
-            for name, row in zip(wanted, rows, strict=True)
+            json.dumps({"renderer": renderer, "kind": kind, "light": light(kind), "seed": seed, **row})
+            for (renderer, kind, seed), row in zip(wanted, rows, strict=True)
         ]
-        chosen.record.write_text("[\n" + ",\n".join(map(json.dumps, listed)) + "\n]\n")
+        stated = json.dumps(origin.stated())[1:-1]
+        chosen.record.write_text(f'{{{stated},\n"rows": [\n' + ",\n".join(listed) + "\n]}\n")
     print(json.dumps(summary(rows)))
 
 

@@ -15,9 +15,7 @@ from .stabilise import Ground
 
 _PASSES = 4  # of the spectrum, at most: of the frame, and of what is left without the sure spots
 _MORE = 1.1  # times as many sure spots as before, without which the passes end
-_KEPT = float(
-    __import__("os").environ.get("KEPT", "0.05")
-)  # share of the spots' power that may be left by a profile that differs
+_KEPT = 0.05  # share of the spots' power that may be left by a profile that differs
 _TAIL = 3.0  # standard deviations of minima whose depths say how wide noise's tail is
 _TAIL_PRIOR = 4  # minima of the computed depth beside them, a prior
 

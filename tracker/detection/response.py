@@ -8,19 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import correlate1d
 
-from .._arrays import array_module
-
 _TRUNCATE = 3.5  # standard deviations to which a Gaussian is summed
 
 
 def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
     """(n, 3) int64: voxels above `low` that no neighbour exceeds; among equal neighbours, the first."""
-    xp = array_module(values)
     mask = values > low
     mask[:, :, 1:] &= values[:, :, 1:] > values[:, :, :-1]
     mask[:, :, :-1] &= values[:, :, :-1] >= values[:, :, 1:]
     flat, (depth, height, width) = values.ravel(), values.shape
-    where = xp.flatnonzero(mask)
+    where = np.flatnonzero(mask)
     for step in sorted(product((-1, 0, 1), repeat=3), key=lambda step: sum(map(abs, step))):
         if step[0] == step[1] == 0:
             continue
@@ -30,9 +27,9 @@ def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
             where % width + step[2],
         )
         beyond = (z < 0) | (z >= depth) | (y < 0) | (y >= height) | (x < 0) | (x >= width)
-        here, there = flat[where], flat[xp.where(beyond, 0, (z * height + y) * width + x)]
+        here, there = flat[where], flat[np.where(beyond, 0, (z * height + y) * width + x)]
         where = where[beyond | (here > there if step < (0, 0, 0) else here >= there)]
-    return xp.stack([where // (width * height), where // width % height, where % width], axis=1)
+    return np.stack([where // (width * height), where // width % height, where % width], axis=1)
 
 
 def laplacian(image: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:

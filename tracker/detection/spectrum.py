@@ -151,7 +151,7 @@ def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -
     transform : (Z, Y, X) float32 array
         Cosine transform of a frame whose camera noise has variance 1.
     floor : float
-        Least power: 1 where the camera's noise is given, 0 where it was measured.
+        Least power, as of `Noise`.
     """
     squares = transform**2
     squares[0, 0, 0] = 0
