@@ -55,6 +55,30 @@ def _why(seen: Row) -> str:
     return f" ({seen['why_missing']})" if seen.get("why_missing") and seen["missing"].get("grid") else ""
 
 
+def detection_uneven() -> str:
+    """Jaccard index in uneven light beside the oracle's, by what makes it uneven."""
+    seen = json.loads(UNEVEN.read_text("utf-8"))
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in seen["rows"]:
+        for name in ("all", row["light"]):
+            groups.setdefault((name, "" if name == "all" else row["kind"][:2]), []).append(row)
+    lines = []
+    for (light, axes), rows in sorted(groups.items(), key=lambda group: (group[0][0] != "all", group[0])):
+        mine, oracle = ([row[name] for row in rows] for name in ("jsc", "oracle"))
+        reach = sum(a >= ENOUGH * b for a, b in zip(mine, oracle, strict=True))
+        worst = min(rows, key=lambda row: row["jsc"] - row["oracle"])
+        lines.append(
+            (light, axes, len(rows), *(f"{sum(x) / len(x):.2f}" for x in (mine, oracle)), reach,
+             f"{worst['kind']}: {worst['jsc']:.2f} / {worst['oracle']:.2f}")
+        )  # fmt: skip
+    stated, true = (sum(row[name] for row in seen["rows"]) for name in ("stated", "stated_true"))
+    heads = ("light", "", "images", "Outbid", "oracle", f"reach {ENOUGH:g} of it", "farthest below it")
+    return f"""{_table(heads, lines)}
+
+Of {stated} detections stated with a probability of .9 to .99, {true / max(stated, 1):.0%} are true. Commit \
+{seen["commit"][:10]}, {seen["date"]}; {seen["machine"]}."""
+
+
 def detection_runs() -> str:
     """Where and on which commit each part was measured, and what was not."""
     seen = record()

@@ -61,6 +61,12 @@ RECORDS = (
         "make detection-accuracy",
     ),
     Record(
+        "detection in uneven light",
+        TESTS / "detection_uneven.json",
+        ("tracker/detection/*.py",),
+        "python -m detection_accuracy.uneven --record",
+    ),
+    Record(
         "damaged files",
         TESTS / "fuzz_record.json",
         ("tracker/formats/*.py", "tracker/images.py"),

@@ -1,4 +1,4 @@
-"""The pages show what the record of `make detection-accuracy` holds, with what falls short in words."""
+"""The pages show what the records of detection hold, with what falls short in words."""
 
 import json
 import re
@@ -8,10 +8,10 @@ import detection_tables
 import pytest
 import renew
 from accuracy.options import scale_constant
-from detection_accuracy import cells, grid, run, sensitivity
+from detection_accuracy import cells, grid, run, sensitivity, uneven
 
 NAMES = [name for name in vars(detection_tables) if name.startswith("detection_")]
-PAGES = [page for page in renew.pages() if page.name in ("detection.md", "results.md")]
+PAGES = [page for page in renew.pages() if page.name in ("detection.md", "detection_record.md", "results.md")]
 
 
 def test_the_pages_are_those_of_the_record() -> None:
@@ -43,7 +43,7 @@ def test_each_task_was_measured_once_or_is_named_as_missing() -> None:
         if part not in ("grid", "real"):  # some cells do not count; recordings are not everywhere
             there = sum(each["tasks"].get(part, 0) for each in whole["runs"])
             assert there + len(whole["missing"].get(part, [])) == len(one.tasks)
-    page = next(page for page in PAGES if page.name == "detection.md").read_text("utf-8")
+    page = next(page for page in PAGES if page.name == "detection_record.md").read_text("utf-8")
     assert f"Of the {len(list(cells.cells()))} cells, {len(counting)} count" in page
 
 
@@ -85,10 +85,15 @@ def test_a_record_of_some_parts_has_tables_too(monkeypatch: pytest.MonkeyPatch) 
     assert "falls short" not in detection_tables.detection_summary()
 
 
-def test_each_constant_that_no_error_level_gives_is_in_the_table_of_sensitivity() -> None:
-    rows = json.loads(detection_tables.SENSITIVITY.read_text("utf-8"))["rows"]
-    assert {row["name"] for row in rows} == {
-        f"{name}*{factor:g}" for name in sensitivity.CONSTANTS for factor in sensitivity.FACTORS
-    }
+def test_constants_whose_sensitivity_is_measured_can_be_scaled() -> None:
     for name in sensitivity.CONSTANTS:
         scale_constant(f"detection.{name}*2")()
+
+
+def test_uneven_light_is_in_the_table_as_it_was_measured() -> None:
+    rows = json.loads(detection_tables.UNEVEN.read_text("utf-8"))["rows"]
+    assert {(row["renderer"], row["kind"]) for row in rows} == {
+        (renderer, kind) for renderer in uneven.RENDERERS for kind in uneven.KINDS
+    }
+    first = next(line for line in detection_tables.detection_uneven().splitlines() if "all" in line)
+    assert f"| {len(rows)} | {sum(row['jsc'] for row in rows) / len(rows):.2f} |" in first
