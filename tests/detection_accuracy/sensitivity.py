@@ -64,7 +64,7 @@ CONSTANTS = (
     "joint._RIDGE",
     "joint._SAME",
     "joint._STEP",
-    "joint._WINDOW",
+    "spectrum._WINDOW",
     "noise.MEASURED",
     "spectrum._BLOCK",
     "spectrum._BROAD",

@@ -15,7 +15,7 @@ from scipy import ndimage, sparse
 from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
-from .joint_cpu import paint, sweep, widening
+from .joint_cpu import between, paint, sweep, widening
 from .response import local_maxima
 from .spectrum import Filter, Transform
 from .stabilise import Ground
@@ -30,7 +30,6 @@ _SWEEPS = 30  # of Gauss-Seidel
 _FALSE = 0.5  # share of noise among the candidates; the last one that is kept has .4
 _PROFILE = 0.1  # by which share of its light a spot may differ from the profile, a prior
 _NEIGHBOURS, _OVERLAP, _RIDGE = 10, 0.1, 0.02  # that widen an error; least overlap; of their matrix
-_WINDOW, _TRUNCATE = 4.0, 3.0  # widths of the window of a local spread; where it ends
 _EVERYWHERE = 0.5  # weight of the spread of all beside it
 _LEAST = 0.85  # of the spread of all: in a window less is chance
 _SAME = 0.33  # overlap of neighbours of which the weaker leaves
@@ -72,11 +71,13 @@ def spread_of(values: NDArray, filter_: Filter) -> float:
     return max(float(np.sqrt((maxima * measured**2 + _PRIOR) / (maxima + _PRIOR))), 1e-9)
 
 
-def noise_map(values: NDArray[np.float32], filter_: Filter, floor: float) -> NDArray[np.float32]:
+def noise_map(
+    values: NDArray[np.float32], filter_: Filter, floor: float, how: Transform
+) -> NDArray[np.float32]:
     """Spread of noise around each voxel, at least `floor`, by the negative side of a response."""
     whole = spread_of(values, filter_)
     depth = np.maximum(-values, 0) * np.float32(np.sqrt(2 * np.pi))  # its mean is the spread
-    near = ndimage.gaussian_filter(depth, filter_.sigma * _WINDOW, mode="reflect", truncate=_TRUNCATE)
+    near = how.back(how.forward(depth) * filter_.window)
     least = max(_LEAST * whole, floor)
     return np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), least).astype(np.float32)
 
@@ -104,15 +105,15 @@ def vertices(values: NDArray[np.float32], voxel: NDArray[np.int64]) -> NDArray[n
     return place
 
 
-def _at(values: NDArray, place: NDArray[np.float64], order: int = 1) -> NDArray[np.float64]:
-    return ndimage.map_coordinates(values, place.T, order=order, mode="nearest", output=np.float64)
+def _at(values: NDArray, place: NDArray[np.float64]) -> NDArray[np.float64]:
+    return ndimage.map_coordinates(values, place.T, order=1, mode="nearest", output=np.float64)
 
 
 def _overlap(place: NDArray[np.float64], filter_: Filter) -> sparse.csr_matrix:
     """Responses of spots to each other, of a single one 1."""
     kernel, half = filter_.kernel
     pairs = cKDTree(place / (half + 0.999)).query_pairs(1.0, p=np.inf, output_type="ndarray")
-    value = _at(kernel, place[pairs[:, 0]] - place[pairs[:, 1]] + half, 3) if len(pairs) else np.empty(0)
+    value = between(kernel, place[pairs[:, 0]] - place[pairs[:, 1]] + half) if len(pairs) else np.empty(0)
     n = len(place)
     row = np.concatenate([pairs[:, 0], pairs[:, 1], np.arange(n)])
     column = np.concatenate([pairs[:, 1], pairs[:, 0], np.arange(n)])
@@ -142,7 +143,7 @@ def _fitted(
     """
     n = len(place)
     overlap = _overlap(np.concatenate([place, before.place]), filter_)
-    seen = _at(rest, place, 3) + overlap[:n, n:] @ before.amplitude
+    seen = between(rest, place) + overlap[:n, n:] @ before.amplitude
     overlap, amplitude = overlap[:n, :n], np.maximum(seen, 0)
     for turn in range(_WEAKEST):
         most = _MOST * float(seen.max(initial=0.0))
@@ -200,7 +201,7 @@ def fit_together(
     seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
     sure = np.zeros(0, bool)
     for turn in range(_ROUNDS):
-        noise = noise_map(plain / filter_.wall, filter_, floor)  # fitted noise would take noise away
+        noise = noise_map(plain / filter_.wall, filter_, floor, how)  # fitted noise would take noise away
         least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
         voxel = local_maxima(rest / filter_.wall / noise, least)
         place = seen.place if turn == 0 else _moved(seen, rest, filter_)
@@ -219,7 +220,7 @@ def fit_together(
         if turn > 1 and len(seen.place) - before <= _MORE * before:
             break
     plain = plain / filter_.wall
-    now = noise_map(plain, filter_, floor)
+    now = noise_map(plain, filter_, floor, how)
     if len(seen.place):
         at = tuple(np.rint(seen.place).astype(int).T)
         seen = replace(seen, error=seen.error * now[at] / noise[at])

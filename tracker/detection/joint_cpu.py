@@ -14,6 +14,34 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
+def between(values, place):  # pragma: no cover
+    """Values (n,) f8 at places (n, 3) in voxels: Lagrange's polynomials through six voxels along each axis.
+
+    Beyond the walls the image is mirrored, as a cosine transform has it.
+    """
+    out = np.zeros(len(place))
+    weight, index = np.zeros((3, 6)), np.zeros((3, 6), np.int64)
+    for i in range(len(place)):
+        for axis in range(3):
+            size = values.shape[axis]
+            low = math.floor(place[i, axis]) - 2
+            for a in range(6):
+                w = 1.0 if size > 1 else (1.0 if a == 2 else 0.0)
+                for b in range(6):
+                    if b != a and size > 1:
+                        w *= (place[i, axis] - low - b) / (a - b)
+                k = (low + a) % (2 * size)
+                weight[axis, a], index[axis, a] = w, k if k < size else 2 * size - 1 - k
+        for a in range(6):
+            for b in range(6):
+                both = weight[0, a] * weight[1, b]
+                if both != 0.0:
+                    for c in range(6):
+                        out[i] += both * weight[2, c] * values[index[0, a], index[1, b], index[2, c]]
+    return out
+
+
+@njit(nogil=True, cache=True)
 def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: no cover
     """Amplitudes from 0 to `most` whose responses add up to the one seen, by Gauss-Seidel."""
     for _ in range(sweeps):
