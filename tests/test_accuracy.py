@@ -141,12 +141,12 @@ def test_options_are_halved_doubled_and_switched_off() -> None:
 
 
 def test_a_constant_is_scaled_wherever_it_is_read_and_set_back() -> None:
-    noise, model = (import_module(f"outbid.detection.{name}") for name in ("noise", "model"))
-    usual = noise.MEASURED
-    back = scale_constant("detection.noise.MEASURED*2")
-    assert model.MEASURED == noise.MEASURED == 2 * usual
+    sample, package = import_module("outbid.detection.sample"), import_module("outbid.detection")
+    usual = sample.FRAMES
+    back = scale_constant("detection.sample.FRAMES*2")
+    assert package.FRAMES == sample.FRAMES == 2 * usual
     back()
-    assert model.MEASURED == noise.MEASURED == usual
+    assert package.FRAMES == sample.FRAMES == usual
     assert is_constant("learn.em._WORTH*0.5")
     assert not is_constant("still*0.5")
     for wrong in ("learn.em._NONE*2", "detection.position_cpu.AMPLITUDE*2"):

@@ -49,7 +49,7 @@ def test_a_spot_is_found_alike_whatever_the_voxel() -> None:
     np.testing.assert_allclose(coarse.features["amplitude"], fine.features["amplitude"], rtol=0.05)
     np.testing.assert_allclose(coarse.features["radius"], fine.features["radius"], rtol=0.05)
     quality = fine.features["quality"] / coarse.features["quality"]
-    np.testing.assert_allclose(quality, 2**0.5, rtol=0.1)  # twice as many photons
+    np.testing.assert_allclose(quality, 2**0.5, rtol=0.2)  # twice as many photons
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())

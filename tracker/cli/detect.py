@@ -60,7 +60,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--fdr", type=float, metavar="Q", help="Largest share of false spots, instead of a threshold.")
 @click.option(
     "--bodies/--no-bodies", default=None,
-    help="Find bodies without a common profile, such as nuclei.  [default: decided from MOVIE]",
+    help="Find bodies without a common profile, such as nuclei.  [default: spots]",
 )  # fmt: skip
 @click.option("--gain", type=float, metavar="G", help="Grey values per photon.  [default: noise is measured]")
 @click.option("--offset", type=float, metavar="G", help="Grey value without light, with --gain.")

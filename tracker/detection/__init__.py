@@ -1,18 +1,17 @@
 """Detection: find spots, or centroids of labels, in image stacks, one frame at a time.
 
-`labels`                 centroids of label images
-`preview`                number of spots as a function of the threshold
-`found`                  the spots of one frame, as columns
-`model`                  what is learned of a movie first: noise, width and profile, spots or bodies
-`profile`, `width`       profile of a spot, from the brightest ones; its width if it is not given
-`joint`, `bodies`        joint fit of all spots in a frame; bodies without a common profile
-`crowd`                  merged spots, divided by their brightness
-`decision`               which candidates are kept, and the probability of each one
-`significance`, `null`   significance of spots; the expected number of maxima of noise
-`scene`                  a frame as spots on a background, processed slab by slab
-`background`, `response` local regression; the matched filter and its maxima
-`noise`, `sample`        variance of a voxel; the parts of frames from which it is learned
-`spots`, `sign`          `DetectionSettings`; whether dark or bright spots stand out
+`labels`                  centroids of label images
+`preview`                 number of spots as a function of the threshold
+`found`, `tiles`          the spots of one frame, as columns; large frames in tiles
+`model`, `width`          what is learned of a movie first: noise, and the width of spots
+`decision`                which candidates are kept, and the probability of each one
+`fitted`                  the last fit, in grey values: positions, amplitudes, sizes and their errors
+`candidates`, `joint`     the joint fit of all spots in the response, by a filter that is whitened again
+`spectrum`                the spectrum of what is no spot, and the whitened matched filter
+`bodies`                  bodies without a common profile
+`stabilise`, `noise`      a frame in units of its camera's noise; the variance of a voxel
+`response`, `sample`      maxima and the Laplacian of Gaussian; the parts of frames from which is learned
+`spots`, `sign`           `DetectionSettings`; whether dark or bright spots stand out
 """
 
 from __future__ import annotations
@@ -116,8 +115,8 @@ def null_of(settings: DetectionSettings) -> str:
     """Against what the spots of `detect` stand out, by the settings that it returned, as a sentence."""
     if settings.bodies:
         return "Null: the filter's minima, for bodies have no profile in common."
-    how = "measured in the images" if settings.gain is None else "as given"
-    return f"Null: the camera's noise, {how}."
+    how = "measured" if settings.gain is None else "given"
+    return f"Null: the spectrum of all that is no spot; the camera's noise is {how}."
 
 
 def detect(

@@ -210,7 +210,7 @@ def look_like_bodies(search: Search, sigma: NDArray[np.float64], filter_: Filter
         return False
     mean = search.frames[0].mean()
     values, ground = search.frames[0] - mean, Ground(np.full(search.frames[0].shape, mean), noise)
-    seen, _, _ = fit_together(values, ground, filter_, noise.floor, search.how)
+    seen, _, _ = fit_together(values, ground, filter_, search.how)
     sure = seen.of(seen.significance > filter_.least())
     if len(sure.place) < _FEWEST:
         return False

@@ -64,18 +64,19 @@ def look(values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, 
     modes = Modes(values.shape)
     mean = np.float32(values.mean(dtype=np.float64))
     ground = Ground(np.full(values.shape, mean), noise)
-    first = spectrum(modes, how.forward(values - mean), noise.floor)
+    floor = 1.0 if noise.given else 0.0
+    first = spectrum(modes, how.forward(values - mean), floor)
     filter_ = Filter(modes, sigma, first)
     sure = 0
     for turn in range(_PASSES):
-        seen, rest, least = fit_together(values - mean, ground, filter_, noise.floor, how)
+        seen, rest, least = fit_together(values - mean, ground, filter_, how)
         before, bright = sure, seen.of(seen.significance > filter_.least())
         sure = len(bright.place)
         without = values - light_of(ground, bright, filter_)
         ground = Ground(filter_.smooth(without, how), noise)
         if turn == _PASSES - 1 or (turn and sure <= _MORE * before):
             break
-        left = spectrum(modes, how.forward(without - mean), noise.floor)
+        left = spectrum(modes, how.forward(without - mean), floor)
         with np.errstate(invalid="ignore"):
             power = left + _KEPT * np.maximum(first - left, 0)
         power[0, 0, 0] = np.inf

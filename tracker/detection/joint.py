@@ -32,6 +32,7 @@ _PROFILE = 0.1  # by which share of its light a spot may differ from the profile
 _NEIGHBOURS, _OVERLAP, _RIDGE = 10, 0.1, 0.02  # that widen an error; least overlap; of their matrix
 _EVERYWHERE = 0.5  # weight of the spread of all beside it
 _LEAST = 0.85  # of the spread of all: in a window less is chance
+_FLOOR = 0.8  # of the computed spread: less is light that was taken out with candidates
 _SAME = 0.33  # overlap of neighbours of which the weaker leaves
 _REACH = 4.5  # widths to which light is painted: 4e-5 of it is beyond
 _STEP = 0.4  # widths that a place moves in a round
@@ -71,14 +72,12 @@ def spread_of(values: NDArray, filter_: Filter) -> float:
     return max(float(np.sqrt((maxima * measured**2 + _PRIOR) / (maxima + _PRIOR))), 1e-9)
 
 
-def noise_map(
-    values: NDArray[np.float32], filter_: Filter, floor: float, how: Transform
-) -> NDArray[np.float32]:
-    """Spread of noise around each voxel, at least `floor`, by the negative side of a response."""
+def noise_map(values: NDArray[np.float32], filter_: Filter, how: Transform) -> NDArray[np.float32]:
+    """Spread of noise around each voxel, by the negative side of a response."""
     whole = spread_of(values, filter_)
     depth = np.maximum(-values, 0) * np.float32(np.sqrt(2 * np.pi))  # its mean is the spread
     near = how.back(how.forward(depth) * filter_.window)
-    least = max(_LEAST * whole, floor)
+    least = max(_LEAST * whole, _FLOOR)
     return np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), least).astype(np.float32)
 
 
@@ -182,7 +181,7 @@ def _moved(seen: Candidates, rest: NDArray[np.float32], filter_: Filter) -> NDAr
 
 
 def fit_together(
-    values: NDArray[np.float32], ground: Ground, filter_: Filter, floor: float, how: Transform
+    values: NDArray[np.float32], ground: Ground, filter_: Filter, how: Transform
 ) -> tuple[Candidates, NDArray[np.float32], float]:
     """Candidates beside all others, what is left in local standard deviations, and the least significance.
 
@@ -193,15 +192,13 @@ def fit_together(
     ground : Ground
         Its light without spots.
     filter_ : Filter
-    floor : float
-        Least spread of the response to noise.
     how : Transform
     """
     rest = plain = filter_.respond(how.forward(values), how)
     seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
     sure = np.zeros(0, bool)
     for turn in range(_ROUNDS):
-        noise = noise_map(plain / filter_.wall, filter_, floor, how)  # fitted noise would take noise away
+        noise = noise_map(plain / filter_.wall, filter_, how)  # fitted noise would take noise away
         least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
         voxel = local_maxima(rest / filter_.wall / noise, least)
         place = seen.place if turn == 0 else _moved(seen, rest, filter_)
@@ -220,7 +217,7 @@ def fit_together(
         if turn > 1 and len(seen.place) - before <= _MORE * before:
             break
     plain = plain / filter_.wall
-    now = noise_map(plain, filter_, floor, how)
+    now = noise_map(plain, filter_, how)
     if len(seen.place):
         at = tuple(np.rint(seen.place).astype(int).T)
         seen = replace(seen, error=seen.error * now[at] / noise[at])

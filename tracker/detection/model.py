@@ -13,7 +13,7 @@ from .bodies import look_like_bodies, width_of_bodies
 from .candidates import look
 from .decision import decide
 from .fitted import fit_in_grey
-from .noise import MEASURED, Noise, least_variance, masked, noise_line
+from .noise import Noise, least_variance, masked, noise_line
 from .sample import checked, crop, middle_of, prepared, unit_of
 from .spectrum import Filter, Transform
 from .spots import DetectionSettings, radii_of, sigma_of
@@ -145,8 +145,7 @@ def noise_of(
     else:
         base, slope = noise_line([sign * part for part in parts])
     least = least_variance(parts, base, sign * slope)
-    floor = MEASURED if settings.gain is None else 1.0
-    return Noise(base, sign * slope, least, _top(frames, settings, scale), floor)
+    return Noise(base, sign * slope, least, _top(frames, settings, scale), settings.gain is not None)
 
 
 def _top(frames: Sequence[NDArray], settings: DetectionSettings, scale: tuple[float, float]) -> float:

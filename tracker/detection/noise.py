@@ -29,9 +29,6 @@ _MEANT = 100_000  # voxels of which a mean is taken
 _RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
 _HOT_SHARE = 0.12  # of a hot voxel's excess in its neighbours; a spot of half a voxel has .14 and more
 
-MEASURED = 0.8
-"""Share of a measured spread of noise that is certain: differences of neighbours leave out what is smooth."""
-
 
 class Noise(NamedTuple):
     """Noise: the variance of a voxel is base + slope x mean, at least `least`; values from `top` are cut.
@@ -42,15 +39,15 @@ class Noise(NamedTuple):
         Squared grey values; grey values; squared grey values.
     top : float
         Grey value at which the camera saturates; the true value may be larger.
-    floor : float
-        The least spread of the noise over that stated: 1 where the camera is given, else `MEASURED`.
+    given : bool
+        Whether the camera is given: no mode then has less noise than it.
     """
 
     base: float
     slope: float
     least: float
     top: float
-    floor: float = MEASURED
+    given: bool = False
 
 
 def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:

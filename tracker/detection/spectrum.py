@@ -14,12 +14,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from math import pi
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
+
+from .._arrays import to_device, to_host
 
 _RATIO = 1.12  # of the wave numbers of one ring to the next
 _BLOCK = 0.25  # of a wave number along z: the height of its block
@@ -34,17 +38,28 @@ _LEAST_WALL = 0.1  # of the variance at a wall
 
 @dataclass(frozen=True)
 class Transform:
-    """Cosine transforms by some threads, which do not change the result."""
+    """Orthonormal cosine transforms along all axes, by some threads or on the GPU."""
 
     workers: int = 1
+    on_gpu: bool = False
 
     def forward(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Orthonormal cosine transform along all axes."""
+        """The cosine transform of an image."""
+        if self.on_gpu:
+            there = to_device(values)
+            return to_host(_on_device().dctn(there, norm="ortho"))
         return fft.dctn(values, norm="ortho", workers=self.workers)
 
     def back(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
         """The inverse of `forward`."""
+        if self.on_gpu:
+            there = to_device(modes)
+            return to_host(_on_device().idctn(there, norm="ortho"))
         return fft.idctn(modes, norm="ortho", workers=self.workers)
+
+
+def _on_device() -> ModuleType:
+    return import_module("cupyx.scipy.fft")
 
 
 def along(axis: int, values: NDArray) -> NDArray:
