@@ -23,11 +23,11 @@ from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from . import table
-from .atomic import write_whole
 from .axes import place_of
 from .columns import AS_NAMED, is_nameless, plain, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .memory import refuse_if_larger_than_memory
+from .outputs import write_whole
 from .records import record_beside, to_stand_beside, unit_beside
 
 RECORD_BESIDE = True

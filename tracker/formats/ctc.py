@@ -19,9 +19,9 @@ from ..detection import centroids
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
-from .atomic import write_whole_folder
 from .graph import detections_of
 from .images import open_movie
+from .outputs import write_whole_folder
 
 _TABLES = ("res_track.txt", "man_track.txt")
 _MOST = 2**16 - 1

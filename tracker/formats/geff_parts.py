@@ -20,10 +20,10 @@ from ..detections import Detections
 from ..errors import InputError
 from ..tables.arrow import floats_of, integers_of
 from ..tracks import LINK_MEASURES
-from .atomic import write_whole_folder
 from .chunks import declare_no_fill
 from .geff_folder import foreign
 from .geff_write import arrays_of, new_graph, package
+from .outputs import write_whole_folder
 from .parquet import RECORD, files_of, rows_between
 
 _ID = "track_id"

@@ -15,9 +15,9 @@ from ..detections import Detections
 from ..errors import InputError, ResourceError
 from ..tracks import Tracks
 from . import graph
-from .atomic import write_whole_folder
 from .chunks import declare_no_fill
 from .geff_folder import foreign
+from .outputs import write_whole_folder
 from .records import record_bytes
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
-from .atomic import write_whole
 from .graph import detections_of
+from .outputs import write_whole
 from .records import record_beside, to_stand_beside, unit_beside
 from .xml_stream import Enough, number, read_xml, refuse_if_too_large, root_of
 

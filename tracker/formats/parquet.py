@@ -20,9 +20,9 @@ from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
 from . import table
-from .atomic import write_whole
 from .columns import AS_NAMED, feature_names, missing_roles, roles_of
 from .memory import refuse_if_larger_than_memory
+from .outputs import write_whole
 from .parquet_write import GROUP, packed
 from .records import record_bytes, record_from
 

@@ -22,12 +22,18 @@ from ..errors import InputError, SettingsError
 from ..tables.arrow import column_of, integers_of
 from ..tracks import Tracks
 from . import table
-from .atomic import move_whole, write_whole, write_whole_folder
-from .outputs import refuse_output
+from .outputs import (
+    held_here,
+    move_whole,
+    refuse_output,
+    remove_folder,
+    remove_leftovers,
+    write_whole,
+    write_whole_folder,
+)
 from .parquet import RECORD
 from .parquet_write import packed
 from .records import record_bytes, record_from
-from .staged import held_here, remove_folder, remove_leftovers
 
 _FACTS = b"outbid.part"
 _WHOLE = "whole.parquet"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from numpy.typing import DTypeLike, NDArray
 
-from .atomic import write_whole
+from .outputs import write_whole
 
 if TYPE_CHECKING:
     from .frames import Images

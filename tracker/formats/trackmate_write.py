@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
-from .atomic import write_whole
 from .graph import families, interval_of, is_text, refuse_hidden
+from .outputs import write_whole
 from .records import record_bytes
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .._threads import begun
 from ..detections import Detections
-from ..formats.atomic import write_whole
+from ..formats.outputs import write_whole
 from ..formats.parquet import RECORD, rows_between
 from ..formats.parquet_write import GROUP, packed
 from ..formats.parts import complete_record
