@@ -11,7 +11,7 @@ from containers import CONTAINERS
 
 from outbid import InputError, read_tracks
 from outbid.formats.images import open_movie
-from outbid.formats.matrix import read_matrix
+from outbid.formats.npy import read_matrix
 from outbid.images import open_images
 
 FOLDER = Path(__file__).parent / "hostile"

@@ -200,7 +200,7 @@ def test_a_geff_is_replaced_also_in_zarr_3_or_damaged(geff: Path) -> None:
     "name", ["formats/intracktive/ctc_hela_example.geff", "mouse_geff/mouse-20250719.zarr/tracks"]
 )
 def test_real_geffs_are_known(name: str, real_data: Path) -> None:
-    from outbid.formats.geff_folder import foreign
+    from outbid.formats.geff_checks import foreign
 
     assert foreign(real_data / name) is None
 

@@ -49,9 +49,6 @@ def refuse_output(
 
     Parameters
     ----------
-    path : Path
-    overwrite : bool
-        Whether an existing output may be replaced.
     inputs : iterable of Path
         Files from which the output is made; the output must not replace any of them.
     record : Path, optional
@@ -60,10 +57,7 @@ def refuse_output(
         For an output that is a folder: returns why an existing folder is not an earlier output, or None if it
         is one.
 
-    Raises
-    ------
-    SettingsError
-        If the parent folder is missing, or something exists that must not be replaced.
+    Raises SettingsError if the parent folder is missing, or something exists that must not be replaced.
     """
     if not path.parent.is_dir():
         raise SettingsError(f"There is no folder {path.parent} for the output. Make it first.")
@@ -110,7 +104,6 @@ def write_whole(
 
     Parameters
     ----------
-    path : Path
     write : callable
         Writes the content to the open file that it is given. A file that is replaced keeps its permissions.
     overwrite : bool
@@ -167,7 +160,6 @@ def write_whole_folder(
 
     Parameters
     ----------
-    path : Path
     write : callable
         Creates the folder whose path it is given, and fills it.
     overwrite, foreign

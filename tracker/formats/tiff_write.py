@@ -23,10 +23,7 @@ def write_like(
 ) -> None:
     """Write images with the shape, voxel size and frame count of a movie, holding one frame in memory.
 
-    Raises
-    ------
-    SettingsError
-        If the output exists, or its folder does not.
+    Raises SettingsError if the output exists, or its folder does not.
     """
     import tifffile
 

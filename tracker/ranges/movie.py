@@ -20,7 +20,7 @@ from ..detections import Detections
 from ..device import device_for
 from ..errors import SettingsError
 from ..formats import parquet
-from ..formats.geff_parts import write_parts
+from ..formats.geff_write import write_parts
 from ..formats.outputs import remove_folder, write_whole, write_whole_folder
 from ..formats.parts import DRAFT, begin_folder
 from ..formats.records import record_bytes
