@@ -130,6 +130,45 @@ def test_conditions_and_pages_of_any_unit(tmp_path_factory: pytest.TempPathFacto
     assert pages[0] == pages[1]
 
 
+@settings(max_examples=3, deadline=None)
+@given(EXPONENTS)
+def test_streamed_links_and_regions_of_any_unit(
+    tmp_path_factory: pytest.TempPathFactory, exponent: int
+) -> None:
+    """Gates, whole costs, regions and voxels are in the unit of the positions, in a table and in a stream."""
+    kept = []
+    for by, path in files(tmp_path_factory.mktemp("track"), exponent):
+        output, side = path.with_name(f"out_{by}.parquet"), f"0:{40 * by!r}"
+        for options in (
+            ["--stream", "--unmatched-cost", repr(by)],
+            ["--region", f"{side},{side},{side}", "--max-gap", 1, "--gap-distance", repr(4 * by)],
+            ["--spacing", 1, 1, 1, "--cost", "squared", "--periodic", *[repr(64 * by)] * 3],
+        ):
+            words = ["track", path, "-o", output, "--max-distance", repr(3 * by), *options, "--overwrite"]
+            done = run(*words)
+            assert done.exit_code == 0, done.stderr
+            kept.append(read_tracks(output).links.tolist())
+    assert kept[:3] == kept[3:]
+    assert min(map(len, kept)) > 100
+
+
+@settings(max_examples=5, deadline=None)
+@given(EXPONENTS)
+def test_simulated_particles_have_the_unit_of_the_box(
+    tmp_path_factory: pytest.TempPathFactory, exponent: int
+) -> None:
+    found = []
+    for by in (1.0, 2.0**exponent):
+        path = tmp_path_factory.mktemp("simulate") / "truth.parquet"
+        lengths = {"--box": [repr(20 * by)] * 3, "--step": [repr(by)], "--noise": [repr(by / 8)] * 3}
+        words = [word for name, values in lengths.items() for word in (name, *values)]
+        done = run("simulate", "-o", path, "--particles", 30, "--frames", 5, *words)
+        assert done.exit_code == 0, done.stderr
+        found.append(read_tracks(path))
+    assert found[0].links.tolist() == found[1].links.tolist()
+    np.testing.assert_allclose(found[1].detections.position / 2.0**exponent, found[0].detections.position)
+
+
 @settings(max_examples=8, deadline=None)
 @given(EXPONENTS, st.sampled_from(["jonker_volgenant", "sparsified", "auction", "hungarian"]))
 def test_assignments_have_the_unit_of_costs(
