@@ -75,20 +75,10 @@ def tracks_of(
 ) -> Tracks:
     """Tracks from numbered detections and undirected edges between their numbers.
 
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    node : (N,) int64 array
-        Number of each detection.
-    frame, position, unit, features
-        As in `detections_of`, in the order of `node`.
-    edges : (E, 2) int64 array
-        Pairs of detection numbers; duplicate edges count once.
-    measures : mapping of str to (E,) array, optional
-        Link measures of `LINK_MEASURES`, as far as known.
-
-    Raises InputError if a number is missing or occurs twice, or an edge joins detections of the same frame.
+    `node` has the number of each detection, in the order of `frame` and `position`, see `detections_of`;
+    `edges`, (E, 2), are pairs of these numbers, of which duplicates count once; `measures` are those of
+    `LINK_MEASURES` that are known, (E,). Raises InputError if a number is missing or occurs twice, or an edge
+    joins detections of the same frame.
     """
     detections = detections_of(path, frame, position, unit, features)
     links = rows_of(node[np.argsort(frame, kind="stable")], edges)

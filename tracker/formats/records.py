@@ -16,6 +16,8 @@ _MARK = {"written_by": "outbid"}
 _LONGEST = 1 << 24
 _HASHED = 1 << 24
 """Bytes that are hashed at a time. Many: before each step a thread may wait for the interpreter's lock."""
+_IN_ALL_COMMANDS = {"command", "version", "input"}
+"""Keys of the records of the first version, which have no mark."""
 
 
 def record_bytes(record: Mapping[str, object]) -> bytes:
@@ -73,7 +75,7 @@ def is_record(path: Path) -> bool:
         record = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(record, dict) and record.items() >= _MARK.items()
+    return isinstance(record, dict) and (record.items() >= _MARK.items() or record.keys() >= _IN_ALL_COMMANDS)
 
 
 def record_beside(path: Path) -> dict[str, Any] | None:
