@@ -47,8 +47,7 @@ def test_scores_do_not_depend_on_the_unit(exponent: int) -> None:
         values = dict(score(Tracks(moved, truth.links[::2]), truth).values)
         assert values.pop("rmse") == pytest.approx(0.01 * by * 3**0.5, rel=1e-6)
         found.append(values)
-    # The automatic gate is rounded to four decimal digits.
-    assert found[0] == pytest.approx(found[1], nan_ok=True, rel=1e-3)
+    assert found[0] == pytest.approx(found[1], nan_ok=True, rel=1e-3)  # the automatic gate has four digits
 
 
 @pytest.mark.slow
@@ -83,9 +82,8 @@ def test_measures_have_the_unit_of_positions(tmp_path_factory: pytest.TempPathFa
         done("measure", path, "-o", output, "--groups", path.with_suffix(".tsv"), "--overwrite")
         table = pd.concat([pd.read_csv(output), pd.read_table(path.with_suffix(".tsv"))])
         powers = {name: 2 if "px2" in name else int("px" in name) for name in table}
-        tables.append(
-            table.select_dtypes("number") / [by ** powers[n] for n in table.select_dtypes("number")]
-        )
+        numbers = table.select_dtypes("number")
+        tables.append(numbers / [by ** powers[name] for name in numbers])
     pd.testing.assert_frame_equal(tables[0], tables[1], rtol=1e-4)
 
 
