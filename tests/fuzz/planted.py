@@ -122,15 +122,15 @@ FAULTS = (
         "if False:",
     ),
     Planted(
-        "track numbers are cut", "myptv", "number", "myptv", "(label == np.rint(label))", "(label == label)"
+        "track numbers are cut", "myptv", "number", "graph", "(label == np.rint(label))", "(label == label)"
     ),
     Planted(
         "labels stay where the rows were",
         "npy",
         "",
-        "npy",
-        '[np.argsort(rows[:, 1], kind="stable")].astype',
-        ".astype",
+        "graph",
+        'label[np.argsort(frame, kind="stable")].astype',
+        "label.astype",
     ),
     Planted(
         "a count is believed", "mastodon", "member", "mastodon", "count < 0 or stop > len(data)", "count < 0"
