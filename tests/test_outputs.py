@@ -360,8 +360,7 @@ def test_a_folder_of_parts_without_its_record_is_in_the_way(folder: Path) -> Non
 
 def test_what_cannot_be_locked_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some file systems of networks have no locks."""
-    unsupported = Mock(side_effect=OSError(95, "Operation not supported"))
-    monkeypatch.setattr("filelock.lock_descriptor", unsupported)
+    monkeypatch.setattr("filelock.lock_descriptor", Mock(side_effect=OSError(95, "Operation not supported")))
     write_tracks("st.parquet", TWO)
     assert run(*STREAM.split()).exit_code == 0
     assert len(read_detections("out.parquet")) == 2
