@@ -25,7 +25,7 @@ def test_volumes_have_their_three_spots(real_data: Path) -> None:
 
 
 def test_nuclei_of_drosophila(real_data: Path) -> None:
-    """Nothing is given but the voxel and that they are bodies. The reference is a tracker's result; its z is not compared.
+    """The reference is a tracker's result; its z is not compared.
 
     Nuclei are in planes 8 to 17. Below there is haze, in which the reference has a third of its points and
     few of them on anything that can be seen; so the layer is asked for by itself, and the whole by its
