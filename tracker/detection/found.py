@@ -87,7 +87,7 @@ def find_in(
     )
     choice = decide(
         significance,
-        lambda u: sum(part.share * part.maxima.above(u) for part in parts),
+        lambda u: np.sum([part.share * part.maxima.above(u) for part in parts], axis=0),
         max(part.least for part in parts),
         settings.fdr,
     )

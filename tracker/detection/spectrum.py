@@ -199,7 +199,7 @@ class Maxima(NamedTuple):
         u = np.asarray(u, float)
         deep = self.curvature[self.curvature > 1e-9]
         d = len(deep)
-        hermite = {0: 1 / np.maximum(u, 0.1), 1: 1.0, 2: u, 3: u**2 - 1}[d]
+        hermite = {0: 1 / np.maximum(u, 0.1), 1: np.ones_like(u), 2: u, 3: u**2 - 1}[d]
         density = np.sqrt(np.prod(deep)) * (2 * pi) ** (-(d + 1) / 2)
         return self.volume * density * np.maximum(hermite, 0.05) * np.exp(-u * u / 2)
 
