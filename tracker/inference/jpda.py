@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,40 +86,43 @@ class Sweep:
     pull: NDArray[np.float32]
 
 
-def sweep(
-    movie: Movie,
-    model: Model,
-    candidates: Candidates,
-    away: NDArray[np.float32],
-    rivals: NDArray[np.float64],
-    *,
-    omega: float = 1.0,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    clutter: NDArray[np.float64] | float = 0.0,
-    pull: NDArray[np.float32] = NO_PULL,
-    with_moments: bool = True,
-    workers: int = 1,
-) -> Sweep:
-    """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones.
+class Start(NamedTuple):
+    """What a sweep starts from: displacements, and weights of the previous sweep.
 
-    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. `none` (2 of
-    (N,)) replaces the weights of no successor and no predecessor by those of the model and of divisions.
-    `clutter` (2, N) are the weights of clutter, in rows and columns, and `pull` that of links, of the
-    previous sweep.
+    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. rivals (2, E) and
+    clutter (2, N) are weights in rows and columns, ones and zeros before the first sweep; pull (2, E) those
+    of links where they come in, or `NO_PULL`.
     """
-    rivals = rivals.copy()
+
+    away: NDArray[np.float32]
+    rivals: NDArray[np.float64]
+    clutter: NDArray[np.float64]
+    pull: NDArray[np.float32]
+
+
+def sweep(
+    movie: Movie, model: Model, candidates: Candidates, start: Start, *, omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
+    workers: int = 1,
+) -> Sweep:  # fmt: skip
+    """One sweep under a model.
+
+    `none` (2 of (N,)) replaces the weights of no successor and no predecessor by those of the model and of
+    divisions.
+    """
+    rivals = start.rivals.copy()
     none, steps = none or no_link(movie, model), _steps(movie, model)
     death, birth = none
-    places, weights = _places(movie, model, candidates, (away, rivals, omega), workers)
+    places, weights = _places(movie, model, candidates, (start.away, rivals, omega), workers)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
-        for each, of_clutter in zip(none, np.broadcast_to(clutter, (2, len(movie))), strict=True)
+        for each, of_clutter in zip(none, np.broadcast_to(start.clutter, (2, len(movie))), strict=True)
     )
     behind = _direction(candidates, 1, begins, weights[0])
     ahead = _direction(candidates, -1, ends, weights[1])
     directions = behind, ahead
     three = [places] * 3  # priors of the forward and the backward filter, and of the smoother
-    if (by_marks := mark_ratios(movie, model, candidates, pull, workers)) is not None:
+    if (by_marks := mark_ratios(movie, model, candidates, start.pull, workers)) is not None:
         three = [places._replace(prior=(places.prior * each).astype(np.float32)) for each in by_marks]
     past, future = _filtered(movie, steps, three, directions, workers)
     sums = past.likelihood.sum(axis=1), future.likelihood.sum(axis=1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import NO_PULL, displacements, exponent, log_evidence, marginals, sweep
+from .jpda import NO_PULL, Start, displacements, exponent, log_evidence, marginals, sweep
 from .marks import odds_of_clutter
 from .records import Moments
 
@@ -140,10 +140,10 @@ def swept(
     candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
     if displaced is None or displaced.flow is not flow:
         displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
+    start = Start(displaced.away, posterior.rivals, posterior.clutter_weight, posterior.pull)
     found = sweep(
-        movie, model, candidates, displaced.away, posterior.rivals, omega=omega, none=none,
-        clutter=posterior.clutter_weight, pull=posterior.pull, with_moments=with_moments, workers=workers,
-    )  # fmt: skip
+        movie, model, candidates, start, omega=omega, none=none, with_moments=with_moments, workers=workers
+    )
     probability = marginals(found.ratio, found.rivals, omega)
     odds = odds_of_clutter(movie, model)
     share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
