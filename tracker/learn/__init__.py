@@ -28,7 +28,7 @@ from ..inference.posterior import LinkPosterior, settled
 from ..model import MarkModel, Model, Surroundings
 from ..model.marks import Marks
 from ..model.movie import Movie
-from .em import expecting_gaps, fit, longer, with_evidence, with_gaps
+from .em import expecting_gaps, fit, longer, schedule, with_evidence, with_gaps
 from .field import Fields
 from .lagged import by_moments
 from .marks import mark_step
@@ -142,7 +142,7 @@ def _fitted(
     if options.gaps:
         model = options.fixed.held(movie, expecting_gaps(found.model))
         start = with_gaps(movie, model, found.posterior, options)
-        found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
+        found = _Fit(*fit(movie, model, start, fields, options, schedule(options.last_rounds)))
         found, start = _with_longer_gaps(movie, found, start, fields, options)
     crowded = wrong_share(found.posterior.probability) > _CROWDED
     if crowded:  # elsewhere the classes are those of the part
@@ -181,9 +181,10 @@ def _started(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOpti
     found = _best_start(part, part_first, Fields.of(part, workers=options.workers), options)
     scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
     posterior = narrowed(first.posterior)
+    few = schedule(max(options.trial_rounds // 2, 1))
     for known in (one.model for one in found):
         model = Model(replace(known.motion, step_scale=scale), known.association, around, known.marks)
-        model, posterior = fit(movie, model, posterior, fields, max(options.trial_rounds // 2, 1), options)
+        model, posterior = fit(movie, model, posterior, fields, options, few)
         scale, around = model.motion.step_scale, model.surroundings
     return _Fit(model, posterior)
 
@@ -192,12 +193,14 @@ def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnO
     """The best of the starts; and what it comes to with more classes, while the criterion grows."""
     start = narrowed(first.posterior)
     starts = [
-        _judged(movie, _Fit(*fit(movie, model, start, fields, options.trial_rounds, options)), options)
+        _judged(
+            movie, _Fit(*fit(movie, model, start, fields, options, schedule(options.trial_rounds))), options
+        )
         for model in start_models(movie, first, options)
     ]
     best = max(starts, key=lambda found: found.criterion)
     model = by_moments(movie, best.model, best.posterior)
-    found = _Fit(*fit(movie, model, best.posterior, fields, options.first_rounds, options))
+    found = _Fit(*fit(movie, model, best.posterior, fields, options, schedule(options.first_rounds)))
     return best, _with_classes(movie, _judged(movie, found, options), start, fields, options)
 
 
@@ -214,7 +217,7 @@ def _with_classes(
     Each begins with the candidates of the start: one class leaves out those that another makes likely.
     """
     while found.model.motion.classes < options.classes:
-        other = _Fit(*fit(movie, split(found.model), start, fields, options.first_rounds, options))
+        other = _Fit(*fit(movie, split(found.model), start, fields, options, schedule(options.first_rounds)))
         other = _judged(movie, other, options)
         if other.criterion <= found.criterion:
             break
@@ -236,7 +239,9 @@ def _with_marks(
     if marks is None or not marks.links():
         return found
     found = _judged(movie, found, options)
-    other = _Fit(*fit(movie, replace(found.model, marks=marks), start, fields, options.last_rounds, options))
+    other = _Fit(
+        *fit(movie, replace(found.model, marks=marks), start, fields, options, schedule(options.last_rounds))
+    )
     other = _judged(movie, other, options)
     return other if other.criterion > found.criterion else found
 
@@ -254,7 +259,7 @@ def _with_longer_gaps(
             break
         found = _judged(movie, found, options)
         candidates = with_gaps(movie, model, found.posterior, options)
-        other = _Fit(*fit(movie, model, candidates, fields, options.last_rounds, options))
+        other = _Fit(*fit(movie, model, candidates, fields, options, schedule(options.last_rounds)))
         other = _judged(movie, other, options)
         if other.criterion <= found.criterion:
             break

@@ -73,11 +73,6 @@ def sums_of(
     return found
 
 
-def motion_step(movie: Movie, motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
-    """The motion after one M-step, with unchanged step scales."""
-    return _motion(motion, sums_of(movie, motion, posterior, np.zeros(len(movie), np.int64), 1))
-
-
 def _motion(motion: MotionModel, found: Sums) -> MotionModel:
     """Variance, correlation and share of each class by Yule-Walker equations, reversible in time; and noise.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.jpda import no_link
+from ..inference.marks import odds_of_clutter
 from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.movie import Movie, summed
@@ -41,8 +42,8 @@ class Context:
         Weights of clutter.
     scaled : (2, N) bool array
         Whether births and deaths that are no divisions are fewer: within the movie.
-    clutter_share : float
-        Probability of clutter.
+    clutter_share : (N,) float64 array
+        Probability of clutter, by the columns of each detection.
     others : (2, N) float64 array
         Weights of links that are left out, to the power 1 / omega.
     omega : float
@@ -57,7 +58,7 @@ class Context:
     none: NDArray[np.float64]
     clutter: NDArray[np.float64]
     scaled: NDArray[np.bool_]
-    clutter_share: float
+    clutter_share: NDArray[np.float64]
     others: NDArray[np.float64]
     omega: float
 
@@ -65,10 +66,11 @@ class Context:
     def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Context:
         """From the posterior of a sweep."""
         tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
+        odds = np.broadcast_to(odds_of_clutter(movie, model), len(movie))
         return cls(
             np.arange(len(tail)), tail, head, posterior.ratio, posterior.rivals,
             np.stack(no_link(movie, model)), posterior.clutter_weight,
-            np.stack([movie.left > 0, movie.frame > 0]), model.association.clutter, np.zeros((2, len(movie))),
+            np.stack([movie.left > 0, movie.frame > 0]), odds / (1 + odds), np.zeros((2, len(movie))),
             posterior.omega,
         )  # fmt: skip
 
@@ -97,6 +99,7 @@ class Context:
         return replace(
             self, tail=new[self.tail], head=new[self.head], none=self.none[:, part],
             clutter=self.clutter[:, part], scaled=self.scaled[:, part], others=self.others[:, part],
+            clutter_share=self.clutter_share[part],
         ), replace(divisions, mother=mother, first=first, second=second)  # fmt: skip
 
     def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
@@ -224,7 +227,7 @@ def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
     model, (deaths, _) = fit.model, context.none * context.scaled
     pairs = replace(fit.pairs, weight=fit.pairs.weight**context.omega)  # V with the exponent 1
     z = log_partition(context.no_pair(model), pairs, rounds)
-    births = (context.deaths_and_births(model) * context.scaled)[1].sum()
+    births = ((1 - context.clutter_share) * (context.deaths_and_births(model) * context.scaled)[1]).sum()
     rate = model.rate if len(fit.divisions) else 0.0
     more = np.log1p((model.death - 1) * deaths + rate)
-    return float(z - (1 - context.clutter_share) * births - more.sum())
+    return float(z - births - more.sum())
