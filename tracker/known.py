@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from .errors import SettingsError
+from .model.levels import TINY
 
 Values = Mapping[str, float | tuple[float, ...]]
 """Fixed values by name: one number, or one for each of z, y, x."""
@@ -19,8 +20,6 @@ NAMES = (*EACH_AXIS, "persistence", *RATES)
 
 MOST_CLUTTER = 0.98
 """Guard: largest share of ends and of starts that may be clutter."""
-LEAST_RATE = 1e-9
-"""Guard: least probability of an end and of a start."""
 _SMALLEST, _LARGEST = 1e-100, 1e100
 """Guard: range of lengths whose squares do not overflow."""
 
@@ -83,10 +82,10 @@ def check_known(known: Values) -> None:
         _check_value(name, value)
     rates = {name: float(np.max(known[name])) for name in RATES if name in known}
     most = MOST_CLUTTER * min(rates.get("end", 1.0), rates.get("start", 1.0))
-    if rates.get("clutter", 0.0) > most or most < LEAST_RATE:
+    if rates.get("clutter", 0.0) > most or most < TINY:
         raise SettingsError(
             f"Clutter starts and ends: it must be at most {MOST_CLUTTER} of end and start, which are above "
-            f"{LEAST_RATE:g}."
+            f"{TINY:g}."
         )
 
 

@@ -13,13 +13,12 @@ from .learn import Learned
 from .learn.errors import Kinematics, errors_of_rates, standard_errors
 from .learn.marks import bits_of_clutter, bits_of_links
 from .model import AssociationModel, MotionModel
-from .model.gate import CHANCE, radius
+from .model.gate import radius
+from .model.levels import LEAST, NEGLIGIBLE, TINY
 from .model.marks import clutter_odds
 from .model.movie import OUTER
 from .reading import HOLE, Reading
 
-_LEAST_RATE = 1e-6
-"""Guard: distance of rates from 0 and 1."""
 _SHORT = 0.5
 """Error level: persistence in frames below which steps count as independent."""
 _REACH = 2.5
@@ -207,7 +206,7 @@ def summarise(
     movie, motion, rates = found.movie, found.model.motion, found.model.association
     shown, given = Kinematics.of(movie, found.model), movie.variance_given
     flow = found.model.surroundings.flow @ np.linalg.pinv(movie.basis)
-    reach = max(radius(motion, 1, CHANCE * float(np.median(movie.density))), _REACH)
+    reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), _REACH)
     drift, scale = _drift(reading, found, shown), motion.step_scale
     summary = Summary(
         step=np.sqrt(np.square(shown.step) + movie.mean_square(flow)),
@@ -252,7 +251,7 @@ def persistence_of(kept: float, later: float) -> float:
     >>> round(persistence_of(0.4, 0.3), 2), persistence_of(0.02, 0.0004)
     (3.48, 0.0)
     """
-    ratio = min(later / kept, 1 - _LEAST_RATE) if kept > 0 else 0.0
+    ratio = min(later / kept, 1 - LEAST) if kept > 0 else 0.0
     return float(-1 / np.log(ratio)) if ratio > np.exp(-1 / _SHORT) else 0.0
 
 
@@ -275,7 +274,7 @@ def _errors(found: Learned, workers: int) -> dict[str, float]:
 
 def _rate(clutter: float, delay: NDArray[np.float64]) -> float:
     """Probability that a detection, clutter or not, has no link on one side."""
-    return float(np.clip(1 - (1 - clutter) * delay.sum(), _LEAST_RATE, 1 - _LEAST_RATE))
+    return float(np.clip(1 - (1 - clutter) * delay.sum(), LEAST, 1 - LEAST))
 
 
 def _follow(rates: AssociationModel, detections: int | None) -> tuple[float, ...]:
@@ -283,7 +282,7 @@ def _follow(rates: AssociationModel, detections: int | None) -> tuple[float, ...
     follow = (1 - rates.clutter) * rates.delay
     often = np.flatnonzero(follow * detections >= 1) if detections is not None else np.arange(len(follow))
     many = int(often[-1]) + 1 if len(often) else 1
-    kept = follow[:many] * ((1 - _rate(rates.clutter, rates.delay)) / max(follow[:many].sum(), 1e-300))
+    kept = follow[:many] * ((1 - _rate(rates.clutter, rates.delay)) / max(follow[:many].sum(), TINY))
     return tuple(kept.tolist())
 
 

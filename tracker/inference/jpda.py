@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from .._threads import in_threads
 from ..model import Model
 from ..model.advection import displaced
+from ..model.levels import ROUNDS
 from ..model.movie import Movie, summed
 from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
@@ -41,8 +42,6 @@ OMEGA = 0.75, 0.875
 p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM moves towards it there."""
 NO_PULL = np.empty((2, 0), np.float32)
 """Weights of links where they come in, where they are not known."""
-ROUNDS = 8
-"""Guard: rounds of belief propagation per sweep, unless all links stay before."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,12 @@ def exp2(x):  # pragma: no cover
 
 
 @njit(inline="always", error_model="numpy")
+def gauss(square):  # pragma: no cover
+    """exp(-square / 2), for squares below 1300."""
+    return exp2(-0.5 / LOG2 * square)
+
+
+@njit(inline="always", error_model="numpy")
 def log2(x):  # pragma: no cover
     """Logarithm of a normal number above 0."""
     bits = np.float64(x).view(np.int64)

@@ -12,13 +12,11 @@ import math
 import numpy as np
 from numba import njit
 
-from .filter_cpu import FARTHEST, HALF_TURN, LEAST_WEIGHT, TWO_PI, fresh_weights, predicted
-from .powers_cpu import exp2
+from ..model.levels import LEAST, NEGLIGIBLE, TINY
+from .filter_cpu import FARTHEST, fresh_weights, predicted
+from .powers_cpu import gauss
 
-LEAST_INFORMATION = 1e-6  # guard: information on a step, in that of its prior, below which it is none
 HOPELESS = 1e-5  # error level: odds by the past and by the future below which a link is not smoothed
-COUNTED = 1e-3  # error level: odds by either below which a link adds nothing to the moments
-LEAST_VARIANCE = 1e-12  # guard: of an observation, in the variance of a step
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -40,17 +38,17 @@ def future_as_observations(first, last, steps, messages, factor):  # pragma: no 
                 var = a * a * of[g, c, d, 4] + prior * (1 - a * a)
                 mean, beta = -a * of[g, c, d, 1], -a * xs / var
                 information = 1 / var - 1 / prior
-                if information * prior > LEAST_INFORMATION:
+                if information * prior > LEAST:
                     z = mean / (var * information)
                     of[g, c, d, 0], of[g, c, d, 1] = z, 1 / information
                     exponent += (z - mean) * (z - mean) / var - z * z / prior
-                    norm *= TWO_PI * prior / (information * var)
+                    norm *= math.tau * prior / (information * var)
                 else:
                     of[g, c, d, 0], of[g, c, d, 1] = 0.0, -1.0
                     beta, mean = 0.0, 0.0
                 spread = xx + beta * beta * var + 2 * beta * a * xs
                 of[g, c, d, 2], of[g, c, d, 3] = x - beta * mean, beta
-                of[g, c, d, 4] = max(spread, LEAST_VARIANCE * prior)
+                of[g, c, d, 4] = max(spread, TINY * prior)
             stays = messages.weight[g, c] * (1 - steps.renewal[c]) / steps.share[c]
             factor[g, c] = stays * math.sqrt(norm) * math.exp(-0.5 * exponent)
 
@@ -75,7 +73,7 @@ def _past(
         e = np.int64(0) if begins else np.int64(in_link[p])
         for c in range(classes):
             w = fresh[c] if begins else known[e, c] * stay[c]
-            if w >= LEAST_WEIGHT * (share[c] if begins else 1.0):
+            if w >= NEGLIGIBLE * (share[c] if begins else 1.0):
                 which[m] = c + classes * begins
                 weight[m] = w
                 a = correlation[c]
@@ -184,14 +182,14 @@ def smooth_rows(
                 ends_weight[c] = none[j] + enters[c] * renewed
             for d in range(axes):
                 gap[d] = away[f, d]
-            total, adds = 0.0, counted and odds > COUNTED
+            total, adds = 0.0, counted and odds > NEGLIGIBLE
             for k in range(m if some else 0):
                 c = which[k] % classes
                 for q in range(begin, end + 1):
                     ends = q == end
                     g = np.int64(0) if ends else np.int64(in_link[q])
                     w = ends_weight[c] if ends else incoming[g, c] * stays[c]
-                    if w * weight[k] < LEAST_WEIGHT:
+                    if w * weight[k] < NEGLIGIBLE:
                         continue
                     w = weight[k] * (w if ends else factor[g, c])
                     quad, det = 0.0, 1.0
@@ -202,7 +200,7 @@ def smooth_rows(
                         if not ends:
                             spread = np.float64(of[g, c, d, 1])
                             if spread > 0:  # what the future says about the step
-                                det *= TWO_PI * (ss + spread)
+                                det *= math.tau * (ss + spread)
                                 precision = 1 / (ss + spread)
                                 u = of[g, c, d, 0] - s
                                 quad += u * u * precision
@@ -217,14 +215,14 @@ def smooth_rows(
                             v, u = h0 - beta * h1 + of[g, c, d, 4], of[g, c, d, 2] - x + beta * s
                         precision = 1 / v
                         quad += u * u * precision
-                        det *= TWO_PI * v
+                        det *= math.tau * v
                         if adds:
                             k0, k1 = h0 * precision, h1 * precision
                             both[d, 0], both[d, 1], both[d, 2] = x + k0 * u, s + k1 * u, xx - k0 * h0
                             both[d, 3], both[d, 4] = xs - k0 * h1, ss - k1 * h1
                     if quad > FARTHEST:
                         continue
-                    w *= exp2(HALF_TURN * quad) / math.sqrt(det)
+                    w *= gauss(quad) / math.sqrt(det)
                     if not w > 0:
                         continue
                     total += w

@@ -15,7 +15,8 @@ from ..inference.jpda import exponent
 from ..inference.posterior import LinkPosterior, swept
 from ..model import AssociationModel, Model
 from ..model.advection import advected
-from ..model.gate import CHANCE, predicted, reaches
+from ..model.gate import predicted, reaches
+from ..model.levels import NEGLIGIBLE, OPEN
 from ..model.movie import Movie, summed
 from .field import Fields
 from .m_steps import maximised, over_one_interval
@@ -27,8 +28,6 @@ _SETTLE = 2
 """Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
 _AITKEN = 0.85
 """Guard: largest ratio of successive changes that is extrapolated."""
-_OPEN = 0.02
-"""Error level: probability of a link above which a detection gets no further candidates."""
 _WORTH = 0.1
 """Error level: likelihood ratio against chance below which a gap is not bridged."""
 _CHANCE = 0.02
@@ -109,7 +108,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     of steps was known.
     Candidates over missed frames are kept only if the link explains the detection better than chance.
     """
-    after, before = (linked < 1 - _OPEN for linked in posterior.linked(len(movie)))
+    after, before = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
     longer = movie.intervals > 1
     after |= np.append(longer, False)[movie.frame]
     before |= np.append(False, longer)[movie.frame]
@@ -185,9 +184,9 @@ def longer(association: AssociationModel, most: int) -> AssociationModel:
     delay, lags = association.delay, association.longest
     if lags < 3 or not delay[-1] > 0:
         return association
-    fall = min(float(delay[-1] / delay[-2]), 1 - CHANCE)
-    beyond = float(delay[-1]) * fall / (1 - fall) / max(float(delay.sum()), CHANCE)
-    more = int(np.ceil(np.log(max(beyond, CHANCE) / CHANCE) / -np.log(fall)))
+    fall = min(float(delay[-1] / delay[-2]), 1 - NEGLIGIBLE)
+    beyond = float(delay[-1]) * fall / (1 - fall) / max(float(delay.sum()), NEGLIGIBLE)
+    more = int(np.ceil(np.log(max(beyond, NEGLIGIBLE) / NEGLIGIBLE) / -np.log(fall)))
     more = max(min(more, lags, most - lags), 0)  # no farther beyond than was seen
     tail = fall ** np.arange(1, more + 1)
     ahead, back = (np.append(each, each[-1] * tail) for each in (association.delay, association.delay_back))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ..inference.blocks import in_blocks
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.movie import TINY, Movie, summed, weighted
+from ..model.levels import LEAST, NEGLIGIBLE, TINY
+from ..model.movie import Movie, summed, weighted
 from .field import Fields
 from .field_cpu import mean_steps
 from .m_steps_cpu import add_moments
@@ -24,10 +25,6 @@ _RENEWAL, _CLUTTER, _FALL = 0.1, 0.01, 0.1
 _CORRELATION = -0.5, 0.995
 """Prior: least and largest correlation of a class. Positions of white noise have -.5; a class below would
 explain clutter where a particle is missed, as a wide step there and back."""
-_LEAST_VARIANCE = 1e-6
-"""Guard: least variance of the steps of a class, relative to that of all."""
-_LEAST_SCALE = 1e-3
-"""Guard: least squared step scale of an interval."""
 
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
@@ -82,7 +79,7 @@ def _motion(motion: MotionModel, found: Sums) -> MotionModel:
     late, fresh, product, early = np.moveaxis(found.sums[0], 2, 0)
     count, both = continued + renewed, (late + early) / 2
     variance = (fresh + both + PRIOR * motion.variance) / (count + PRIOR)[:, None]
-    variance = np.maximum(variance, _LEAST_VARIANCE * (late + fresh).sum(axis=0) / max(count.sum(), TINY))
+    variance = np.maximum(variance, LEAST * (late + fresh).sum(axis=0) / max(count.sum(), TINY))
     product = (product / variance).sum(axis=1)
     return replace(
         motion, variance=variance,
@@ -139,7 +136,7 @@ def _step_scale(motion: MotionModel, found: Sums) -> tuple[NDArray[np.float64], 
     excess = max(float((count * (each - level) ** 2).sum()) / within - (intervals - 1), 0.0)
     between = excess * within / max(float(count.sum() - (count**2).sum() / count.sum()), TINY)
     shrunk = level + between / (between + within / count) * (each - level)
-    return np.sqrt(np.maximum(shrunk / level, _LEAST_SCALE)), level
+    return np.sqrt(np.maximum(shrunk / level, NEGLIGIBLE)), level
 
 
 def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Surroundings:

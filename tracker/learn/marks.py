@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
+from ..model.levels import NEGLIGIBLE, TINY
 from ..model.marks import Floats, KeptAxes, MarkModel, Marks
-from ..model.movie import TINY, Movie, summed
+from ..model.movie import Movie, summed
 
 _SURE = 2.0
 """Error level: standard errors by which a correlation must exceed the largest of chance."""
@@ -21,8 +22,6 @@ _MOST_KEPT, _MOST_CORRELATION = 0.97, 0.995
 """Guard: largest share that tracks keep of a variate, and largest correlation from frame to frame."""
 _LEAST_CORRELATION = 0.3
 """Prior: least correlation of what is kept: with less, columns say nothing about the frame after the next."""
-_LEAST_SPREAD = 1e-3
-"""Guard: variance of a combination of scores below which columns repeat each other."""
 
 
 def mark_step(movie: Movie, model: MarkModel | None, posterior: LinkPosterior) -> MarkModel | None:
@@ -63,7 +62,7 @@ def bits_of_links(
     for name, block in blocks.items():
         some = Marks(marks.value[:, block], marks.seen[:, block], marks.clutter[:, :0], marks.label[:, :0])
         *_, rho, least = _correlated(some, posterior)
-        found[name] = float(-0.5 * np.log2(1 - np.minimum(rho[rho > least], 0.999) ** 2).sum())
+        found[name] = float(-0.5 * np.log2(1 - np.minimum(rho[rho > least], 1 - NEGLIGIBLE) ** 2).sum())
     for name, label in zip(labels, marks.label.T, strict=True):
         found[name] = _label_ratio(label, posterior)[1]
     return found
@@ -84,7 +83,7 @@ def _correlated(marks: Marks, posterior: LinkPosterior) -> tuple[Floats, Floats,
     both = _product(weight * seen[tail], seen[head])
     across = _product(weight * value[tail], value[head]) / np.maximum(both, 1)
     size, axes = np.linalg.eigh(spread)
-    usable = size > _LEAST_SPREAD
+    usable = size > NEGLIGIBLE
     half = axes[:, usable] / np.sqrt(size[usable])
     rho, turn = np.linalg.eigh(half.T @ (across + across.T) / 2 @ half)
     least = (_SURE + np.sqrt(2 * many)) / np.sqrt(max(float(both.max(initial=0.0)), 1.0))

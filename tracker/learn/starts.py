@@ -16,7 +16,8 @@ from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.movie import TINY, Movie, movie_of, summed
+from ..model.levels import LEAST, NEGLIGIBLE, TINY
+from ..model.movie import Movie, movie_of, summed
 from .field import Fields
 from .ladder_cpu import link_weights, square_distances
 from .m_steps import PRIOR, raw_steps
@@ -28,10 +29,6 @@ _WHITENINGS = 2
 _ROUND = 0.8
 """Guard: ratio of the least to the largest variance of steps, from which one round is enough, if the flow it
 finds is less than these."""
-_FLAT = 1e-6
-"""Guard: share of the largest extent below which an axis is flat."""
-_LEAST_AXIS = 1e-4
-"""Guard: least step variance of an axis, relative to the largest."""
 _JUMP = 0.5
 """Guard: displacement beyond the usual one, in spacings, that counts as a jump of a frame."""
 _SCALES = 11
@@ -44,10 +41,6 @@ _FIELD_ROUNDS = 3
 """Guard: rounds of scales, marginals and flow."""
 _FEW_ROUNDS = 4
 """Guard: rounds of belief propagation in each of them."""
-_HOPELESS = 1e-5
-"""Error level: likelihood ratio below which a pair takes no part in belief propagation."""
-_LOST = 1e-3
-"""Error level: share of the expected links that the first choice of candidates may miss."""
 _LINKED, _MOST_LINKED = 0.9, 0.98
 """Prior and guard: share of detections with a successor in the next frame."""
 _LAGS = 6
@@ -152,7 +145,7 @@ def _propagated(
     movie: Movie, posterior: LinkPosterior, ratio: NDArray[np.float64], linked: float, workers: int
 ) -> LinkPosterior:
     """The posterior from given likelihood ratios."""
-    likely = ratio > _HOPELESS
+    likely = ratio > LEAST
     some, rivals = posterior.candidates.kept(likely), np.ascontiguousarray(posterior.rivals[:, likely])
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
     propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=_FEW_ROUNDS, workers=workers)
@@ -177,7 +170,7 @@ def whitened(
     """
     centred = position - position.mean(axis=0)
     _, extent, turn = np.linalg.svd(centred, full_matrices=False)
-    basis = turn[extent >= _FLAT * extent[0]].T if extent[0] > 0 else turn[:1].T
+    basis = turn[extent >= LEAST * extent[0]].T if extent[0] > 0 else turn[:1].T
     movie = movie_of(centred @ basis, frame_start, basis=basis, workers=options.workers)
     shift = frame_shifts(movie.position, frame_start)
     flow = shift[movie.frame]
@@ -194,7 +187,7 @@ def whitened(
             spread += (movie.basis.T * np.square(options.least_step)) @ movie.basis
         value, vector = np.linalg.eigh(spread)
         flowed = float(np.square(found.flow - flow).sum(axis=1).mean())  # beyond what led to the candidates
-        to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], TINY**2)))
+        to = vector / np.sqrt(np.maximum(value, max(LEAST * value[-1], TINY**2)))
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
         flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
@@ -236,7 +229,7 @@ def narrowed(posterior: LinkPosterior) -> LinkPosterior:
     level = np.frexp(np.maximum(p, TINY) ** 4)[1]  # of four in an octave
     level -= level.min(initial=0)
     below = np.cumsum(summed(level, p, int(level.max(initial=0)) + 1))
-    return posterior.kept(below[level] >= _LOST * p.sum())
+    return posterior.kept(below[level] >= NEGLIGIBLE * p.sum())
 
 
 def start_models(movie: Movie, first: FirstOrder, options: LearnOptions) -> list[Model]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ..inference.candidates import Search, candidates_of, pairs_near
 from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
-from ..model.gate import CHANCE, reaches
+from ..model.gate import reaches
+from ..model.levels import NEGLIGIBLE
 from ..model.marks import Marks
 from ..model.movie import NEIGHBOURS, OUTER, Movie, movie_of
 from .em import with_gaps
@@ -74,14 +75,14 @@ def spread(
         posterior = with_gaps(movie, model, posterior, options)
     model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
     # Below the odds of the gate a link hardly changes the others.
-    return movie, model, once_more(posterior.kept(posterior.probability > CHANCE))
+    return movie, model, once_more(posterior.kept(posterior.probability > NEGLIGIBLE))
 
 
 def _first(
     movie: Movie, known: Model, flow: NDArray[np.float64], fields: Fields, options: LearnOptions
 ) -> tuple[LinkPosterior, NDArray[np.float64]]:
     """Links to the next frame and the flow, by displacements alone; what led there leaves the memory."""
-    reach = _ROOM * reaches(movie, known.motion, 1, CHANCE * float(np.median(movie.density)))
+    reach = _ROOM * reaches(movie, known.motion, 1, NEGLIGIBLE * float(np.median(movie.density)))
     search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), one_way=True)
     candidates = candidates_of(pairs_near(movie, search, workers=options.workers), movie.frame)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))

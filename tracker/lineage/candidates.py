@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from ..inference.candidates import Search, pairs_near
 from ..inference.posterior import LinkPosterior
+from ..model.levels import OPEN
 from ..model.movie import Movie
 
 _REACH = 1.8
 """Prior: largest distance of daughters from the predicted position of the mother, in spacings."""
 _NEAREST = 5
 """Prior: number of starts near a mother that may be daughters, and of mothers near a start."""
-_STARTS = 0.02
-"""Error level: probability of no predecessor below which a detection is no start."""
 LEAST = 0.02
 """Guard: least distance between daughters and least standard deviation of an offset, in spacings."""
 
@@ -139,7 +138,7 @@ def candidate_divisions(
     Divisions
         Sorted by mother, then by daughters.
     """
-    starts = (1 - posterior.linked(len(movie))[1] > _STARTS) & inside & (movie.frame > 0)
+    starts = (1 - posterior.linked(len(movie))[1] > OPEN) & inside & (movie.frame > 0)
     mother, daughter = _options(movie, flow, posterior, starts)
     one, other = _pairs_within(mother)
     keep = starts[daughter[one]] | starts[daughter[other]]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
 from ..model import Model
+from ..model.levels import TINY
 from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
 from .daughters import DaughterModel
@@ -28,8 +29,6 @@ _SAMPLE = 3000.0
 """Error level: starts in which divisions are looked for first; a tenth of them need no more."""
 _ROUNDS = 8
 """Guard: rounds of EM from each initial distance."""
-_KEPT = 25.0
-"""Error level: minus the log of the probability below which a candidate is dropped."""
 _CLEAR = 3.0
 """Error level: standard deviations by which divisions found forward must exceed those found backward."""
 _STRONG = 3.0
@@ -67,7 +66,7 @@ def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divi
     every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
     whole = Context.of(movie, model, posterior).near(every)
     fit = fitted(whole, every, forward.next_model, 0.0, _ROUNDS // 2)
-    return every.kept(fit.probability > np.exp(-_KEPT)), fit, excess / count
+    return every.kept(fit.probability > TINY), fit, excess / count
 
 
 def _middle(movie: Movie, starts: NDArray[np.float64]) -> tuple[float, float]:

@@ -32,8 +32,6 @@ _GROWTH = 0.2
 """Prior: standard deviation of the growth of the distance between daughters, in spacings."""
 _WORTH = 2.0
 """Prior: weight of the priors, and of uniform directions, in divisions."""
-_LARGEST = 60.0
-"""Guard: limit of log weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +99,7 @@ def log_weight(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64
     growth = _log_normal((divisions.growth - model.growth) ** 2, model.growth_spread)
     growth -= _log_normal(divisions.growth**2, model.other_spread)
     whole = log(2 * model.rate) + middle + distance - surface - divisions.log_density + np.nan_to_num(growth)
-    return np.clip(whole - 0.5 * axes * np.log(_stretch(divisions, model)), -_LARGEST, _LARGEST)
+    return np.asarray(whole - 0.5 * axes * np.log(_stretch(divisions, model)))
 
 
 def _stretch(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64]:

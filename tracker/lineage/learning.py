@@ -11,15 +11,14 @@ from ..inference.jpda import no_link
 from ..inference.marks import odds_of_clutter
 from ..inference.posterior import LinkPosterior
 from ..model import Model
+from ..model.levels import NEGLIGIBLE, TINY
 from ..model.movie import Movie, summed
 from .candidates import Divisions
 from .daughters import DaughterModel, log_weight, maximised
-from .packing import TINY, Beliefs, Pairs, log_partition, propagated
+from .packing import Beliefs, Pairs, log_partition, propagated
 
 _ROUNDS = 3
 """Guard: rounds of belief propagation in a round of EM."""
-_CONVERGED = 1e-3
-"""Error level: relative change of the expected number of divisions at which EM ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +159,7 @@ class Fit:
     def evidence(self) -> float:
         """Evidence for divisions in nats, by which initial models are compared."""
         p = np.bincount(self.divisions.mother, self.probability)
-        return float(-np.log1p(-np.minimum(p, 1 - 1e-12)).sum())
+        return float(-np.log1p(-np.minimum(p, 1 - TINY)).sum())
 
 
 def fitted(
@@ -188,7 +187,7 @@ def fitted(
         model = _with_rates(context, model, pairs, beliefs)
         model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
         expected = float(beliefs.division.sum())
-        if abs(expected - last) < _CONVERGED * max(last, 1.0):
+        if abs(expected - last) < NEGLIGIBLE * max(last, 1.0):
             break
         last = expected
     return Fit(divisions, used, pairs, beliefs, model)

@@ -24,11 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.propagation_cpu import TOLERANCE
+from ..model.levels import NEGLIGIBLE, TINY
 from ..model.movie import summed
-
-TINY = 1e-30
-"""Guard: least ratio and divisor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +145,7 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
         total = least[1] + summed(pairs.column, pull, none.shape[1])
         rivals[1] = np.maximum(total[pairs.column] - pull, least[1][pairs.column])
         odds = pairs.odds(omega)
-        if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < TOLERANCE:
+        if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < NEGLIGIBLE:
             break
     return pairs
 

@@ -3,6 +3,7 @@
 `motion`        steps of a particle: classes of first-order autoregressions, renewals, noise
 `association`   delay to the next detection, births, deaths, clutter
 `marks`         columns of detections: what tracks keep of them, odds of clutter
+`levels`        what does not count; rounds of iterations
 `movie`         detections as arrays, in units of their spacing
 `gate`          search radius for successors
 `advection`     displacement by the flow over several frames

@@ -13,8 +13,6 @@ from .movie import Movie
 _DEVIATIONS = 4.0
 """Error level: radius in standard deviations of the widest class of steps; in 3D, 1 in 900 of its steps is
 longer."""
-CHANCE = 1e-3
-"""Error level: likelihood ratio of a link against chance below which it is no candidate."""
 
 
 def radius(motion: MotionModel, lag: int, chance: float) -> float:

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..neighbours import nearest
+from .levels import TINY
 from .marks import Marks
 
 NEIGHBOURS, OUTER = 10, 24
 """Prior: number of neighbours for the density, whose relative error is then a third; and for the flow."""
-TINY = 1e-9
-"""Guard: count, weight, probability or distance in spacings that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
