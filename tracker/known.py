@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from .errors import SettingsError
-from .model.levels import TINY
+from .model.levels import LARGEST, TINY
 
 Values = Mapping[str, float | tuple[float, ...]]
 """Fixed values by name: one number, or one for each of z, y, x."""
@@ -20,8 +20,6 @@ NAMES = (*EACH_AXIS, "persistence", *RATES)
 
 MOST_CLUTTER = 0.98
 """Guard: largest share of ends and of starts that may be clutter."""
-_SMALLEST, _LARGEST = 1e-100, 1e100
-"""Guard: range of lengths whose squares do not overflow."""
 
 
 def known_of(texts: Iterable[str]) -> dict[str, float | tuple[float, ...]]:
@@ -101,7 +99,7 @@ def _check_value(name: str, value: float | tuple[float, ...]) -> None:
             raise SettingsError(f"{name} is {value}; a probability from {more}0 to less than 1 is needed.")
     elif not (values >= 0).all() or (name in EACH_AXIS and not np.isfinite(values).all()):
         raise SettingsError(f"{name} is {value}; it must be 0 or more.")
-    elif name in ("step", "gate") and not ((values > _SMALLEST) & (values < _LARGEST)).all():
+    elif name in ("step", "gate") and not ((values > 1 / LARGEST) & (values < LARGEST)).all():
         raise SettingsError(f"{name} is {value}; it must be more than 0, and a length.")
 
 

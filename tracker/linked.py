@@ -89,8 +89,7 @@ def _options(
         options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if settings.max_gap is None:
         return options
-    lag = settings.max_gap + 1
-    return replace(options, longest_lag=lag, gaps=settings.max_gap > 0)
+    return replace(options, longest_lag=settings.max_gap + 1)
 
 
 def _refuse_large(frame_start: NDArray[np.int64], nearest: int, most_bytes: int) -> None:

@@ -10,28 +10,26 @@ from numpy.typing import NDArray
 
 from .detections import Detections
 from .errors import InputError
+from .model.levels import LARGEST, LEAST
 
-_SAMPLE, _FLAT = 10_000, 1e-5
-"""Guards: detections from which the extent is estimated; relative extent below which an axis is flat."""
-_LARGEST, _ROUNDED = 1e18, 1e-14
-"""Guards: largest extent, and inverse of the least one, whose squares do not overflow; extent relative to the
-distance from the origin below which it is rounding."""
-_SLICES, _ROUGH = 0.1, 1e-6
-"""Priors: share of distinct coordinates below which an axis consists of slices; least distance of slices
-relative to the extent, because all coordinates are rounded."""
+_SAMPLE = 10_000
+"""Guard: detections from which the extent is estimated."""
+_ROUNDED = 1e-14
+"""Guard: extent relative to the distance from the origin below which it is rounding."""
+_SLICES = 0.1
+"""Prior: share of distinct coordinates below which an axis consists of slices."""
 _STRAY = 1e4
 """Guard: distance from the middle, in median distances, beyond which a detection gets no link."""
 HOLE, _MANY = 10, 10
 """Priors: most consecutive empty frames that count as not recorded; and least mean number of detections in
 the other frames, so that not all can be missed."""
-_AMISS, _SELDOM = 0.05, 0.05
-"""Error levels: mean deviation of frame numbers from multiples of an interval; share of frames after longer
+_SELDOM = 0.05
+"""Error level: mean deviation of frame numbers from multiples of an interval; share of frames after longer
 holes."""
 _OFTEN = 0.1
 """Prior: least share of consecutive frames one interval apart; with fewer, frames count as uneven."""
-_FAR, _SPAN = 1000, 50
-"""Guards: number of frames that no link spans, to which longer empty stretches are shortened; and the same if
-frames were not recorded."""
+_FAR = 1000
+"""Guard: number of frames that no link spans, to which longer empty stretches are shortened."""
 _IN_A_CELL = 4
 """Guard: mean detections of a cell, the order of which keeps neighbours near each other in memory."""
 
@@ -117,7 +115,7 @@ def read_movie(
     number, interval = _counted(detections.frame, _multiple(detections.frame) if holes else None)
     number, time = _without_holes(number) if holes else (number, None)
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
-    wide = np.ptp(point, axis=0) > _FLAT * _extent(point) if len(point) else np.zeros(3, np.bool_)
+    wide = np.ptp(point, axis=0) > LEAST * _extent(point) if len(point) else np.zeros(3, np.bool_)
     axes = np.flatnonzero(wide) if wide.any() else np.array([0])
     order = _by_place(point, number, int(wide.sum()))
     position = np.ascontiguousarray(point[order][:, axes])
@@ -133,7 +131,7 @@ def _extent(point: NDArray[np.float64]) -> float:
     some = np.quantile(_sample(point), (0.1, 0.9), axis=0)
     usual, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(point).max())
     still = usual <= _ROUNDED * float(np.abs(some).max())
-    if farthest > _LARGEST**2 or not (still or 1 / _LARGEST < usual < _LARGEST):
+    if farthest > LARGEST**2 or not (still or 1 / LARGEST < usual < LARGEST):
         raise InputError(
             f"Positions x spacing vary by {usual:g} and are up to {farthest:g}, too large or small to reckon "
             "with: choose another unit of length, or drop what is astray."
@@ -158,7 +156,7 @@ def _slice_distance(place: NDArray[np.float64]) -> float:
         return 0.0
     usual = place[len(place) * 9 // 10] - place[len(place) // 10]
     apart = np.diff(place)
-    apart = apart[apart > _ROUGH * usual]
+    apart = apart[apart > LEAST * usual]
     return float(np.median(apart)) if 0 < len(apart) < _SLICES * len(place) else 0.0
 
 
@@ -186,7 +184,7 @@ def _multiple(frame: NDArray[np.int32]) -> int | None:
         return None
     least = int(np.quantile(ahead, 0.25, method="lower"))
     times = np.rint(ahead / least)
-    multiples = np.abs(ahead / least - times).mean() < _AMISS
+    multiples = np.abs(ahead / least - times).mean() < _SELDOM
     return least if multiples and (times > HOLE + 1).mean() < _SELDOM else None
 
 
@@ -204,7 +202,7 @@ def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     if not ((ahead > 1) & (ahead <= HOLE + 1)).any():
         return number, None
     # Longer ones stay longer than any link spans; what is cut off comes last.
-    long = np.where(ahead > _SPAN + HOLE, _SPAN, ahead)
+    long = np.where(ahead > _FAR + HOLE, _FAR, ahead)
     frame, once = np.append(0, np.cumsum(np.where(ahead <= HOLE + 1, 1, long))), ahead == 1
     every = np.arange(frame[-1] + 1)
     if (once[1:] & once[:-1]).sum() < _OFTEN * once.sum():

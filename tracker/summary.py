@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from .columns import ColumnBits, Columns
 from .learn import Learned
+from .learn.em import LEAST_REACH
 from .learn.errors import Kinematics, errors_of_rates, standard_errors
 from .learn.marks import bits_of_clutter, bits_of_links
+from .learn.registration import CLEAR
 from .model import AssociationModel, MotionModel
 from .model.gate import radius
 from .model.levels import LEAST, NEGLIGIBLE, TINY
@@ -21,10 +23,6 @@ from .reading import HOLE, Reading
 
 _SHORT = 0.5
 """Error level: persistence in frames below which steps count as independent."""
-_REACH = 2.5
-"""Prior: least gate, in spacings: some steps are much longer than most."""
-_CLEAR = 5.0
-"""Error level: standard errors beyond which the shift of a frame is significant."""
 _SHARED = 0.1
 """Error level: share of the variance of steps that neighbours predict, above which they are stated."""
 _UNEVEN = 0.01
@@ -206,7 +204,7 @@ def summarise(
     movie, motion, rates = found.movie, found.model.motion, found.model.association
     shown, given = Kinematics.of(movie, found.model), movie.variance_given
     flow = found.model.surroundings.flow @ np.linalg.pinv(movie.basis)
-    reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), _REACH)
+    reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), LEAST_REACH)
     drift, scale = _drift(reading, found, shown), motion.step_scale
     summary = Summary(
         step=np.sqrt(np.square(shown.step) + movie.mean_square(flow)),
@@ -308,7 +306,7 @@ def _drift(reading: Reading, found: Learned, shown: Kinematics) -> NDArray[np.fl
     flow = movie.mean_by_frame(found.model.surroundings.flow)[held]
     seen = (jumped - jumped[0] + np.cumsum(flow, axis=0) - flow) @ np.linalg.pinv(movie.basis)
     error = np.linalg.norm(shown.step) / np.sqrt(np.diff(start)[held][1:])
-    if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > _CLEAR * error).any():
+    if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > CLEAR * error).any():
         return None
     return np.asarray(seen[np.maximum(np.cumsum(held) - 1, 0)])
 

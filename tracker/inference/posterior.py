@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model import Model
+from ..model.levels import ROUNDS
 from ..model.movie import Movie, summed
 from .candidates import Candidates, candidates_of, distinct
 from .jpda import NO_PULL, Start, displacements, exponent, log_evidence, marginals, sweep
@@ -164,7 +165,7 @@ def swept(
 
 
 def settled(
-    movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = 4, still: float = 0.0,
+    movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = ROUNDS, still: float = 0.0,
     workers: int = 1,
 ) -> LinkPosterior:  # fmt: skip
     """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""

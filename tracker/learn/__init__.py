@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ..inference.jpda import wrong_share
 from ..inference.posterior import LinkPosterior, settled
 from ..model import MarkModel, Model, Surroundings
+from ..model.levels import ROUNDS
 from ..model.marks import Marks
 from ..model.movie import Movie
 from .em import expecting_gaps, fit, longer, schedule, with_evidence, with_gaps
@@ -47,8 +48,6 @@ from .whole import spread
 
 _CROWDED = 0.05
 """Error level: expected share of wrong links above which more classes are tried over the whole movie, too."""
-_LAST_SWEEPS = 2, 4
-"""Guard: sweeps under the last model; and in crowds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +141,13 @@ def _fitted(
     if options.gaps:
         model = options.fixed.held(movie, expecting_gaps(found.model))
         start = with_gaps(movie, model, found.posterior, options)
-        found = _Fit(*fit(movie, model, start, fields, options, schedule(options.last_rounds)))
+        found = _Fit(*fit(movie, model, start, fields, options, schedule(ROUNDS)))
         found, start = _with_longer_gaps(movie, found, start, fields, options)
-    crowded = wrong_share(found.posterior.probability) > _CROWDED
-    if crowded:  # elsewhere the classes are those of the part
+    if wrong_share(found.posterior.probability) > _CROWDED:  # elsewhere the classes are those of the part
         found = _with_classes(movie, _judged(movie, found, options), start, fields, options)
     found = _with_marks(movie, found, start, fields, options)
-    last, sweeps = found.posterior, _LAST_SWEEPS[crowded]
-    return movie, found.model, settled(movie, found.model, last, sweeps=sweeps, workers=options.workers)
+    last = settled(movie, found.model, found.posterior, still=options.still, workers=options.workers)
+    return movie, found.model, last
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +198,7 @@ def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnO
     ]
     best = max(starts, key=lambda found: found.criterion)
     model = by_moments(movie, best.model, best.posterior)
-    found = _Fit(*fit(movie, model, best.posterior, fields, options, schedule(options.first_rounds)))
+    found = _Fit(*fit(movie, model, best.posterior, fields, options, schedule(ROUNDS)))
     return best, _with_classes(movie, _judged(movie, found, options), start, fields, options)
 
 
@@ -217,7 +215,7 @@ def _with_classes(
     Each begins with the candidates of the start: one class leaves out those that another makes likely.
     """
     while found.model.motion.classes < options.classes:
-        other = _Fit(*fit(movie, split(found.model), start, fields, options, schedule(options.first_rounds)))
+        other = _Fit(*fit(movie, split(found.model), start, fields, options, schedule(ROUNDS)))
         other = _judged(movie, other, options)
         if other.criterion <= found.criterion:
             break
@@ -239,9 +237,7 @@ def _with_marks(
     if marks is None or not marks.links():
         return found
     found = _judged(movie, found, options)
-    other = _Fit(
-        *fit(movie, replace(found.model, marks=marks), start, fields, options, schedule(options.last_rounds))
-    )
+    other = _Fit(*fit(movie, replace(found.model, marks=marks), start, fields, options, schedule(ROUNDS)))
     other = _judged(movie, other, options)
     return other if other.criterion > found.criterion else found
 
@@ -259,7 +255,7 @@ def _with_longer_gaps(
             break
         found = _judged(movie, found, options)
         candidates = with_gaps(movie, model, found.posterior, options)
-        other = _Fit(*fit(movie, model, candidates, fields, options, schedule(options.last_rounds)))
+        other = _Fit(*fit(movie, model, candidates, fields, options, schedule(ROUNDS)))
         other = _judged(movie, other, options)
         if other.criterion <= found.criterion:
             break

@@ -19,23 +19,15 @@ from ..model.gate import predicted, reaches
 from ..model.levels import NEGLIGIBLE, OPEN
 from ..model.movie import Movie, summed
 from .field import Fields
-from .m_steps import maximised, over_one_interval
+from .m_steps import MISSED, maximised, over_one_interval
 from .options import LearnOptions
 
-_FEWEST = 5
-"""Guard: least number of rounds of EM."""
-_SETTLE = 2
-"""Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
 _AITKEN = 0.85
 """Guard: largest ratio of successive changes that is extrapolated."""
 _WORTH = 0.1
 """Error level: likelihood ratio against chance below which a gap is not bridged."""
-_CHANCE = 0.02
-"""Prior: odds of a gap link against chance, from which its gate is computed."""
-_LEAST_REACH = 2.5
+LEAST_REACH = 2.5
 """Prior: least search radius in the next frame, in spacings: some steps are much longer than most."""
-_MISSED = 0.2
-"""Prior: initial probability of one more missed frame in the search for gaps."""
 
 
 class Round(NamedTuple):
@@ -53,9 +45,6 @@ class Round(NamedTuple):
 _FIRST = Round(fields=True, level=0.01), Round(fields=True, level=0.1), Round(fields=True)
 _THEN = Round(), Round(), Round(fields=True, extrapolates=True)
 """The schedule of EM: the first three rounds, and those that are repeated afterwards."""
-STEADY = (Round(),) * 5, (Round(),)
-"""The schedule by which its rate is measured: after five rounds a change of the noise decays evenly, .87 to
-.9 of .9 to .91; and one more."""
 
 
 def schedule(rounds: int) -> list[Round]:
@@ -77,7 +66,7 @@ def fit(
             movie, model, posterior, omega=exponent(posterior.probability, 1.0), workers=options.workers
         )
         options.on_sweep(len(movie))
-        if turn >= _FEWEST and posterior.change < options.still:
+        if turn > len(_FIRST) and posterior.change < options.still:
             break
         model = maximised(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.held(movie, model)
@@ -94,10 +83,8 @@ def fit(
 
 
 def with_evidence(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> LinkPosterior:
-    """The posterior with its evidence, of messages that have converged under this model."""
-    last = posterior
-    for _ in range(_SETTLE):
-        last = swept(movie, model, last, with_moments=False, workers=workers)
+    """The posterior with its evidence."""
+    last = swept(movie, model, posterior, with_moments=False, workers=workers)
     return replace(posterior, log_evidence=last.log_evidence)
 
 
@@ -112,12 +99,12 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     longer = movie.intervals > 1
     after |= np.append(longer, False)[movie.frame]
     before |= np.append(False, longer)[movie.frame]
-    keys, tails, chance = [np.empty(0, np.int64)], np.flatnonzero(after), _CHANCE * np.median(movie.density)
+    keys, tails, chance = [np.empty(0, np.int64)], np.flatnonzero(after), OPEN * np.median(movie.density)
     ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
     step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
         reach = reaches(movie, model.motion, lag, float(chance))
-        reach = np.maximum(reach, _LEAST_REACH) if lag == 1 else reach
+        reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         if reach.any():
             expected = movie.position + predicted(movie, model.motion, lag, step)
             expected[tails] += way
@@ -156,7 +143,7 @@ def _explaining(model: Model, candidates: Candidates, either: NDArray[np.float64
 def expecting_gaps(model: Model) -> Model:
     """The model under the assumption that half of the detections without a successor have a later one."""
     association = model.association
-    fall = _MISSED ** np.arange(1, association.longest)
+    fall = MISSED ** np.arange(1, association.longest)
     later = [
         np.concatenate([delay[:1], (1 - delay[0]) / 2 * fall / fall.sum()])
         for delay in (association.delay, association.delay_back)

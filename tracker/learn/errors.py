@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior, swept
 from ..model import Model, Surroundings
+from ..model.levels import ROUNDS, TINY
 from ..model.movie import Movie, weighted
-from .em import STEADY, fit
+from .em import Round, fit
 from .m_steps import sums_of
 from .options import LearnOptions
 from .sample import part_of
@@ -87,7 +88,7 @@ def standard_errors(
     for left in range(_GROUPS):
         steps, away = (part.sum(axis=0) - part[left] for part in sums)
         variance, noise = steps[1 : 1 + axes] / steps[0], away[1:] / away[0]
-        estimates.append((variance, noise, steps[1 + axes] / max(steps[2 + axes], 1e-300)))
+        estimates.append((variance, noise, steps[1 + axes] / max(steps[2 + axes], TINY)))
     root = np.sqrt(_GROUPS - 1)
     noise = [np.sqrt(movie.variance_given(noise)).mean() for _, noise, _ in estimates]
     step = [
@@ -141,7 +142,7 @@ def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) ->
     """
     away = replace(model, motion=replace(model.motion, noise=_AWAY * model.motion.noise))
     found, left, options = [(model, posterior), (away, posterior)], [], LearnOptions(still=0, workers=workers)
-    for rounds in STEADY:
+    for rounds in ([Round()] * ROUNDS, [Round()]):
         found = [fit(movie, *each, None, options, rounds) for each in found]
         here, away = (each.motion.noise.mean() for each, _ in found)
         left.append(np.log(away / here))

@@ -8,18 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.blocks import in_blocks
-from ..model.movie import OUTER, TINY, Movie, summed, weighted
+from ..model.levels import PRIOR
+from ..model.movie import NEIGHBOURS, OUTER, TINY, Movie, summed, weighted
 from ..neighbours import nearest
 from .field_cpu import add_near, products_of, surroundings
 
-_INNER = 6
-"""Prior: number of neighbours whose mean step is a predictor, in addition to that of 24 and of the frame."""
-_POOL = 32
-"""Prior: number of detections, in all frames, that determine local rates of birth and death."""
 _WINDOW = 3
 """Cells along an axis in which they are."""
-_RIDGE = 20.0
-"""Prior: weight, in detections, of no common step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +26,10 @@ class Fields:
     movie : Movie
     near : (N, 24) int32 array
         Nearest detections of the same frame; (N, 0) if there is no flow.
-    pool : (N, 32) int32 array
+    pool : (N, 24) int32 array
         Nearest detections of all frames; (N, 0) where cells stand for them: in a large movie.
     cell : (N,) int64 array
-        The cell of space that holds each detection; with those that touch it, it holds some 32 of all frames.
+        The cell of space that holds each detection; with those that touch it, it holds some 24 of all frames.
     grid : tuple of int
         Number of cells along each axis.
     workers : int
@@ -56,7 +51,7 @@ class Fields:
             near = np.empty((len(movie), 0), np.int32)
         elif near is None:
             near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
-        pool, many = np.empty((len(movie), 0), np.int32), min(_POOL, len(movie) - 1)
+        pool, many = np.empty((len(movie), 0), np.int32), min(OUTER, len(movie) - 1)
         if many > 0 and not large:
             pool, _ = nearest(movie.position, np.array([0, len(movie)]), rows, many, workers=workers)
         return cls(movie, near, pool, *cells(movie.position), workers)
@@ -79,7 +74,7 @@ class Fields:
 
         def predict(block: tuple[int, int]) -> None:
             near, position = self.near, movie.position
-            surroundings(*block, near, position, step, weight, _INNER, unit, predictor[:, :3])
+            surroundings(*block, near, position, step, weight, NEIGHBOURS, unit, predictor[:, :3])
 
         in_blocks(predict, len(movie), self.workers)
         predictor[:, 3] = self._of_frame(step, weight)
@@ -88,7 +83,7 @@ class Fields:
         products_of(predictor, step, weight, products)
         for d in range(axes):
             scale = products[d, many, many] / max(float(weight.sum()), TINY)
-            matrix = products[d, :many, :many] + (_RIDGE * scale + TINY) * np.eye(many)
+            matrix = products[d, :many, :many] + (PRIOR * scale + TINY) * np.eye(many)
             shared[:, d] = weighted(np.linalg.solve(matrix, products[d, :many, many]), predictor[:, :, d].T)
         return shared
 
@@ -130,7 +125,7 @@ class Fields:
 
 
 def cells(position: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """(N,) cell of each place and the shape of the grid; 3 cells along each axis hold 32 places on average.
+    """(N,) cell of each place and the shape of the grid; 3 cells along each axis hold 24 places on average.
 
     Examples
     --------
@@ -140,7 +135,7 @@ def cells(position: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, 
     """
     count, axes = position.shape
     extent = np.maximum(np.ptp(position, axis=0), TINY) if count else np.ones(axes)
-    share = _POOL / max(count, 1)
+    share = OUTER / max(count, 1)
     edge = max(float((np.prod(extent) * share) ** (1 / axes)), float(extent.max()) * share)
     shape = tuple(max(round(_WINDOW * size / edge), 1) for size in extent.tolist())
     cell = np.zeros(count, np.int64)

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.levels import NEGLIGIBLE, TINY
+from ..model.motion import CORRELATION
 from ..model.movie import Movie, summed, weighted
 from .m_steps import over_one_interval
-
-_MOST = 0.95
-"""Guard: the largest correlation of steps that is believed."""
 
 
 def by_moments(movie: Movie, model: Model, posterior: LinkPosterior) -> Model:
@@ -32,7 +30,7 @@ def by_moments(movie: Movie, model: Model, posterior: LinkPosterior) -> Model:
         return model
     both, last = float((now + 2 * next_one).sum()), max(float(after.sum()), 0.0)
     # k^2 both = (1 + 2 k) last, over all axes
-    kept = min((last + np.sqrt(last * (last + both))) / both, _MOST) if both > 0 else 0.0
+    kept = min((last + np.sqrt(last * (last + both))) / both, CORRELATION[1]) if both > 0 else 0.0
     noise = np.maximum((kept * now - next_one) / (1 + 2 * kept), NEGLIGIBLE * now)
     noise = np.minimum(noise, (1 - NEGLIGIBLE) / 2 * now)
     motion = model.motion

@@ -11,20 +11,16 @@ from numpy.typing import NDArray
 from ..inference.blocks import in_blocks
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.levels import LEAST, NEGLIGIBLE, TINY
+from ..model.levels import LEAST, NEGLIGIBLE, PRIOR, TINY
+from ..model.motion import CORRELATION
 from ..model.movie import Movie, summed, weighted
 from .field import Fields
 from .field_cpu import mean_steps
 from .m_steps_cpu import add_moments
 from .marks import mark_step
 
-PRIOR = 5.0
-"""Prior: pseudo-counts of every rate and variance."""
-_RENEWAL, _CLUTTER, _FALL = 0.1, 0.01, 0.1
+RENEWAL, CLUTTER, MISSED = 0.1, 0.01, 0.1
 """Prior: probability of renewal, of clutter, and of one more missed frame."""
-_CORRELATION = -0.5, 0.995
-"""Prior: least and largest correlation of a class. Positions of white noise have -.5; a class below would
-explain clutter where a particle is missed, as a wide step there and back."""
 
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
@@ -83,9 +79,9 @@ def _motion(motion: MotionModel, found: Sums) -> MotionModel:
     product = (product / variance).sum(axis=1)
     return replace(
         motion, variance=variance,
-        correlation=np.clip(product / ((both / variance).sum(axis=1) + PRIOR), *_CORRELATION),
+        correlation=np.clip(product / ((both / variance).sum(axis=1) + PRIOR), *CORRELATION),
         share=(count + PRIOR / len(count)) / (count.sum() + PRIOR),
-        renewal=(entered + PRIOR * _RENEWAL) / (entered + continued + PRIOR),
+        renewal=(entered + PRIOR * RENEWAL) / (entered + continued + PRIOR),
         noise=(found.residual[0] + PRIOR * motion.noise) / (found.links[0] + PRIOR),
     )  # fmt: skip
 
@@ -157,7 +153,7 @@ def _association(
     old, candidates = model.association, posterior.candidates
     lags = np.arange(old.longest - 1)
     links = summed(candidates.lag - 1, posterior.probability, old.longest)
-    fall = (lags @ links[1:] + PRIOR * _FALL) / ((lags + 1) @ links[1:] + PRIOR)
+    fall = (lags @ links[1:] + PRIOR * MISSED) / ((lags + 1) @ links[1:] + PRIOR)
     tail = fall**lags * float((candidates.lag > 1).any())
     real = 1 - posterior.clutter
     sides = ((old.delay, movie.left, around.survival), (old.delay_back, movie.frame, around.survival_back))
@@ -168,5 +164,5 @@ def _association(
         at_risk = tail @ risk[1:] + PRIOR * tail.sum() + TINY
         later = (links[1:].sum() + PRIOR * rate[1:].sum()) / at_risk
         delays.append(np.concatenate([[one], later * tail]))
-    clutter = (posterior.clutter.sum() + PRIOR * _CLUTTER) / (len(movie) + PRIOR)
+    clutter = (posterior.clutter.sum() + PRIOR * CLUTTER) / (len(movie) + PRIOR)
     return AssociationModel(delays[0], delays[1], float(clutter))

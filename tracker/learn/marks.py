@@ -8,18 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
-from ..model.levels import NEGLIGIBLE, TINY
+from ..model.levels import NEGLIGIBLE, PRIOR, ROUNDS, TINY
 from ..model.marks import Floats, KeptAxes, MarkModel, Marks
+from ..model.motion import CORRELATION
 from ..model.movie import Movie, summed
 
 _SURE = 2.0
 """Error level: standard errors by which a correlation must exceed the largest of chance."""
-_RIDGE = 5.0
-"""Prior: pseudo-counts of weights of 0, and of pairs of labels that are independent."""
-_NEWTON = 3
-"""Guard: rounds of the logistic regression in an M-step."""
-_MOST_KEPT, _MOST_CORRELATION = 0.97, 0.995
-"""Guard: largest share that tracks keep of a variate, and largest correlation from frame to frame."""
 _LEAST_CORRELATION = 0.3
 """Prior: least correlation of what is kept: with less, columns say nothing about the frame after the next."""
 
@@ -115,8 +110,8 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
     for k, score in enumerate(variate.T):
         one = float(rho[chosen[k]])
         two = float((summed(head, p * score[tail], count) * summed(tail, p * score[head], count)).sum())
-        phi = np.clip(two / both / one, max(one, _LEAST_CORRELATION), _MOST_CORRELATION)
-        kept[k], correlation[k] = np.clip(one / phi, 0.0, _MOST_KEPT), phi
+        phi = np.clip(two / both / one, max(one, _LEAST_CORRELATION), CORRELATION[1])
+        kept[k], correlation[k] = np.clip(one / phi, 0.0, CORRELATION[1]), phi
     return KeptAxes(spread, turn, kept, correlation)
 
 
@@ -135,7 +130,7 @@ def _label_ratio(label: NDArray[np.int64], posterior: LinkPosterior) -> tuple[Fl
     share /= share.sum()
     joint = summed(a[known] * some + b[known], posterior.probability[known], some**2).reshape(some, some)
     count = float(joint.sum())
-    joint = joint + joint.T + 2 * _RIDGE * np.outer(share, share) * some
+    joint = joint + joint.T + 2 * PRIOR * np.outer(share, share) * some
     joint /= joint.sum()
     side = joint.sum(axis=0)
     ratio = joint / np.outer(side, side)
@@ -159,8 +154,8 @@ def _clutter(score: Floats, target: Floats, weight: Floats) -> Floats:
     one = np.column_stack([score[:, clear], np.ones(len(score))])
     share = (float(target.sum()) + 0.5) / (len(target) + 1)
     full = np.append(weight, np.log(share / (1 - share)))
-    ridge = np.append(np.full(len(weight), _RIDGE), 0.0)
-    for _ in range(_NEWTON):
+    ridge = np.append(np.full(len(weight), PRIOR), 0.0)
+    for _ in range(ROUNDS):
         p = 1 / (1 + np.exp(-np.clip(one @ full, -15, 15)))
         slope = np.einsum("ni,n,nj->ij", one, p * (1 - p), one) + np.diag(ridge + TINY)
         gradient = np.einsum("n,ni->i", target - p, one) - ridge * full

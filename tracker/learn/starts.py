@@ -16,38 +16,29 @@ from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.levels import LEAST, NEGLIGIBLE, TINY
+from ..model.levels import LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
 from ..model.movie import Movie, movie_of, summed
 from .field import Fields
 from .ladder_cpu import link_weights, square_distances
-from .m_steps import PRIOR, raw_steps
+from .m_steps import CLUTTER, RENEWAL, raw_steps
 from .options import LearnOptions
-from .registration import frame_shifts
+from .registration import NEAR, frame_shifts
 
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
 _ROUND = 0.8
 """Guard: ratio of the least to the largest variance of steps, from which one round is enough, if the flow it
 finds is less than these."""
-_JUMP = 0.5
-"""Guard: displacement beyond the usual one, in spacings, that counts as a jump of a frame."""
 _SCALES = 11
 """Prior: step variances from 1 to 2^-10 squared spacings, each half of the previous one."""
-_ROUNDS = 6
-"""Guard: rounds of the fit to pairs."""
-_PAIRS = 30_000
-"""Guard: number of pairs to which the scales are fitted."""
 _FIELD_ROUNDS = 3
 """Guard: rounds of scales, marginals and flow."""
-_FEW_ROUNDS = 4
-"""Guard: rounds of belief propagation in each of them."""
-_LINKED, _MOST_LINKED = 0.9, 0.98
-"""Prior and guard: share of detections with a successor in the next frame."""
+_LINKED = 0.9
+"""Prior: share of detections with a successor in the next frame."""
 _LAGS = 6
 """Prior: largest lag of a link in frames, until links say that there are longer gaps."""
-_RENEWAL, _CLUTTER, _NOISE = 0.3, 0.01, 0.05
-"""Initial values of EM: probability of renewal, of clutter, and noise relative to the median step
-variance."""
+_NOISE = 0.05
+"""Initial value of EM: noise relative to the median step variance."""
 _CORRELATION = (0.3,), (0.1, 0.6)
 """Where EM starts: one class; or two, of which the slow one diffuses, and the fast one is directed."""
 _DIRECTED = 0.95
@@ -98,13 +89,13 @@ def first_order(
     square, ratio = np.empty(candidates.size), np.empty(candidates.size)
     norm = (2 * np.pi * 0.5 ** np.arange(_SCALES)) ** (-movie.axes / 2)
     chance, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
-    every = 1 + candidates.size // _PAIRS
+    every = 1 + candidates.size // LearnOptions.sample
     for _ in range(_FIELD_ROUNDS):
         _measured(movie, candidates, flow, square, workers)
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             link_weights(square, linked * chance, 1.0, share * norm, every, count, ratio)
             share = (count + 1) / (count.sum() + _SCALES)
-            linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), _MOST_LINKED)
+            linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), 1 - OPEN)
         _weighed(square, linked * chance, share * norm, ratio, workers)
         posterior = _propagated(movie, posterior, ratio, linked, workers)
         before, flow = flow, fields.flow(*raw_steps(movie, posterior, workers))
@@ -148,7 +139,7 @@ def _propagated(
     likely = ratio > LEAST
     some, rivals = posterior.candidates.kept(likely), np.ascontiguousarray(posterior.rivals[:, likely])
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=_FEW_ROUNDS, workers=workers)
+    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], workers=workers)
     probability, all_rivals = np.zeros(len(ratio)), posterior.rivals.copy()
     probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA[1]), rivals
     return replace(posterior, probability=probability, rivals=all_rivals)
@@ -212,7 +203,7 @@ def without_jumps(
     """
     mean = movie.mean_by_frame(flow)
     jump = mean - np.median(mean[:-1], axis=0) if movie.frames > 1 else 0 * mean
-    jump[~moved | (np.linalg.norm(jump, axis=1) < _JUMP)] = 0
+    jump[~moved | (np.linalg.norm(jump, axis=1) < NEAR)] = 0
     gone = np.cumsum(jump, axis=0) - jump
     return replace(movie, position=movie.position - gone[movie.frame]), flow - jump[movie.frame]
 
@@ -257,10 +248,10 @@ def _start_model(
     noise = np.full(axes, _NOISE * float(np.median(steps)))
     motion = MotionModel(
         np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
-        _RENEWAL * one, noise, np.ones(len(movie.intervals)),
+        RENEWAL * one, noise, np.ones(len(movie.intervals)),
     )  # fmt: skip
     delay = np.concatenate([[_LINKED], np.zeros((options.longest_lag or _LAGS) - 1)])
-    association = AssociationModel(delay, delay.copy(), _CLUTTER)
+    association = AssociationModel(delay, delay.copy(), CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
 
 

@@ -37,8 +37,6 @@ from .reverse import in_reverse
 
 _TURNS = 3
 """Guard: sweeps in which links, divisions, flow, rates and ages are estimated in turn."""
-_ROUNDS = 4
-"""Guard: rounds of EM of the daughter model after a sweep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +137,7 @@ def find_divisions(
         )
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
-        fit = fitted(context, divisions, fit.next_model, log_factor, _ROUNDS)
+        fit = fitted(context, divisions, fit.next_model, log_factor)
         posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
         if turn < _TURNS - 1:
             model = adapted(movie, model, posterior, fields)

@@ -11,14 +11,11 @@ from ..inference.jpda import no_link
 from ..inference.marks import odds_of_clutter
 from ..inference.posterior import LinkPosterior
 from ..model import Model
-from ..model.levels import NEGLIGIBLE, TINY
+from ..model.levels import NEGLIGIBLE, ROUNDS, TINY
 from ..model.movie import Movie, summed
 from .candidates import Divisions
 from .daughters import DaughterModel, log_weight, maximised
 from .packing import Beliefs, Pairs, log_partition, propagated
-
-_ROUNDS = 3
-"""Guard: rounds of belief propagation in a round of EM."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +161,6 @@ class Fit:
 
 def fitted(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
-    rounds: int,
 ) -> Fit:  # fmt: skip
     """EM from an initial model.
 
@@ -175,14 +171,12 @@ def fitted(
     model : DaughterModel
     log_factor : (P,) float64 array
         Log weights in addition to those of the model, such as those of ages.
-    rounds : int
-        Largest number of these.
     """
     pairs, last = context.pairs(divisions), -1.0
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         used, none = model, context.no_pair(model)
         pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
-        pairs = propagated(none, pairs, context.omega, _ROUNDS)
+        pairs = propagated(none, pairs, context.omega)
         beliefs = pairs.beliefs(none, context.omega)
         model = _with_rates(context, model, pairs, beliefs)
         model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
@@ -217,7 +211,7 @@ def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: B
     return replace(model, birth=float(birth), death=float(death))
 
 
-def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
+def bethe_evidence(context: Context, fit: Fit) -> float:
     """Log likelihood of links and divisions, up to a constant.
 
     Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
@@ -225,7 +219,7 @@ def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
     """
     model, (deaths, _) = fit.model, context.none * context.scaled
     pairs = replace(fit.pairs, weight=fit.pairs.weight**context.omega)  # V with the exponent 1
-    z = log_partition(context.no_pair(model), pairs, rounds)
+    z = log_partition(context.no_pair(model), pairs)
     births = ((1 - context.clutter_share) * (context.deaths_and_births(model) * context.scaled)[1]).sum()
     rate = model.rate if len(fit.divisions) else 0.0
     more = np.log1p((model.death - 1) * deaths + rate)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.levels import NEGLIGIBLE, TINY
+from ..model.levels import NEGLIGIBLE, ROUNDS, TINY
 from ..model.movie import summed
 
 
@@ -107,7 +107,7 @@ class Beliefs(NamedTuple):
     daughter: NDArray[np.float64]
 
 
-def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: int) -> Pairs:
+def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float) -> Pairs:
     """The pairs with the rivals that belief propagation finds.
 
     Parameters
@@ -118,8 +118,6 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
         With the rivals from which propagation starts.
     omega : float
         Exponent of rivals.
-    rounds : int
-        Largest number of these.
 
     Examples
     --------
@@ -130,14 +128,14 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
     ...     np.array([[0], [1]]), np.empty(0),
     ... )
     >>> none = np.ones((2, 3))
-    >>> some = propagated(none, pairs.weighing(np.log([3.0]), 1.0), 1.0, 9).beliefs(none, 1.0)
+    >>> some = propagated(none, pairs.weighing(np.log([3.0]), 1.0), 1.0).beliefs(none, 1.0)
     >>> some.link.round(4).tolist(), some.division.round(4).tolist()
     ([0.6667, 0.0], [0.25])
     """
     least, rivals = none ** (1 / omega), pairs.rivals.copy()
     pairs = replace(pairs, rivals=rivals)
     odds = pairs.odds(omega)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         last, rows = odds, pairs.rows(least[0], odds)
         rest = rows.total[pairs.row] - rows.each * rows.divisor
         rivals[0] = np.maximum(rest, least[0][pairs.row]) / rows.divisor
@@ -150,12 +148,12 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
     return pairs
 
 
-def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int) -> float:
+def log_partition(none: NDArray[np.float64], pairs: Pairs) -> float:
     r"""Bethe approximation of the log of the total weight of all sets of pairs, with the exponent 1.
 
     .. math:: z = \sum_i \log T_i + \sum_j \log\Big(n_j + \sum_i o_{ij} C_{ij}\Big) - \sum \log(1 + o)
     """
-    pairs = propagated(none, pairs, 1.0, rounds)
+    pairs = propagated(none, pairs, 1.0)
     odds = pairs.odds(1.0)
     columns = none[1] + summed(pairs.column, odds * pairs.rivals[1], none.shape[1])
     rows = pairs.rows(none[0], odds)
