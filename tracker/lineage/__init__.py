@@ -167,7 +167,9 @@ def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosteri
     probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
     here, many = context.links, len(context.links)
     probability[here] = beliefs.link[:many]
-    rivals[0, here] = (beliefs.rows.total[pairs.row] - beliefs.rows.each)[:many]
+    least = context.no_pair(fit.model)[0] ** (1 / context.omega)  # of a sure link the difference may be 0
+    rest = beliefs.rows.total[pairs.row] - beliefs.rows.each
+    rivals[0, here] = np.maximum(rest, least[pairs.row])[:many]
     rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
     posterior = replace(posterior, probability=probability, rivals=rivals)
     linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
