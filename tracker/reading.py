@@ -16,8 +16,6 @@ _SAMPLE = 10_000
 """Guard: detections from which the extent is estimated."""
 _ROUNDED = 1e-14
 """Guard: extent relative to the distance from the origin below which it is rounding."""
-_SLICES = 0.1
-"""Prior: share of distinct coordinates below which an axis consists of slices."""
 _STRAY = 1e4
 """Guard: distance from the middle, in median distances, beyond which a detection gets no link."""
 HOLE, _MANY = 10, 10
@@ -26,8 +24,9 @@ the other frames, so that not all can be missed."""
 _SELDOM = 0.05
 """Error level: mean deviation of frame numbers from multiples of an interval; share of frames after longer
 holes."""
-_OFTEN = 0.1
-"""Prior: least share of consecutive frames one interval apart; with fewer, frames count as uneven."""
+_FEW = 0.1
+"""Prior: share of distinct coordinates below which an axis consists of slices; and of consecutive frames one
+interval apart, below which frames count as uneven."""
 _FAR = 1000
 """Guard: number of frames that no link spans, to which longer empty stretches are shortened."""
 _IN_A_CELL = 4
@@ -157,7 +156,7 @@ def _slice_distance(place: NDArray[np.float64]) -> float:
     usual = place[len(place) * 9 // 10] - place[len(place) // 10]
     apart = np.diff(place)
     apart = apart[apart > LEAST * usual]
-    return float(np.median(apart)) if 0 < len(apart) < _SLICES * len(place) else 0.0
+    return float(np.median(apart)) if 0 < len(apart) < _FEW * len(place) else 0.0
 
 
 def _counted(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[np.int64], int]:
@@ -205,7 +204,7 @@ def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     long = np.where(ahead > _FAR + HOLE, _FAR, ahead)
     frame, once = np.append(0, np.cumsum(np.where(ahead <= HOLE + 1, 1, long))), ahead == 1
     every = np.arange(frame[-1] + 1)
-    if (once[1:] & once[:-1]).sum() < _OFTEN * once.sum():
+    if (once[1:] & once[:-1]).sum() < _FEW * once.sum():
         return frame[index].astype(np.int64), every
     last = np.searchsorted(frame, every, side="right") - 1
     return frame[index].astype(np.int64), seen[last] + every - frame[last]

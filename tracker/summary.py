@@ -14,6 +14,7 @@ from .learn.em import LEAST_REACH
 from .learn.errors import Kinematics, errors_of_rates, standard_errors
 from .learn.marks import bits_of_clutter, bits_of_links
 from .learn.registration import CLEAR
+from .learn.whole import SHARED
 from .model import AssociationModel, MotionModel
 from .model.gate import radius
 from .model.levels import LEAST, NEGLIGIBLE, TINY
@@ -23,8 +24,6 @@ from .reading import HOLE, Reading
 
 _SHORT = 0.5
 """Error level: persistence in frames below which steps count as independent."""
-_SHARED = 0.1
-"""Error level: share of the variance of steps that neighbours predict, above which they are stated."""
 _UNEVEN = 0.01
 """Error level: standard deviation of step scales below which all intervals are alike."""
 
@@ -289,7 +288,7 @@ def _neighbours(found: Learned, drift: NDArray[np.float64] | None) -> int | None
     movie, flow, motion = found.movie, found.model.surroundings.flow, found.model.motion
     local = flow - movie.mean_by_frame(flow)[movie.frame]
     shared, own = float(np.square(local).sum(axis=1).mean()), float((motion.share @ motion.variance).sum())
-    if shared > _SHARED * (shared + own):
+    if shared > SHARED * (shared + own):
         return OUTER
     return None if drift is None else 0
 

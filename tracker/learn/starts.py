@@ -83,7 +83,7 @@ def first_order(
     fields : Fields
     workers : int
     """
-    share, linked = np.full(_SCALES, 1 / _SCALES), 0.8
+    share, linked = np.full(_SCALES, 1 / _SCALES), _LINKED
     posterior = LinkPosterior.unknown(candidates)
     at_risk = int((movie.left > 0).sum())
     square, ratio = np.empty(candidates.size), np.empty(candidates.size)

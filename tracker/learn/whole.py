@@ -22,7 +22,7 @@ from .registration import frame_shifts
 from .sample import Sample
 from .starts import first_order, narrowed, without_jumps
 
-_SHARED = 0.02
+SHARED = 0.02
 """Guard: mean square of the flow, in that of steps, up to which there is none."""
 _ROOM = 1.4
 """Guard: gates within which candidates are sought, before steps are known here; a spacing at least."""
@@ -50,7 +50,7 @@ def spread(
     """
     (part, known), (position, frame_start, time) = learned, given
     steps = float(known.motion.share @ known.motion.variance.sum(axis=1))
-    flows = float(np.square(known.surroundings.flow).sum(axis=1).mean()) > _SHARED * steps
+    flows = float(np.square(known.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
     movie = movie_of(
         (position - position.mean(axis=0)) @ part.basis, frame_start, basis=part.basis, spacing=1.0,
         neighbours=OUTER if flows else NEIGHBOURS, workers=options.workers,

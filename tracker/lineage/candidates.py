@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from ..inference.candidates import Search, pairs_near
 from ..inference.posterior import LinkPosterior
+from ..learn.em import LEAST_REACH
 from ..model.levels import OPEN
 from ..model.movie import Movie
 
-_REACH = 1.8
-"""Prior: largest distance of daughters from the predicted position of the mother, in spacings."""
 _NEAREST = 5
 """Prior: number of starts near a mother that may be daughters, and of mothers near a start."""
 LEAST = 0.02
@@ -152,7 +151,7 @@ def _options(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of a mother near a start, and a detection that may be her daughter, sorted."""
     count, expected, links = np.int64(len(movie)), movie.position + flow, posterior.candidates
-    reach = _REACH * np.exp(np.maximum(_room(movie), 0))
+    reach = LEAST_REACH * np.exp(np.maximum(_room(movie), 0))
     near = pairs_near(movie, Search(1, _NEAREST, expected, heads=starts, radius=reach))
     mothers = np.zeros(count, bool)
     mothers[near // count] = True

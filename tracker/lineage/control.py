@@ -17,12 +17,10 @@ from ..model import Model
 from ..model.levels import TINY
 from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
-from .daughters import DaughterModel
+from .daughters import DISTANCE, SPREAD, DaughterModel
 from .learning import Context, Fit, bethe_evidence, fitted
 from .reverse import in_reverse
 
-_STARTS_AT = (0.45, 1.1)
-"""Prior: initial distances between daughters, in spacings; the likelihood has several maxima."""
 _BEGIN = 0.3
 """Prior: initial share of starts that are daughters."""
 _SAMPLE = 3000.0
@@ -86,7 +84,8 @@ def _first_fit(
     context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
     context, divisions = context.of_rows(divisions)
     rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)
-    models = [DaughterModel.initial(rate, distance, movie.axes) for distance in _STARTS_AT]
+    distances = DISTANCE * np.exp([-SPREAD, SPREAD])  # the likelihood has several maxima
+    models = [DaughterModel.initial(rate, distance, movie.axes) for distance in distances]
     tries = [fitted(context, divisions, model, 0.0) for model in models]
     return max(tries, key=lambda fit: fit.evidence), context
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_RATE = 1e-4
-"""Error level: least probability that a track ends."""
+from .levels import LEAST
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,4 +59,4 @@ def _none(
     delay: NDArray[np.float64], frames: NDArray[np.int64], survival: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     within = np.concatenate([[0.0], np.cumsum(delay)])
-    return np.maximum(1 - survival * within[np.minimum(frames, len(delay))], LEAST_RATE)
+    return np.maximum(1 - survival * within[np.minimum(frames, len(delay))], LEAST)
