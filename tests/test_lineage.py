@@ -189,7 +189,7 @@ def test_the_daughter_model_is_recovered() -> None:
     )  # fmt: skip
     model = DaughterModel.initial(0.3, 0.45, 3)
     for _ in range(60):
-        probability = 1 / (1 + np.exp(-log_weight(some, model)))
+        probability = np.exp(-np.logaddexp(0, -log_weight(some, model)))
         model = maximised(some, probability, model, float(count))
     assert model.rate == pytest.approx(0.5, abs=0.1)
     assert model.log_distance == pytest.approx(-0.2, abs=0.06)

@@ -149,7 +149,7 @@ def sweep(
 
 def propagate(
     candidates: Candidates, ratio: NDArray[np.float64], none: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rivals: NDArray[np.float64], *, omega: float = 1.0, workers: int = 1,
+    rivals: NDArray[np.float64], *, omega: float = 1.0, rounds: int = ROUNDS, workers: int = 1,
 ) -> None:  # fmt: skip
     """Fractional belief propagation for the matching of all tails to all heads.
 
@@ -164,6 +164,8 @@ def propagate(
         Initial values; overwritten by the weights of the competitors in rows and columns.
     omega : float
         Exponent of the weights of rivals.
+    rounds : int
+        Largest number of these.
     workers : int
         Threads; they do not change the result.
     """
@@ -171,7 +173,7 @@ def propagate(
     moved = np.ones((2, candidates.size), np.uint8)
     by_row = _half(candidates[3:5], none[0], ratio, (R, C), omega, moved)
     by_column = _half(candidates[5:], none[1], ratio, (C, R), omega, moved[::-1])
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         in_blocks(*by_row, workers)
         if not sum(in_blocks(*by_column, workers)):
             break

@@ -22,6 +22,8 @@ from .field import Fields
 from .m_steps import MISSED, maximised, over_one_interval
 from .options import LearnOptions
 
+_SETTLE = 2
+"""Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
 _AITKEN = 0.85
 """Guard: largest ratio of successive changes that is extrapolated."""
 _WORTH = 0.1
@@ -83,8 +85,10 @@ def fit(
 
 
 def with_evidence(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> LinkPosterior:
-    """The posterior with its evidence."""
-    last = swept(movie, model, posterior, with_moments=False, workers=workers)
+    """The posterior with its evidence, of messages that have converged under this model."""
+    last = posterior
+    for _ in range(_SETTLE):
+        last = swept(movie, model, last, with_moments=False, workers=workers)
     return replace(posterior, log_evidence=last.log_evidence)
 
 

@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.blocks import in_blocks
-from ..model.levels import PRIOR
 from ..model.movie import NEIGHBOURS, OUTER, TINY, Movie, summed, weighted
 from ..neighbours import nearest
 from .field_cpu import add_near, products_of, surroundings
 
 _WINDOW = 3
 """Cells along an axis in which they are."""
+
+
+_RIDGE = 20.0
+"""Prior: weight, in detections, of no common step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,7 @@ class Fields:
         products_of(predictor, step, weight, products)
         for d in range(axes):
             scale = products[d, many, many] / max(float(weight.sum()), TINY)
-            matrix = products[d, :many, :many] + (PRIOR * scale + TINY) * np.eye(many)
+            matrix = products[d, :many, :many] + (_RIDGE * scale + TINY) * np.eye(many)
             shared[:, d] = weighted(np.linalg.solve(matrix, products[d, :many, many]), predictor[:, :, d].T)
         return shared
 

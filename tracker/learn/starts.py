@@ -20,7 +20,7 @@ from ..model.levels import LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
 from ..model.movie import Movie, movie_of, summed
 from .field import Fields
 from .ladder_cpu import link_weights, square_distances
-from .m_steps import CLUTTER, RENEWAL, raw_steps
+from .m_steps import CLUTTER, raw_steps
 from .options import LearnOptions
 from .registration import NEAR, frame_shifts
 
@@ -37,8 +37,8 @@ _LINKED = 0.9
 """Prior: share of detections with a successor in the next frame."""
 _LAGS = 6
 """Prior: largest lag of a link in frames, until links say that there are longer gaps."""
-_NOISE = 0.05
-"""Initial value of EM: noise relative to the median step variance."""
+_RENEWAL, _NOISE = 0.3, 0.05
+"""Initial values of EM: probability of renewal, and noise relative to the median step variance."""
 _CORRELATION = (0.3,), (0.1, 0.6)
 """Where EM starts: one class; or two, of which the slow one diffuses, and the fast one is directed."""
 _DIRECTED = 0.95
@@ -248,7 +248,7 @@ def _start_model(
     noise = np.full(axes, _NOISE * float(np.median(steps)))
     motion = MotionModel(
         np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
-        RENEWAL * one, noise, np.ones(len(movie.intervals)),
+        _RENEWAL * one, noise, np.ones(len(movie.intervals)),
     )  # fmt: skip
     delay = np.concatenate([[_LINKED], np.zeros((options.longest_lag or _LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), CLUTTER)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.candidates import Search, pairs_near
+from ..inference.candidates import Search, distinct, pairs_near
 from ..inference.posterior import LinkPosterior
 from ..learn.em import LEAST_REACH
 from ..model.levels import OPEN
@@ -158,7 +158,7 @@ def _options(
     linked = np.flatnonzero((links.lag == 1) & mothers[links.tail])
     way = movie.position[links.head[linked]] - expected[links.tail[linked]]
     close = linked[np.einsum("ij,ij->i", way, way) < reach[links.tail[linked]] ** 2]
-    return np.divmod(np.union1d(near, links.key()[close]), count)
+    return np.divmod(distinct([near, links.key()[close]]), count)
 
 
 def _pairs_within(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.candidates import distinct
 from ..inference.jpda import no_link
 from ..inference.marks import odds_of_clutter
 from ..inference.posterior import LinkPosterior
@@ -113,7 +114,9 @@ class Context:
         count = np.int64(self.none.shape[1])
         links = self.tail * count + self.head
         wanted = divisions.mother * count + np.stack([divisions.first, divisions.second])
-        more = np.setdiff1d(wanted, links)
+        more = distinct([wanted.ravel()])
+        at = np.searchsorted(links, more)
+        more = more[np.append(links, -1)[at] != more]
         every = np.concatenate([links, more])
         order = np.argsort(every)
         row, column = np.divmod(every, count)
@@ -219,7 +222,7 @@ def bethe_evidence(context: Context, fit: Fit) -> float:
     """
     model, (deaths, _) = fit.model, context.none * context.scaled
     pairs = replace(fit.pairs, weight=fit.pairs.weight**context.omega)  # V with the exponent 1
-    z = log_partition(context.no_pair(model), pairs)
+    z = log_partition(context.no_pair(model), pairs, ROUNDS)
     births = ((1 - context.clutter_share) * (context.deaths_and_births(model) * context.scaled)[1]).sum()
     rate = model.rate if len(fit.divisions) else 0.0
     more = np.log1p((model.death - 1) * deaths + rate)

@@ -24,8 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.levels import NEGLIGIBLE, ROUNDS, TINY
+from ..model.levels import NEGLIGIBLE, TINY
 from ..model.movie import summed
+
+_ROUNDS = 3
+"""Guard: rounds of belief propagation in a round of EM."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,7 @@ class Beliefs(NamedTuple):
     daughter: NDArray[np.float64]
 
 
-def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float) -> Pairs:
+def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: int = _ROUNDS) -> Pairs:
     """The pairs with the rivals that belief propagation finds.
 
     Parameters
@@ -118,6 +121,8 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float) -> Pairs:
         With the rivals from which propagation starts.
     omega : float
         Exponent of rivals.
+    rounds : int
+        Largest number of these.
 
     Examples
     --------
@@ -135,7 +140,7 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float) -> Pairs:
     least, rivals = none ** (1 / omega), pairs.rivals.copy()
     pairs = replace(pairs, rivals=rivals)
     odds = pairs.odds(omega)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         last, rows = odds, pairs.rows(least[0], odds)
         rest = rows.total[pairs.row] - rows.each * rows.divisor
         rivals[0] = np.maximum(rest, least[0][pairs.row]) / rows.divisor
@@ -148,12 +153,12 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float) -> Pairs:
     return pairs
 
 
-def log_partition(none: NDArray[np.float64], pairs: Pairs) -> float:
+def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int = _ROUNDS) -> float:
     r"""Bethe approximation of the log of the total weight of all sets of pairs, with the exponent 1.
 
     .. math:: z = \sum_i \log T_i + \sum_j \log\Big(n_j + \sum_i o_{ij} C_{ij}\Big) - \sum \log(1 + o)
     """
-    pairs = propagated(none, pairs, 1.0)
+    pairs = propagated(none, pairs, 1.0, rounds)
     odds = pairs.odds(1.0)
     columns = none[1] + summed(pairs.column, odds * pairs.rivals[1], none.shape[1])
     rows = pairs.rows(none[0], odds)

@@ -10,7 +10,7 @@ LARGEST = 1e18
 """Guard: largest length, and inverse of the least one, whose squares do not overflow."""
 SURE = 12.0
 """Guard: log odds beyond which all are alike."""
-ROUNDS = 8
+ROUNDS = 7
 """Guard: most rounds of an iteration that ends before, where nothing moves any more."""
 PRIOR = 5.0
 """Prior: pseudo-counts of every rate and variance, and of weights of 0."""
