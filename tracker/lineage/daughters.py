@@ -28,7 +28,7 @@ from .candidates import LEAST, Divisions
 DISTANCE, SPREAD = 0.8, 0.5
 """Prior: distance between daughters in spacings, and the standard deviation of its log."""
 _OFFSET = 0.15
-"""Prior: standard deviation of the midpoint between them along an axis, and of the growth of their distance."""
+"""Prior: standard deviation of the midpoint between them along an axis, and of growth of their distance."""
 
 
 @dataclass(frozen=True, eq=False)
