@@ -40,8 +40,6 @@ OMEGA = 0.75, 0.875
 """Weight of the row and column entropies: n equivalent tails and heads have n! matchings, which is right with
 .75 for two of them, .843 for four, .918 for ten. The first holds where links are sure, the second where
 p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM moves towards it there."""
-NO_PULL = np.empty((2, 0), np.float32)
-"""Weights of links where they come in, where they are not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +64,8 @@ class Sweep:
         The normalisation of the forward filter.
     moments : Moments
         Empty if not requested.
-    pull : (2, E) float32 array
-        Weights of links where they come in, forward and backward; empty where no marks are compared.
+    pull : (2, E) float32 array or None
+        Weights of links where they come in, forward and backward, if marks are compared.
     """
 
     ratio: NDArray[np.float64]
@@ -82,7 +80,7 @@ class Sweep:
     fresh_back: NDArray[np.float64]
     total: NDArray[np.float64]
     moments: Moments
-    pull: NDArray[np.float32]
+    pull: NDArray[np.float32] | None
 
 
 class Start(NamedTuple):
@@ -90,13 +88,13 @@ class Start(NamedTuple):
 
     away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. rivals (2, E) and
     clutter (2, N) are weights in rows and columns, ones and zeros before the first sweep; pull (2, E) those
-    of links where they come in, or `NO_PULL`.
+    of links where they come in, for marks.
     """
 
     away: NDArray[np.float32]
     rivals: NDArray[np.float64]
     clutter: NDArray[np.float64]
-    pull: NDArray[np.float32]
+    pull: NDArray[np.float32] | None
 
 
 def sweep(
@@ -143,7 +141,7 @@ def sweep(
     return Sweep(
         ratio, *sums, rivals, row_none, column_none, death, birth, past.fresh, future.fresh, past.total,
         moments,
-        NO_PULL if by_marks is None else np.stack([past.weight.sum(axis=1), future.weight.sum(axis=1)]),
+        None if by_marks is None else np.stack([past.weight.sum(axis=1), future.weight.sum(axis=1)]),
     )  # fmt: skip
 
 

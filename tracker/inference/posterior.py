@@ -12,7 +12,7 @@ from ..model import Model
 from ..model.levels import ROUNDS
 from ..model.movie import Movie, summed
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import NO_PULL, Start, displacements, exponent, log_evidence, marginals, sweep
+from .jpda import Start, displacements, exponent, log_evidence, marginals, sweep
 from .marks import odds_of_clutter
 from .records import Moments
 
@@ -56,8 +56,8 @@ class LinkPosterior:
         Exponent of rivals of the last sweep.
     displaced : Displacements or None
         Of the last sweep.
-    pull : (2, E) float32 array
-        Weights of links where they come in, by which marks are followed; or empty.
+    pull : (2, E) float32 array or None
+        Weights of links where they come in, by which marks are followed.
     """
 
     candidates: Candidates
@@ -77,7 +77,7 @@ class LinkPosterior:
     sweeps: int = 0
     omega: float = 1.0
     displaced: Displacements | None = None
-    pull: NDArray[np.float32] = field(default_factory=lambda: NO_PULL)
+    pull: NDArray[np.float32] | None = None
 
     @classmethod
     def unknown(cls, candidates: Candidates) -> LinkPosterior:
@@ -94,7 +94,7 @@ class LinkPosterior:
         return replace(
             self, candidates=some, probability=self.probability[keep], rivals=self.rivals[:, keep],
             ratio=none, past=none, future=none, moments=None, displaced=displaced,
-            pull=self.pull[:, keep] if self.pull.size else NO_PULL,
+            pull=None if self.pull is None else self.pull[:, keep],
         )  # fmt: skip
 
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:

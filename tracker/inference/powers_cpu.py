@@ -14,7 +14,8 @@ from numba import njit
 
 LOG2 = math.log(2)
 HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2): series of logarithms are from there to sqrt(2)
-BITS, BIAS = 52, 1023  # of the fraction of a float64; and what its exponent is counted from
+BITS = np.finfo(np.float64).nmant  # of the fraction of a float64
+BIAS = 1023  # what its exponent is counted from
 
 
 @njit(inline="always", error_model="numpy")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior, swept
 from ..model import Model, Surroundings
-from ..model.levels import ROUNDS, TINY
+from ..model.levels import OPEN, ROUNDS, TINY
 from ..model.movie import Movie, weighted
 from .em import Round, fit
 from .m_steps import sums_of
@@ -25,8 +25,6 @@ _GROUPS = 8
 """Prior: number of groups of tracks; the relative accuracy of an error is then a quarter."""
 _AWAY = 1.1
 """Guard: relative change of the noise in the measurement of the convergence rate."""
-_SLOWEST = 0.98
-"""Guard: largest accepted convergence rate."""
 
 
 @dataclass(frozen=True)
@@ -146,4 +144,4 @@ def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) ->
         found = [fit(movie, *each, None, options, rounds) for each in found]
         here, away = (each.motion.noise.mean() for each, _ in found)
         left.append(np.log(away / here))
-    return float(np.clip(left[1] / left[0], 0.0, _SLOWEST))
+    return float(np.clip(left[1] / left[0], 0.0, 1 - OPEN))

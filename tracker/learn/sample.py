@@ -11,8 +11,10 @@ from ..inference.candidates import candidates_of
 from ..inference.posterior import LinkPosterior
 from ..model.movie import Movie
 
-LEAST_FRAMES = 12
-"""Prior: least number of consecutive frames: a gap of five with frames before and after it."""
+LAGS = 6
+"""Prior: largest lag of a link in frames, until links say that there are longer gaps."""
+LEAST_FRAMES = LAGS + LAGS
+"""Least number of consecutive frames: the longest gap with frames before and after it."""
 
 
 @dataclass(frozen=True, eq=False)

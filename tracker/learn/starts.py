@@ -23,6 +23,7 @@ from .ladder_cpu import link_weights, square_distances
 from .m_steps import CLUTTER, raw_steps
 from .options import LearnOptions
 from .registration import NEAR, frame_shifts
+from .sample import LAGS
 
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
@@ -35,8 +36,6 @@ _FIELD_ROUNDS = 3
 """Guard: rounds of scales, marginals and flow."""
 _LINKED = 0.9
 """Prior: share of detections with a successor in the next frame."""
-_LAGS = 6
-"""Prior: largest lag of a link in frames, until links say that there are longer gaps."""
 _RENEWAL, _NOISE = 0.3, 0.05
 """Initial values of EM: probability of renewal, and noise relative to the median step variance."""
 _CORRELATION = (0.3,), (0.1, 0.6)
@@ -250,7 +249,7 @@ def _start_model(
         np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
         _RENEWAL * one, noise, np.ones(len(movie.intervals)),
     )  # fmt: skip
-    delay = np.concatenate([[_LINKED], np.zeros((options.longest_lag or _LAGS) - 1)])
+    delay = np.concatenate([[_LINKED], np.zeros((options.longest_lag or LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
 
