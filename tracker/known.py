@@ -111,12 +111,12 @@ def values_along(known: Values, axes: str) -> dict[str, float | tuple[float, ...
     >>> values_along({"noise": (0.3, 0.1, 0.2), "gate": 2, "end": 0.1}, "zx")
     {'noise': (0.3, 0.2), 'gate': (2.0, 2.0), 'end': 0.1}
     """
-    found: dict[str, float | tuple[float, ...]] = {}
+    along: dict[str, float | tuple[float, ...]] = {}
     for name, value in known.items():
         values = np.atleast_1d(np.asarray(value, dtype=np.float64))
         if name in EACH_AXIS:
             values = np.broadcast_to(values, 3)[["zyx".index(axis) for axis in axes]]
-            found[name] = tuple(values.tolist())
+            along[name] = tuple(values.tolist())
         else:
-            found[name] = float(values[0])
-    return found
+            along[name] = float(values[0])
+    return along

@@ -128,14 +128,14 @@ def _sample(position: NDArray[np.float64]) -> NDArray[np.float64]:
 def _extent(point: NDArray[np.float64]) -> float:
     """Extent of four fifths of the points along the longest axis, which strays do not change."""
     some = np.quantile(_sample(point), (0.1, 0.9), axis=0)
-    usual, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(point).max())
-    still = usual <= _ROUNDED * float(np.abs(some).max())
-    if farthest > LARGEST**2 or not (still or 1 / LARGEST < usual < LARGEST):
+    width, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(point).max())
+    still = width <= _ROUNDED * float(np.abs(some).max())
+    if farthest > LARGEST**2 or not (still or 1 / LARGEST < width < LARGEST):
         raise InputError(
-            f"Positions x spacing vary by {usual:g} and are up to {farthest:g}, too large or small to reckon "
+            f"Positions x spacing vary by {width:g} and are up to {farthest:g}, too large or small to reckon "
             "with: choose another unit of length, or drop what is astray."
         )
-    return usual
+    return width
 
 
 def _by_place(point: NDArray[np.float64], frame: NDArray[np.int64], axes: int) -> NDArray[np.int64]:
@@ -153,9 +153,9 @@ def _slice_distance(place: NDArray[np.float64]) -> float:
     """Distance of the slices at which sorted coordinates lie, up to rounding; 0 if there are no slices."""
     if not len(place):
         return 0.0
-    usual = place[len(place) * 9 // 10] - place[len(place) // 10]
+    width = place[len(place) * 9 // 10] - place[len(place) // 10]
     apart = np.diff(place)
-    apart = apart[apart > LEAST * usual]
+    apart = apart[apart > LEAST * width]
     return float(np.median(apart)) if 0 < len(apart) < _FEW * len(place) else 0.0
 
 

@@ -135,7 +135,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     in_start, in_link, out_start, out_link = side.in_start, side.in_link, side.out_start, side.out_link
     way, rivals, n = side.way, side.rivals, side.n
     noise, variance, likelihood, state = steps.noise, steps.variance, messages.likelihood, messages.state
-    correlation, scale, known = steps.correlation, steps.step_scale, messages.weight
+    correlation, scale, incoming = steps.correlation, steps.step_scale, messages.weight
     classes, axes = variance.shape[0], len(noise)
     room = (side.most + 1) * classes
     which, weight, part = np.empty(room, np.int64), np.empty(room), np.empty((room, axes, 8))
@@ -146,7 +146,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     last_lag, last_start = 0, -1  # those of the fresh steps in `part`
     for b in range(len(blocks)):
         for i in range(blocks[b, 0], blocks[b, 1]):
-            _normalise(i, in_start, in_link, rivals, n[i], likelihood, known, none, total_of)
+            _normalise(i, in_start, in_link, rivals, n[i], likelihood, incoming, none, total_of)
             start = when[i] if way > 0 else when[i] - 1
             lag, m = 0, 0
             for o in range(out_start[i], out_start[i + 1]):
@@ -154,13 +154,13 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
                 if lags[f] != lag:
                     lag = np.int64(lags[f])
                     fresh_weights(
-                        i, lag, renewal, share, entry, in_start, in_link, known, none[i], stay, fresh
+                        i, lag, renewal, share, entry, in_start, in_link, incoming, none[i], stay, fresh
                     )
                     m = 0
                     for p in range(in_start[i] - 1, in_start[i + 1]):  # the first is no link: fresh steps
                         e = np.int64(in_link[p]) if p >= in_start[i] else np.int64(-1)
                         for c in range(classes):
-                            w = known[e, c] * stay[c] if e >= 0 else fresh[c]
+                            w = incoming[e, c] * stay[c] if e >= 0 else fresh[c]
                             if (
                                 e < 0 and lag == last_lag and start == last_start
                             ):  # as for the detection before

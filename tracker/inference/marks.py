@@ -33,14 +33,14 @@ def mark_ratios(
     Marks count as far as both ends are particles by what is known of each. pull (2, E) are the weights of
     links where they come in, forward and backward, in the sweep before; None before the first.
     """
-    marks, known = movie.marks, model.marks
-    if marks is None or known is None or not known.links():
+    marks, learned = movie.marks, model.marks
+    if marks is None or learned is None or not learned.links():
         return None
     tail, head, ratio = candidates.tail, candidates.head, np.ones((3, candidates.size))
-    if known.axes is not None:
+    if learned.axes is not None:
         _by_axes(movie, model, candidates, pull, ratio, workers)
         ratio = _OUTLIER + (1 - _OUTLIER) * ratio
-    for table, label in zip(known.labels, marks.label.T, strict=False):
+    for table, label in zip(learned.labels, marks.label.T, strict=False):
         if table is not None:
             a, b = label[tail], label[head]
             ratio *= np.where((a < 0) | (b < 0), 1.0, table[a, b])

@@ -48,7 +48,7 @@ def log2(x):  # pragma: no cover
 @njit(cache=True, nogil=True, error_model="numpy")
 def raised(values, exponent):  # pragma: no cover
     """Powers (N,) f8 of positive values (N,) f8."""
-    found = np.empty(len(values))
+    powers = np.empty(len(values))
     for i in range(len(values)):
-        found[i] = exp2(exponent * log2(values[i]))
-    return found
+        powers[i] = exp2(exponent * log2(values[i]))
+    return powers

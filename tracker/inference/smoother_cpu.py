@@ -55,7 +55,7 @@ def future_as_observations(first, last, steps, messages, factor):  # pragma: no 
 
 @njit(error_model="numpy", inline="always")
 def _past(
-    i, lag, start, noise, variance, correlation, scales, renewal, share, entry, in_start, in_link, known,
+    i, lag, start, noise, variance, correlation, scales, renewal, share, entry, in_start, in_link, entering,
     none, of, which, weight, part, stay, fresh,
 ):  # pragma: no cover  # fmt: skip
     """Components (link or none, class) of tail i, `lag` intervals on.
@@ -66,13 +66,13 @@ def _past(
     stays; stay (K,) and fresh (K,) f8. Returns M.
     """
     classes, scale = len(stay), scales[start]
-    fresh_weights(i, lag, renewal, share, entry, in_start, in_link, known, none, stay, fresh)
+    fresh_weights(i, lag, renewal, share, entry, in_start, in_link, entering, none, stay, fresh)
     m = 0
     for p in range(in_start[i], in_start[i + 1] + 1):
         begins = p == in_start[i + 1]
         e = np.int64(0) if begins else np.int64(in_link[p])
         for c in range(classes):
-            w = fresh[c] if begins else known[e, c] * stay[c]
+            w = fresh[c] if begins else entering[e, c] * stay[c]
             if w >= NEGLIGIBLE * (share[c] if begins else 1.0):
                 which[m] = c + classes * begins
                 weight[m] = w
@@ -99,12 +99,12 @@ def _past(
 
 
 @njit(error_model="numpy", inline="always")
-def _add(w, c, fresh, lag, gap, k, part, both, chance, sums, residual):  # pragma: no cover
+def _add(w, c, fresh, lag, gap, k, part, both, shares, sums, residual):  # pragma: no cover
     """Add a pair of components of class c to the sums of a link, in the form of `Moments`.
 
     part[k] (D, 9) is the state by the past, as in `_past`, and both (D, 5) that by both sides.
     """
-    chance[c, np.int64(fresh)] += w
+    shares[c, np.int64(fresh)] += w
     for d in range(len(gap)):
         x, s, xx, xs, ss = both[d, 0], both[d, 1], both[d, 2], both[d, 3], both[d, 4]
         residual[d] += w * (xx + x * x)
@@ -119,13 +119,13 @@ def _add(w, c, fresh, lag, gap, k, part, both, chance, sums, residual):  # pragm
 
 
 @njit(error_model="numpy", inline="always")
-def _write(f, factor, chance, sums, residual, to_chance, to_sums, to_residual):  # pragma: no cover
+def _write(f, factor, shares, sums, residual, to_shares, to_sums, to_residual):  # pragma: no cover
     """Write the moments of link f: a factor times the sums, which are 0 afterwards."""
     for d in range(len(residual)):
         to_residual[f, d], residual[d] = factor * residual[d], 0.0
-    for c in range(len(chance)):
+    for c in range(len(shares)):
         for k in range(2):
-            to_chance[f, c, k], chance[c, k] = factor * chance[c, k], 0.0
+            to_shares[f, c, k], shares[c, k] = factor * shares[c, k], 0.0
         for d in range(len(residual)):
             for k in range(4):
                 to_sums[f, c, d, k], sums[c, d, k] = factor * sums[c, d, k], 0.0
@@ -145,7 +145,7 @@ def smooth_rows(
     which, weight, part = np.empty(room, np.int64), np.empty(room), np.empty((room, axes, 9))
     stay, fresh = np.empty(classes), np.empty(classes)
     ends_weight, gap, both = np.empty(classes), np.empty(axes), np.empty((axes, 5))
-    chance, sums, residual = np.zeros((classes, 2)), np.zeros((classes, axes, 4)), np.zeros(axes)
+    shares, sums, residual = np.zeros((classes, 2)), np.zeros((classes, axes, 4)), np.zeros(axes)
     # Arrays of records are looked up here: each look-up counts their owners, which threads wait for.
     noise, renewal, enters, away = steps.noise, steps.renewal, steps.entry / steps.share, places.away
     lags, prior, exclusion = places.lag, places.prior, places.exclusion
@@ -154,24 +154,24 @@ def smooth_rows(
     none, stays, begins, when = future.fresh, (1 - renewal) / steps.share, past.fresh, places.when
     variance, correlation, scales = steps.variance, steps.correlation, steps.step_scale
     share, entry = steps.share, steps.entry
-    to_chance, to_sums, to_residual = moments.chance, moments.sums, moments.residual
-    to_start, to_link, known, state = behind.in_start, behind.in_link, past.weight, past.state
+    to_shares, to_sums, to_residual = moments.shares, moments.sums, moments.residual
+    to_start, to_link, entering, state = behind.in_start, behind.in_link, past.weight, past.state
     counted = len(to_residual) > 0
     for i in range(first, last):
         lag, m = 0, 0
         for f in range(out_start[i], out_start[i + 1]):
             j = far[f]
-            before, after = 0.0, 0.0
+            earlier, after = 0.0, 0.0
             for c in range(classes):
-                before += by_past[f, c]
+                earlier += by_past[f, c]
                 after += by_future[f, c]
-            odds = max(before, after) * exclusion[f]
+            odds = max(earlier, after) * exclusion[f]
             some = odds >= HOPELESS
             if some and lags[f] != lag:
                 lag = np.int64(lags[f])
                 m = _past(
                     i, lag, when[i], noise, variance, correlation, scales, renewal, share, entry, to_start,
-                    to_link, known, begins[i], state, which, weight, part, stay, fresh,
+                    to_link, entering, begins[i], state, which, weight, part, stay, fresh,
                 )  # fmt: skip
             begin, end = in_start[j], in_start[j + 1]
             renewed = 0.0  # its track ends there, or the next step is drawn anew
@@ -227,8 +227,8 @@ def smooth_rows(
                         continue
                     total += w
                     if adds:
-                        _add(w, c, which[k] != c, lag, gap, k, part, both, chance, sums, residual)
-            G[f] = total * prior[f] if some else before
+                        _add(w, c, which[k] != c, lag, gap, k, part, both, shares, sums, residual)
+            G[f] = total * prior[f] if some else earlier
             if counted:
                 norm = 1 / total if total > 0 else 0.0
-                _write(f, norm, chance, sums, residual, to_chance, to_sums, to_residual)
+                _write(f, norm, shares, sums, residual, to_shares, to_sums, to_residual)

@@ -72,13 +72,13 @@ def standard_errors(
     posterior = swept(movie, model, posterior, workers=workers)
     assert posterior.moments is not None
     axes, group = movie.axes, _groups(movie, posterior)
-    found = sums_of(movie, model.motion, posterior, group, _GROUPS)
-    late, fresh, product, early = np.moveaxis(found.sums, 3, 0)
+    stats = sums_of(movie, model.motion, posterior, group, _GROUPS)
+    late, fresh, product, early = np.moveaxis(stats.sums, 3, 0)
     squares = (late + fresh).sum(axis=1)
     product, early = ((part / model.motion.variance).sum(axis=(1, 2)) for part in (product, early))
     sums = [
-        np.column_stack([found.chance[:, :, :2].sum(axis=(1, 2)), squares, product, early]),
-        np.column_stack([found.links, found.residual]),
+        np.column_stack([stats.chance[:, :, :2].sum(axis=(1, 2)), squares, product, early]),
+        np.column_stack([stats.links, stats.residual]),
     ]
     if not all((part[:, 0] > 1).all() for part in sums):
         return {}
@@ -139,9 +139,9 @@ def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) ->
     and correlations decays more slowly, and this slow rate determines the error.
     """
     away = replace(model, motion=replace(model.motion, noise=_AWAY * model.motion.noise))
-    found, left, options = [(model, posterior), (away, posterior)], [], LearnOptions(still=0, workers=workers)
+    fits, left, options = [(model, posterior), (away, posterior)], [], LearnOptions(still=0, workers=workers)
     for rounds in ([Round()] * ROUNDS, [Round()]):
-        found = [fit(movie, *each, None, options, rounds) for each in found]
-        here, away = (each.motion.noise.mean() for each, _ in found)
+        fits = [fit(movie, *each, None, options, rounds) for each in fits]
+        here, away = (each.motion.noise.mean() for each, _ in fits)
         left.append(np.log(away / here))
     return float(np.clip(left[1] / left[0], 0.0, 1 - OPEN))

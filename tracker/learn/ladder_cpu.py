@@ -22,10 +22,10 @@ def square_distances(position, expected, intervals, tail, head, square):  # prag
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def link_weights(square, chance, largest, share, every, count, ratio):  # pragma: no cover
+def link_weights(square, prior, largest, share, every, count, ratio):  # pragma: no cover
     """Weights of pairs under a ladder of Gaussians, each of half the variance of the one before.
 
-    square (E,) f8; chance (E,) f8, the weight of a link over the density; largest, the first variance; share
+    square (E,) f8; prior (E,) f8, the weight of a link over the density; largest, the first variance; share
     (L,) f8, of each scale times its norm. Of every so many pairs count (L,) f8 is written, the expected links
     of each scale; of all pairs ratio (E,) f8, the likelihood ratio, if `every` is 1.
     """
@@ -37,10 +37,10 @@ def link_weights(square, chance, largest, share, every, count, ratio):  # pragma
         for k in range(1, scales):  # half the variance is the square
             value = value * value
             mixed += share[k] * value
-        r = chance[f] * mixed
+        r = prior[f] * mixed
         if every == 1:
             ratio[f] = r
-        each, value = chance[f] / (1 + r), first
+        each, value = prior[f] / (1 + r), first
         count[0] += each * value
         for k in range(1, scales):
             value = value * value

@@ -18,7 +18,7 @@ _SHAPE = 4.0
 """Prior: scale of density variations of the point cloud, in widths of the peak; they are filtered out."""
 CLEAR = 6.0
 """Error level: least significance of a peak in standard deviations, and its excess over that of no shift."""
-_FEWEST = 2.0
+_LEAST_NOISE = 2.0
 """Guard: least standard deviation in pairs: if few pairs coincide, their number is not normal."""
 _CELLS = 1_500_000
 """Guard: largest number of cells of the grid."""
@@ -67,13 +67,13 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
 
     last, after = -1, np.empty(0, np.complex64)
     for f in moved.tolist():
-        before = after if f == last else transform(f)
+        earlier = after if f == last else transform(f)
         last, after = f + 1, transform(f + 1)
-        found = fft.irfftn(np.conj(before) * after * passed, shape)[window] / single
-        peak = np.unravel_index(found.argmax(), found.shape)
-        noise = max(float(found.std()), _FEWEST)
-        beyond = found[peak] - found[(reach,) * axes]
-        if found[peak] > CLEAR * noise and beyond > CLEAR * noise:
+        overlap = fft.irfftn(np.conj(earlier) * after * passed, shape)[window] / single
+        peak = np.unravel_index(overlap.argmax(), overlap.shape)
+        noise = max(float(overlap.std()), _LEAST_NOISE)
+        beyond = overlap[peak] - overlap[(reach,) * axes]
+        if overlap[peak] > CLEAR * noise and beyond > CLEAR * noise:
             shift[f] = lags[np.array(peak)] * cell
     return shift
 
@@ -93,8 +93,8 @@ def _still(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDA
     near = np.concatenate([[0], np.cumsum(square[:, 0] < NEAR**2)])
     share = np.diff(near[frame_start[:-1]]) / np.maximum(many[:-1], 1)
     # Of points at random whose mean distance is 1, so many are near by chance.
-    chance = 1 - exp(-((NEAR * gamma(1 + 1 / axes)) ** axes))
-    still = share > chance + _STILL * (1 - chance)
+    random = 1 - exp(-((NEAR * gamma(1 + 1 / axes)) ** axes))
+    still = share > random + _STILL * (1 - random)
     return np.append(still | (many[:-1] == 0) | (many[1:] == 0), True)
 
 

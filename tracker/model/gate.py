@@ -15,7 +15,7 @@ _DEVIATIONS = 4.0
 longer."""
 
 
-def radius(motion: MotionModel, lag: int, chance: float) -> float:
+def radius(motion: MotionModel, lag: int, background: float) -> float:
     """Distance from the predicted position within which detections `lag` intervals later are candidates.
 
     Parameters
@@ -34,12 +34,12 @@ def radius(motion: MotionModel, lag: int, chance: float) -> float:
     """
     spread = float(motion.displacement_variance(lag).max())
     axes = motion.variance.shape[1]
-    peak = (2 * np.pi * spread) ** (-axes / 2) / chance
+    peak = (2 * np.pi * spread) ** (-axes / 2) / background
     deviations = np.sqrt(2 * np.log(max(peak, 1.0)))
     return float(min(deviations, _DEVIATIONS) * np.sqrt(spread))
 
 
-def reaches(movie: Movie, motion: MotionModel, lag: int, chance: float) -> NDArray[np.float64]:
+def reaches(movie: Movie, motion: MotionModel, lag: int, background: float) -> NDArray[np.float64]:
     """(N,) the radius for each detection; frames that were not recorded make it longer.
 
     Parameters
@@ -50,7 +50,7 @@ def reaches(movie: Movie, motion: MotionModel, lag: int, chance: float) -> NDArr
         In frames.
     chance : float
     """
-    return _by_interval(movie, lag, lambda between: radius(motion, between, chance))
+    return _by_interval(movie, lag, lambda between: radius(motion, between, background))
 
 
 def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.float64]) -> NDArray[np.float64]:

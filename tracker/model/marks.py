@@ -78,9 +78,9 @@ class KeptAxes:
         for k, mask in enumerate(masks):
             rows = holes[which.ravel() == k]
             to = np.linalg.pinv(self.spread[np.ix_(mask, mask)]) @ self.spread[mask] @ self.turn
-            known = np.clip(np.einsum("mk,mk->k", to, self.spread[mask] @ self.turn), TINY, 1.0)
-            value[rows] = marks.value[rows][:, mask] @ to / known
-            error[rows] = (1 - known) / known
+            explained = np.clip(np.einsum("mk,mk->k", to, self.spread[mask] @ self.turn), TINY, 1.0)
+            value[rows] = marks.value[rows][:, mask] @ to / explained
+            error[rows] = (1 - explained) / explained
         return value, error
 
 
