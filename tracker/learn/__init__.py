@@ -141,7 +141,7 @@ def _fitted(
     if options.gaps:
         model = options.fixed.held(movie, expecting_gaps(found.model))
         start = with_gaps(movie, model, found.posterior, options)
-        found = _Fit(*fit(movie, model, start, fields, options, schedule(ROUNDS)))
+        found = _Fit(*fit(movie, model, start, fields, options, schedule(options.last_rounds)))
         found, start = _with_longer_gaps(movie, found, start, fields, options)
     if wrong_share(found.posterior.probability) > _CROWDED:  # elsewhere the classes are those of the part
         found = _with_classes(movie, _judged(movie, found, options), start, fields, options)
@@ -237,7 +237,9 @@ def _with_marks(
     if marks is None or not marks.links():
         return found
     found = _judged(movie, found, options)
-    other = _Fit(*fit(movie, replace(found.model, marks=marks), start, fields, options, schedule(ROUNDS)))
+    other = _Fit(
+        *fit(movie, replace(found.model, marks=marks), start, fields, options, schedule(options.last_rounds))
+    )
     other = _judged(movie, other, options)
     return other if other.criterion > found.criterion else found
 
@@ -255,7 +257,7 @@ def _with_longer_gaps(
             break
         found = _judged(movie, found, options)
         candidates = with_gaps(movie, model, found.posterior, options)
-        other = _Fit(*fit(movie, model, candidates, fields, options, schedule(ROUNDS)))
+        other = _Fit(*fit(movie, model, candidates, fields, options, schedule(options.last_rounds)))
         other = _judged(movie, other, options)
         if other.criterion <= found.criterion:
             break

@@ -21,8 +21,8 @@ class LearnOptions:
         Number of candidates per detection and lag, in each direction of time.
     classes : int
         Motion classes at most; one more is tried while the criterion grows.
-    trial_rounds : int
-        Rounds of EM of each start, and over the movie from the best one; later ones are up to `ROUNDS`.
+    trial_rounds, last_rounds : int
+        Rounds of EM of each start, and over the movie from the best one; and with gaps.
     still : float
         Change of the marginals, per detection, at which EM stops.
     dropped : float
@@ -47,6 +47,7 @@ class LearnOptions:
     nearest: int = 10
     classes: int = 3
     trial_rounds: int = 4
+    last_rounds: int = 10
     still: float = 5e-4
     dropped: float = 1e-4
     trial: int = 4_000
@@ -65,4 +66,8 @@ class LearnOptions:
         """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""
         learned, last = min(detections, self.sample), 2 if detections > self.sample else 0
         tried = 4 * self.trial_rounds + 2 * ROUNDS
-        return tried * min(learned, self.trial) + (self.trial_rounds + ROUNDS) * learned + last * detections
+        return (
+            tried * min(learned, self.trial)
+            + (self.trial_rounds + self.last_rounds) * learned
+            + last * detections
+        )
