@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.blocks import in_blocks
-from ..model.movie import NEIGHBOURS, OUTER, TINY, Movie, summed, weighted
+from ..model.levels import TINY
+from ..model.movie import NEIGHBOURS, OUTER, Movie, summed, weighted
 from ..neighbours import nearest
 from .field_cpu import add_near, products_of, surroundings
 
 _WINDOW = 3
-"""Cells along an axis in which they are."""
-
-
+"""Cells along an axis that hold, in all frames, the detections by which local births and deaths are judged."""
 _RIDGE = 20.0
 """Prior: weight, in detections, of no common step."""
 
