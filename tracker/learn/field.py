@@ -14,7 +14,7 @@ from ..neighbours import nearest
 from .field_cpu import add_near, products_of, surroundings
 
 _WINDOW = 3
-"""Cells along an axis that hold, in all frames, the detections by which local births and deaths are judged."""
+"""Cells along an axis that hold, in all frames, the detections by which births and deaths are judged."""
 _RIDGE = 20.0
 """Prior: weight, in detections, of no common step."""
 
