@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ._arrays import free_memory
 from ._timing import lap
+from .batches import Batches
 from .columns import marks_of
 from .detections import Detections
 from .errors import ResourceError
@@ -68,9 +69,14 @@ def linked(
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
     columns = marks_of(detections.features, reading, settings.column, workers)
     marks = None if columns is None else columns.marks
+    if marks is not None:  # which the CPU alone compares
+        options = replace(options, device="cpu")
     found = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
     lap("learning")
     links = _decided(found, settings, workers)
+    if settings.device == "gpu":
+        swept = options.device == "gpu" and found.sample is not None
+        links = replace(links, batches=Batches(int(swept), on_host=int(not swept)))
     lap("deciding")
     shorten = settings.max_gap is None
     summary = summarise(reading, found, known, columns=columns, shorten=shorten, workers=workers)
@@ -84,7 +90,7 @@ def _options(
     settings: TrackingSettings, reading: Reading, known: dict[str, Any], workers: int
 ) -> LearnOptions:
     """Options of `learn` for the given settings."""
-    options = LearnOptions(fixed=Fixed(**known), workers=workers)
+    options = LearnOptions(fixed=Fixed(**known), workers=workers, device=settings.device)
     if reading.slices.any():
         options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if settings.max_gap is None:

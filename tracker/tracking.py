@@ -21,7 +21,7 @@ from .batches import account
 from .columns import check_columns, recorded
 from .detections import Detections
 from .device import device_for, refuse_unknown
-from .errors import ResourceError, SettingsError
+from .errors import SettingsError
 from .formats.columns import AS_NAMED
 from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
@@ -361,9 +361,8 @@ def _learned(
     progress: Callable[[int, int], None] | None,
 ) -> TrackingRun:
     """Link with a model learned from the movie."""
-    if settings.device == "gpu":
-        raise ResourceError("Without a max_distance the CPU tracks: use --device auto or cpu, or set one.")
-    used = replace(settings, device="cpu")
+    asked = settings.device if settings.periodic is None else "cpu"
+    used = replace(settings, device=device_for(asked, len(detections), WORTH_A_GPU))
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
     from .linked import linked  # its kernels are loaded when they are needed
@@ -394,7 +393,7 @@ def run_of(
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "solver": used.solver,
-        **account(links.batches, used.device, exact_margins=used.exact_margins),
+        **account(links.batches, used.device, exact_margins=used.exact_margins, learned=learned is not None),
     }
     lap("tracks")
     return TrackingRun(tracks, used, stats, learned)

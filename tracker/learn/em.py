@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
 from ..inference.jpda import exponent
 from ..inference.posterior import LinkPosterior, swept
 from ..model import AssociationModel, Model
 from ..model.advection import advected
 from ..model.gate import CHANCE, predicted, reaches
-from ..model.movie import Movie, summed
+from ..model.movie import Movie
 from .field import Fields
 from .m_steps import maximised, over_one_interval
 from .options import LearnOptions
@@ -101,13 +102,14 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     """
     after, before = (linked < 1 - _OPEN for linked in posterior.linked(len(movie)))
     longer = movie.intervals > 1
-    after |= np.append(longer, False)[movie.frame]
-    before |= np.append(False, longer)[movie.frame]
-    keys, tails, chance = [np.empty(0, np.int64)], np.flatnonzero(after), _CHANCE * np.median(movie.density)
+    after |= movie.of_frames(np.append(longer, False)[: movie.frames])
+    before |= movie.of_frames(np.append(False, longer)[: movie.frames])
+    tails, chance = np.flatnonzero(after), _CHANCE * float(np.median(movie.density))
+    keys = [movie.frame[:0]]
     ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
     step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
-        reach = reaches(movie, model.motion, lag, float(chance))
+        reach = reaches(movie, model.motion, lag, chance)
         reach = np.maximum(reach, _LEAST_REACH) if lag == 1 else reach
         if reach.any():
             expected = movie.position + predicted(movie, model.motion, lag, step)
@@ -135,13 +137,13 @@ def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[
     candidates = posterior.candidates
     p = posterior.probability * over_one_interval(movie, posterior)
     step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
-    return np.stack([summed(candidates.head, p * column, len(movie)) for column in step.T], axis=1)
+    return np.stack([candidates.at_heads(p * column) for column in step.T], axis=1)
 
 
 def _explaining(model: Model, candidates: Candidates, either: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(E,) whether links over gaps explain the detection better than chance; all others stay."""
-    worth = _WORTH * model.association.delay[candidates.lag - 1]
-    return np.asarray((candidates.lag == 1) | (either > worth))
+    delay: NDArray[np.float64] = array_module(either).asarray(model.association.delay)
+    return (candidates.lag == 1) | (either > _WORTH * delay[candidates.lag - 1])
 
 
 def expecting_gaps(model: Model) -> Model:

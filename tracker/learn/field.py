@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, on_device, to_device, to_host
 from ..inference.blocks import in_blocks
 from ..model.movie import OUTER, TINY, Movie, summed, weighted
 from ..neighbours import nearest
@@ -74,6 +75,8 @@ class Fields:
         movie, axes = self.movie, self.movie.axes
         if not self.near.shape[1]:
             return np.zeros_like(step)
+        if on_device(step):  # neighbours are on the host
+            return to_device(self.flow(to_host(step), to_host(weight)))  # type: ignore[no-any-return]
         predictor = np.empty((len(movie), 4, axes))
         unit = (1.0,) * axes
 
@@ -111,7 +114,7 @@ class Fields:
             Probability that it is not clutter and may have a successor.
         """
         if weight.sum() < 1:
-            return np.ones(len(alone))
+            return np.ones_like(alone)
         # Its own end would confirm itself, so it does not count.
         total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * alone))
         if self.pool.shape[1]:
@@ -139,13 +142,13 @@ def cells(position: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, 
     ([11, 11, 10, 11, 10, 11, 10, 11, 11], (9,))
     """
     count, axes = position.shape
-    extent = np.maximum(np.ptp(position, axis=0), TINY) if count else np.ones(axes)
+    extent = to_host(np.maximum(np.ptp(position, axis=0), TINY)) if count else np.ones(axes)
     share = _POOL / max(count, 1)
     edge = max(float((np.prod(extent) * share) ** (1 / axes)), float(extent.max()) * share)
     shape = tuple(max(round(_WINDOW * size / edge), 1) for size in extent.tolist())
-    cell = np.zeros(count, np.int64)
+    cell = array_module(position).zeros(count, np.int64)
     for values, size, many in zip(position.T, extent.tolist(), shape, strict=True):
-        at = ((values - values.min(initial=np.inf)) / size * many).astype(np.int64)
+        at = ((values - (values.min() if count else 0)) / size * many).astype(np.int64)
         cell = cell * many + np.minimum(at, many - 1)
     return cell, shape
 
@@ -167,4 +170,4 @@ def pooled(
         both[1:] += one[:-1]
         both[:-1] += one[1:]
         sums = np.moveaxis(both, 0, axis)
-    return np.asarray(sums.ravel()[cell])
+    return sums.ravel()[cell]

@@ -43,6 +43,8 @@ class LearnOptions:
         Threads; they do not change the result.
     on_sweep : callable
         Called after each sweep with the number of detections that it covered.
+    device : {"cpu", "gpu"}
+        Where a movie larger than the sample is searched and swept; the sample is learned on the CPU.
     """
 
     longest_lag: int | None = None
@@ -60,6 +62,7 @@ class LearnOptions:
     fixed: Fixed = NOTHING_FIXED
     workers: int = 1
     on_sweep: Callable[[int], None] = lambda _: None
+    device: str = "cpu"
 
     def work(self, detections: int) -> int:
         """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
 from .association import AssociationModel as AssociationModel
 from .marks import MarkModel as MarkModel
 from .motion import MotionModel as MotionModel
@@ -39,7 +40,7 @@ class Surroundings:
     @classmethod
     def uniform(cls, flow: NDArray[np.float64]) -> Surroundings:
         """Uniform survival."""
-        one = np.ones(len(flow))
+        one = array_module(flow).ones(len(flow))
         return cls(flow, one, one)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
+
 LEAST_RATE = 1e-4
 """Error level: least probability that a track ends."""
 
@@ -59,5 +61,5 @@ class AssociationModel:
 def _none(
     delay: NDArray[np.float64], frames: NDArray[np.int64], survival: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    within = np.concatenate([[0.0], np.cumsum(delay)])
+    within = array_module(survival).asarray(np.concatenate([[0.0], np.cumsum(delay)]))
     return np.maximum(1 - survival * within[np.minimum(frames, len(delay))], LEAST_RATE)

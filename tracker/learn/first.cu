@@ -1,0 +1,59 @@
+// GPU kernels of first estimates. Twins of ladder_cpu.py and of mean_steps in field_cpu.py: each thread adds in the
+// order of links, so no result depends on the order of threads.
+
+#ifndef SCALES  // the launcher gives it to the compiler
+#define SCALES 11
+#endif
+
+// square (E,) f8 by position, expected (N, axes), intervals (N,) f8; tail, head (E,) i4.
+extern "C" __global__ void square_distances(long long links, int axes, const double* position, const double* expected,
+                                            const double* intervals, const int* tail, const int* head,
+                                            double* square) {
+    long long f = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (f >= links) return;
+    long long i = tail[f], j = head[f];
+    double total = 0;
+    for (int d = 0; d < axes; ++d) {
+        double u = position[j * axes + d] - expected[i * axes + d];
+        total += u * u;
+    }
+    square[f] = total / intervals[i];
+}
+
+// Of every so many pairs, counts (threads, SCALES) f8: expected links of each scale, over its share, by thread. Of all,
+// ratio (E,) f8, if `every` is 1. square, chance (E,), share (SCALES,) f8.
+extern "C" __global__ void link_weights(long long links, const double* square, const double* chance, double largest,
+                                        const double* share, int every, int threads, double* counts, double* ratio) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= threads) return;
+    double own[SCALES];
+    for (int k = 0; k < SCALES; ++k) own[k] = 0;
+    for (long long f = (long long)t * every; f < links; f += (long long)threads * every) {
+        double first = exp(-0.5 / largest * square[f]), value = first, mixed = share[0] * first;
+        for (int k = 1; k < SCALES; ++k) value *= value, mixed += share[k] * value;
+        double r = chance[f] * mixed, each = chance[f] / (1 + r);
+        if (every == 1) ratio[f] = r;
+        value = first;
+        own[0] += each * value;
+        for (int k = 1; k < SCALES; ++k) value *= value, own[k] += each * value;
+    }
+    for (int k = 0; k < SCALES; ++k) counts[(long long)t * SCALES + k] = own[k];
+}
+
+// Of rows first:last step (N, axes) f8, the mean displacement to the next frame, and weight (N,) f8, its probability.
+// position (N, axes) f8; head, lag (E,) i4; row_start (N + 1,) i8; probability (E,) f8.
+extern "C" __global__ void mean_steps(long long first, long long last, int axes, const double* position,
+                                      const int* head, const int* lag, const long long* row_start,
+                                      const double* probability, double least, double* step, double* weight) {
+    long long i = first + blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i >= last) return;
+    double total = 0, sums[3] = {0, 0, 0};
+    for (long long f = row_start[i]; f < row_start[i + 1]; ++f) {
+        if (lag[f] != 1) continue;
+        total += probability[f];
+        for (int d = 0; d < axes; ++d)
+            sums[d] += probability[f] * (position[(long long)head[f] * axes + d] - position[i * axes + d]);
+    }
+    weight[i] = total;
+    for (int d = 0; d < axes; ++d) step[i * axes + d] = sums[d] / fmax(total, least);
+}
