@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, on_device, to_device, to_host
+from .._arrays import array_module, kernels, to_host
 from ..inference.blocks import in_blocks
 from ..model.movie import OUTER, TINY, Movie, summed, weighted
 from ..neighbours import nearest
-from .field_cpu import add_near, products_of, surroundings
+from .field_cpu import add_near
 
 _INNER = 6
 """Prior: number of neighbours whose mean step is a predictor, in addition to that of 24 and of the frame."""
@@ -52,7 +52,7 @@ class Fields:
     @classmethod
     def of(cls, movie: Movie, *, flows: bool = True, large: bool = False, workers: int = 1) -> Fields:
         """The neighbours in a movie; none if nothing flows, and cells in place of a pool if it is large."""
-        rows, near = np.arange(len(movie)), movie.near
+        rows, near = array_module(movie.frame).arange(len(movie)), movie.near
         if not flows:
             near = np.empty((len(movie), 0), np.int32)
         elif near is None:
@@ -75,24 +75,23 @@ class Fields:
         movie, axes = self.movie, self.movie.axes
         if not self.near.shape[1]:
             return np.zeros_like(step)
-        if on_device(step):  # neighbours are on the host
-            return to_device(self.flow(to_host(step), to_host(weight)))  # type: ignore[no-any-return]
-        predictor = np.empty((len(movie), 4, axes))
+        predictor, on = np.empty_like(step, shape=(len(movie), 4, axes)), kernels("outbid.learn.field", step)
         unit = (1.0,) * axes
 
         def predict(block: tuple[int, int]) -> None:
             near, position = self.near, movie.position
-            surroundings(*block, near, position, step, weight, _INNER, unit, predictor[:, :3])
+            on.surroundings(*block, near, position, step, weight, _INNER, unit, predictor)
 
         in_blocks(predict, len(movie), self.workers)
         predictor[:, 3] = self._of_frame(step, weight)
         shared, many = np.empty_like(step), predictor.shape[1]
         products = np.zeros((axes, many + 1, many + 1))
-        products_of(predictor, step, weight, products)
+        on.products_of(predictor, step, weight, products)
         for d in range(axes):
             scale = products[d, many, many] / max(float(weight.sum()), TINY)
             matrix = products[d, :many, :many] + (_RIDGE * scale + TINY) * np.eye(many)
-            shared[:, d] = weighted(np.linalg.solve(matrix, products[d, :many, many]), predictor[:, :, d].T)
+            share = array_module(step).asarray(np.linalg.solve(matrix, products[d, :many, many]))
+            shared[:, d] = weighted(share, predictor[:, :, d].T)
         return shared
 
     def _of_frame(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import numpy as np
 from .._arrays import array_module, to_device, to_host
 from .._cuda import cuda_function, launch
 
-_SOURCE = "learn/first.cu"
+_SOURCE = "learn/ladder.cu"
 _THREADS = 8192
 """Guard: threads that each sum the expected links of their own pairs."""
 

@@ -132,7 +132,8 @@ def weighted(weight: NDArray[np.float64], values: NDArray[np.float64]) -> NDArra
 
     BLAS is not used, because its sums depend on the number of threads.
     """
-    return np.asarray(np.einsum("e,e...->...", weight, values))
+    total: NDArray[np.float64] = np.einsum("e,e...->...", weight, values)
+    return total
 
 
 def movie_of(

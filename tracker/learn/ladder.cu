@@ -1,5 +1,5 @@
-// GPU kernels of first estimates. Twins of ladder_cpu.py and of mean_steps in field_cpu.py: each thread adds in the
-// order of links, so no result depends on the order of threads.
+// GPU kernels of the mixture of step scales. Twins of ladder_cpu.py: each thread adds its own pairs in their order, so
+// no result depends on the order of threads.
 
 #ifndef SCALES  // the launcher gives it to the compiler
 #define SCALES 11
@@ -38,22 +38,4 @@ extern "C" __global__ void link_weights(long long links, const double* square, c
         for (int k = 1; k < SCALES; ++k) value *= value, own[k] += each * value;
     }
     for (int k = 0; k < SCALES; ++k) counts[(long long)t * SCALES + k] = own[k];
-}
-
-// Of rows first:last step (N, axes) f8, the mean displacement to the next frame, and weight (N,) f8, its probability.
-// position (N, axes) f8; head, lag (E,) i4; row_start (N + 1,) i8; probability (E,) f8.
-extern "C" __global__ void mean_steps(long long first, long long last, int axes, const double* position,
-                                      const int* head, const int* lag, const long long* row_start,
-                                      const double* probability, double least, double* step, double* weight) {
-    long long i = first + blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (i >= last) return;
-    double total = 0, sums[3] = {0, 0, 0};
-    for (long long f = row_start[i]; f < row_start[i + 1]; ++f) {
-        if (lag[f] != 1) continue;
-        total += probability[f];
-        for (int d = 0; d < axes; ++d)
-            sums[d] += probability[f] * (position[(long long)head[f] * axes + d] - position[i * axes + d]);
-    }
-    weight[i] = total;
-    for (int d = 0; d < axes; ++d) step[i * axes + d] = sums[d] / fmax(total, least);
 }
