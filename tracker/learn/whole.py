@@ -51,7 +51,9 @@ def spread(
     """
     (part, known), (position, frame_start, time) = learned, given
     steps = float(known.motion.share @ known.motion.variance.sum(axis=1))
-    place = to_device if options.device == "gpu" else np.asarray
+    place = np.asarray
+    if options.device == "gpu":
+        place, options = to_device, replace(options, workers=1)
     flows = float(np.square(known.surroundings.flow).sum(axis=1).mean()) > _SHARED * steps
     movie = movie_of(
         place((position - position.mean(axis=0)) @ part.basis), frame_start, basis=part.basis, spacing=1.0,
