@@ -1,4 +1,4 @@
-"""Learned linking on the GPU against the CPU: kernels, whole movies, what stays on the host; run with -m gpu."""
+"""Learned linking on the GPU against the CPU: kernels, and whole movies; run with -m gpu."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from outbid._arrays import on_device, placed, to_device, to_host
 from outbid.inference.candidates import Search, candidates_of, distinct, pairs_near
 from outbid.inference.posterior import LinkPosterior, swept
 from outbid.learn.field import Fields
-from outbid.learn.m_steps import raw_steps
+from outbid.learn.m_steps import raw_steps, sums_of
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of, summed
 from outbid.neighbours import nearest
@@ -58,8 +58,7 @@ def candidates_up_to(movie: Movie, lags: int) -> LinkPosterior:
 
 
 def on_gpu(movie: Movie) -> Movie:
-    moved = placed(movie, to_device)
-    return replace(moved, frame_start=movie.frame_start, basis=movie.basis, time=movie.time)
+    return movie.placed(to_device)
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
@@ -114,6 +113,13 @@ def test_sweeps_are_the_cpus(axes, classes, time):
     assert here.moments is not None
     for ours, theirs in zip(found.moments, here.moments, strict=True):
         np.testing.assert_allclose(to_host(ours), theirs, rtol=2e-3, atol=1e-4)
+    group = np.arange(len(movie)) % 3
+    sums = [
+        sums_of(of, model.motion, by, rows, 3)
+        for of, by, rows in ((movie, here, group), (there, found, to_device(group)))
+    ]
+    for ours, theirs in zip(*sums, strict=True):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
@@ -159,12 +165,18 @@ def test_large_movies_get_the_cpus_links_and_probabilities(frames, axes, flow):
     np.testing.assert_allclose(p, q, atol=1e-3)
 
 
-def test_movies_within_the_sample_and_those_with_columns_are_swept_on_the_host():
-    frame, place = walks(2500, 9)
-    few, many = Detections.from_table(frame[:5000], place[:5000]), Detections.from_table(frame, place)
+def test_a_movie_within_the_sample_is_learned_there():
+    here, there = both(Detections.from_table(*walks(500, 12)))
+    np.testing.assert_array_equal(here.tracks.links, there.tracks.links)
+    np.testing.assert_allclose(here.tracks.link_probability, there.tracks.link_probability, atol=1e-3)
+    assert here.learned is not None
+    assert there.learned is not None
+    np.testing.assert_allclose(here.learned.step, there.learned.step, rtol=1e-3)
+
+
+def test_columns_are_compared_on_the_host_which_is_counted():
+    frame, place = walks(300, 8)
     size = np.random.default_rng(0).random(len(frame))
-    marked = replace(many, features={"size": size})
-    for detections, column in ((few, None), (marked, ("size",))):
-        values = {} if column is None else {"column": {"size": "number"}}
-        run = track(detections, TrackingSettings(device="gpu", divisions=False, **values))
-        assert (run.stats["swept_on"], run.stats["fallbacks"]) == ("cpu", 1)
+    marked = replace(Detections.from_table(frame, place), features={"size": size})
+    run = track(marked, TrackingSettings(device="gpu", column={"size": "number"}))
+    assert (run.stats["swept_on"], run.stats["fallbacks"]) == ("cpu", 1)

@@ -105,7 +105,7 @@ def _where(on_gpu: int, on_host: int) -> str:
     return "gpu and cpu" if on_gpu and on_host else "cpu" if on_host else "gpu"
 
 
-RECORDED = ("device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on", "learned_on", "swept_on")
+RECORDED = ("device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on", "swept_on")
 """Keys of a run record that state the device of each stage and the GPU memory."""
 
 
@@ -122,7 +122,7 @@ def account(
     exact_margins : bool
         Whether margins were found by solving again, which only the host does.
     learned : bool
-        Whether a model was learned, which the host does, as the decision; the GPU sweeps over all.
+        Whether a model was learned: then the GPU sweeps, and the host decides.
 
     Examples
     --------
@@ -138,8 +138,8 @@ def account(
     stages = batches.stages()
     solved = stages["solved_on"]
     if learned:
-        where = {"learned_on": "cpu", "swept_on": solved, "solved_on": "cpu"}
-        return {"device": _where(batches.count, 1), "fallbacks": batches.fallbacks, **where}
+        where = _where(batches.count, 1)
+        return {"device": where, "fallbacks": batches.fallbacks, "swept_on": solved, "solved_on": "cpu"}
     return {
         "device": solved,
         "fallbacks": batches.fallbacks,

@@ -75,7 +75,7 @@ def linked(
     lap("learning")
     links = _decided(found, settings, workers)
     if settings.device == "gpu":
-        swept = options.device == "gpu" and found.sample is not None
+        swept = options.device == "gpu"
         links = replace(links, batches=Batches(int(swept), on_host=int(not swept)))
     lap("deciding")
     shorten = settings.max_gap is None

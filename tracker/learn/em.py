@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain, cycle
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module
+from .._arrays import array_module, on_device, placed, to_device, to_host
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
 from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, swept
+from ..inference.posterior import LinkPosterior, settled, swept
 from ..model import AssociationModel, Model
 from ..model.advection import advected
 from ..model.gate import CHANCE, predicted, reaches
@@ -63,6 +63,10 @@ def fit(
 
     The evidence is not known yet; see `with_evidence`.
     """
+    if options.device == "gpu" and not on_device(movie.position):
+        there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+        model, posterior = fit(*there, fields.placed(to_device), rounds, replace(options, workers=1))
+        return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
     noises, model = [], options.fixed.held(movie, model)
     for turn, now in zip(range(rounds), chain(_FIRST, cycle(_THEN)), strict=False):
         posterior = swept(
@@ -85,9 +89,24 @@ def fit(
     return model, posterior
 
 
-def with_evidence(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> LinkPosterior:
+def settled_there(
+    movie: Movie, model: Model, posterior: LinkPosterior, sweeps: int, options: LearnOptions
+) -> LinkPosterior:
+    """As `settled`, by the device of the options; from and to the host."""
+    if options.device != "gpu":
+        return settled(movie, model, posterior, sweeps=sweeps, workers=options.workers)
+    there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+    return cast(LinkPosterior, placed(settled(*there, sweeps=sweeps), to_host))
+
+
+def with_evidence(
+    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
+) -> LinkPosterior:
     """The posterior with its evidence, of messages that have converged under this model."""
-    last = posterior
+    last, workers = posterior, options.workers
+    if options.device == "gpu":
+        movie, model, last = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+        workers = 1
     for _ in range(_SETTLE):
         last = swept(movie, model, last, with_moments=False, workers=workers)
     return replace(posterior, log_evidence=last.log_evidence)

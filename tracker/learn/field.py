@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, kernels, to_host
+from .._arrays import array_module, kernels, placed, to_host
 from ..inference.blocks import in_blocks
 from ..model.movie import OUTER, TINY, Movie, summed, weighted
 from ..neighbours import nearest
-from .field_cpu import add_near
 
 _INNER = 6
 """Prior: number of neighbours whose mean step is a predictor, in addition to that of 24 and of the frame."""
@@ -61,6 +62,11 @@ class Fields:
         if many > 0 and not large:
             pool, _ = nearest(movie.position, np.array([0, len(movie)]), rows, many, workers=workers)
         return cls(movie, near, pool, *cells(movie.position), workers)
+
+    def placed(self, place: Callable[[Any], Any]) -> Fields:
+        """The neighbours placed elsewhere, by `to_device` or `to_host`."""
+        near, pool, cell = placed((self.near, self.pool, self.cell), place)
+        return replace(self, movie=self.movie.placed(place), near=near, pool=pool, cell=cell, workers=1)
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.
@@ -117,6 +123,7 @@ class Fields:
         # Its own end would confirm itself, so it does not count.
         total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * alone))
         if self.pool.shape[1]:
+            add_near = kernels("outbid.learn.field", total).add_near
             in_blocks(
                 lambda block: add_near(*block, self.pool, weight, alone, total, here),
                 len(alone),

@@ -14,7 +14,6 @@ from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
 from ..model.movie import TINY, Movie, summed, weighted
 from .field import Fields
-from .m_steps_cpu import add_moments
 from .marks import mark_step
 
 PRIOR = 5.0
@@ -32,7 +31,7 @@ _LEAST_SCALE = 1e-3
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
     """The model after one M-step; what varies in space stays if no fields are given."""
-    found = sums_of(movie, model.motion, posterior, np.zeros(len(movie), np.int64), 1)
+    found = sums_of(movie, model.motion, posterior, np.zeros_like(movie.frame), 1)
     motion, (scale, level) = _motion(model.motion, found), _step_scale(model.motion, found)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
@@ -66,7 +65,7 @@ def sums_of(
     once, tail = over_one_interval(movie, posterior), posterior.candidates.tail
     interval, inverse = np.minimum(movie.frame, intervals - 1), 1 / (motion.variance * movie.axes)
     assert posterior.moments is not None
-    add_moments(
+    kernels("outbid.learn.m_steps", group).add_moments(
         tuple(posterior.moments), posterior.probability, once, tail, group, posterior.fresh, renews, interval,
         inverse, tuple(found),
     )  # fmt: skip
@@ -75,7 +74,7 @@ def sums_of(
 
 def motion_step(movie: Movie, motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
     """The motion after one M-step, with unchanged step scales."""
-    return _motion(motion, sums_of(movie, motion, posterior, np.zeros(len(movie), np.int64), 1))
+    return _motion(motion, sums_of(movie, motion, posterior, np.zeros_like(movie.frame), 1))
 
 
 def _motion(motion: MotionModel, found: Sums) -> MotionModel:

@@ -44,7 +44,7 @@ class LearnOptions:
     on_sweep : callable
         Called after each sweep with the number of detections that it covered.
     device : {"cpu", "gpu"}
-        Where a movie larger than the sample is searched and swept; the sample is learned on the CPU.
+        Where sweeps and M-steps run, and the searches over a movie larger than the sample.
     """
 
     longest_lag: int | None = None

@@ -85,7 +85,9 @@ def spread(
     # Below the odds of the gate a link hardly changes the others.
     posterior = once_more(posterior.kept(posterior.probability > CHANCE))
     lap("last sweep", posterior.probability)
-    return placed((movie, model, posterior), to_host) if options.device == "gpu" else (movie, model, posterior)
+    if options.device != "gpu":
+        return movie, model, posterior
+    return movie.placed(to_host), model.placed(to_host), placed(posterior, to_host)
 
 
 def _first(

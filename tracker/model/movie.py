@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gamma, pi
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, kernels, to_host
+from .._arrays import array_module, kernels, placed, to_host
 from ..neighbours import nearest
 from .marks import Marks
 
@@ -65,6 +67,12 @@ class Movie:
         """Number of axes, D."""
         return self.position.shape[1]
 
+    def placed(self, place: Callable[[Any], Any]) -> Movie:
+        """The movie with arrays of detections placed elsewhere, by `to_device` or `to_host`; marks stay."""
+        arrays = self.position, self.frame, self.density, self.near
+        position, frame, density, near = placed(arrays, place)
+        return replace(self, position=position, frame=frame, density=density, near=near)
+
     def of_frames(self, values: NDArray) -> NDArray:
         """(N, …) values of the frames of the detections, from values (F, …) on the host."""
         return array_module(self.frame).asarray(values)[self.frame]  # type: ignore[no-any-return]
@@ -102,14 +110,14 @@ class Movie:
         return weighted(variance, inverse**2)
 
     def mean_by_frame(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(F, D) means of values (N, D) over the detections of each frame, on the host; 0 for empty frames."""
+        """(F, D) means of values (N, D) over each frame, on the host; 0 for empty frames."""
         sums = [to_host(summed(self.frame, column, self.frames)) for column in values.T]
         return np.stack(sums, axis=1) / np.maximum(np.diff(self.frame_start), 1)[:, None]
 
     def mean_square(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
         """(D,) mean square of displacements (N, D) to the next frame: those of the last frame are none."""
         lead = self.left > 0
-        return np.asarray(np.square(flow[lead]).sum(axis=0) / max(int(lead.sum()), 1))
+        return to_host(np.square(flow[lead]).sum(axis=0)) / max(int(lead.sum()), 1)
 
 
 def summed(index: NDArray[np.integer], weight: NDArray[np.float64], count: int) -> NDArray[np.float64]:
