@@ -49,10 +49,7 @@ def _grid(some, a_frame, a_cell):
         if outer > inner:
             high, low[axis] = min(high, 2 * outer - inner), max(low[axis], 2 * inner - outer)
         extent[axis] = high - low[axis]
-    edge, smaller = float(extent.max()) or 1.0, 0.0
-    while extent.max() > 0 and smaller < edge:
-        smaller = 0.8 * edge
-        if np.prod(np.floor(extent / smaller) + 1) > a_frame / a_cell:
-            break
-        edge = smaller
+    edge = float(extent.max()) or 1.0
+    while extent.max() > 0 and np.prod(np.floor(extent / (0.8 * edge)) + 1) <= a_frame / a_cell:
+        edge *= 0.8
     return np.concatenate([low, [edge], np.floor(extent / edge) + 1])
