@@ -49,7 +49,9 @@ def model_of(movie: Movie, classes: int) -> Model:
     motion = MotionModel(variance, 0.4 * one, one / classes, 0.1 * one, noise, scale)
     flow = np.random.default_rng(1).normal(0, 0.02, movie.position.shape)
     survival = np.linspace(0.9, 1.0, len(movie))
-    return Model(motion, AssociationModel(0.7 * fall, 0.7 * fall, 0.02), Surroundings(flow, survival, survival))
+    return Model(
+        motion, AssociationModel(0.7 * fall, 0.7 * fall, 0.02), Surroundings(flow, survival, survival)
+    )
 
 
 def candidates_up_to(movie: Movie, lags: int) -> LinkPosterior:
@@ -133,7 +135,10 @@ def test_fields_are_the_cpus(axes):
     np.testing.assert_allclose(to_host(flows[1]), flows[0], rtol=1e-9, atol=1e-12)
     rates = [
         fields.survival(weight, weight**0)
-        for fields, weight in ((Fields.of(movie, large=True), steps[1]), (Fields.of(there, large=True), of_there[1]))
+        for fields, weight in (
+            (Fields.of(movie, large=True), steps[1]),
+            (Fields.of(there, large=True), of_there[1]),
+        )
     ]
     np.testing.assert_allclose(to_host(rates[1]), rates[0], rtol=1e-9)
 
@@ -160,7 +165,8 @@ def test_large_movies_get_the_cpus_links_and_probabilities(frames, axes, flow):
     common = np.intersect1d(*keys)
     assert len(common) > 0.9999 * max(map(len, keys))
     p, q = (
-        run.tracks.link_probability[np.isin(key, common)] for run, key in zip((here, there), keys, strict=True)
+        run.tracks.link_probability[np.isin(key, common)]
+        for run, key in zip((here, there), keys, strict=True)
     )
     np.testing.assert_allclose(p, q, atol=1e-3)
 

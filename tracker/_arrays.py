@@ -73,7 +73,7 @@ def to_device(array: NDArray) -> Any:
 
 
 def placed(record: Any, place: Callable[[Any], Any]) -> Any:
-    """A record (dataclass or tuple, of records) whose arrays are placed elsewhere: by `to_host` or `to_device`.
+    """A record (dataclass or tuple, of records) with its arrays placed by `to_host` or `to_device`.
 
     Examples
     --------

@@ -1,7 +1,6 @@
 """Launches the GPU kernels of neighbour search; same names and arguments as neighbours_cpu.py.
 
-One grid of cells serves all frames. Cells at its border also hold all points beyond it, and it leaves out strays,
-as on the CPU.
+One grid of cells serves all frames. Cells at its border also hold all points beyond it, as on the CPU.
 """
 
 # mypy: ignore-errors

@@ -1,9 +1,9 @@
 """Learned linking with the GPU against 16 cores: seconds by stage, and how far links and probabilities agree.
 
 Movies as in bench_learn: density 1, births, deaths, misses and clutter 2 % each, a gate of one mean
-nearest-neighbour distance. `cpu` and `gpu` are seconds between two events around `track`, from detections on the
-host to tracks there, in the second run of two; below a stage's name are its seconds on both. The sample is
-learned and links are decided on the host in both.
+nearest-neighbour distance. `cpu` and `gpu` are seconds between two events around `track`, from detections on
+the host to tracks there, after a run that compiles; below a stage's name are its seconds on both. Detections
+are read and links are decided on the host in both.
 """
 
 from __future__ import annotations

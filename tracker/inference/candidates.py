@@ -92,8 +92,8 @@ def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidate
     kernels("outbid.inference.propagation", key).by_head(head, start, column_link)
     return Candidates(
         tail, head, (frame[head] - frame[tail]).astype(np.int32),
-        xp.searchsorted(tail, xp.arange(count + 1, dtype=np.int32)), xp.arange(len(key), dtype=np.int32), start,
-        column_link,
+        xp.searchsorted(tail, xp.arange(count + 1, dtype=np.int32)), xp.arange(len(key), dtype=np.int32),
+        start, column_link,
     )  # fmt: skip
 
 

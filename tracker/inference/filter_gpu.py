@@ -36,14 +36,15 @@ def prepare_links(first, last, links, delay, survival, density, rivals, omega, *
 def filter_rows(blocks, steps, places, side, messages):
     """One sweep in one direction, a launch for each frame; see filter_cpu.filter_rows."""
     motion, scale = packed(steps)
-    incoming = side.in_start, side.in_link
-    mixed = side.rivals, side.n
+    incoming, mixed = (side.in_start, side.in_link), (side.rivals, side.n)
+    sides = *incoming, side.out_link, side.near, np.int32(side.way), *mixed
     spans = to_host(side.out_start[array_module(side.n).asarray(blocks)]).tolist()
     filters = kernel(_SOURCE, "filter_rows", steps)
     movie = places.when, places.lag, places.away, places.prior, motion, scale
+    written = messages.likelihood, messages.state
     for begin, end in spans:
-        given = np.int64(begin), np.int64(end), *incoming, side.out_link, side.near, np.int32(side.way), *mixed
-        launch(filters, end - begin, (*given, *movie, messages.likelihood, messages.state), block=128)
+        span = np.int64(begin), np.int64(end)
+        launch(filters, end - begin, (*span, *sides, *movie, *written), block=128)
     written = messages.likelihood, messages.weight, messages.fresh, messages.total
     count = len(side.n)
     launch(kernel(_SOURCE, "normalise", steps), count, (np.int64(count), *incoming, *mixed, *written))

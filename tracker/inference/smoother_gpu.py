@@ -21,7 +21,7 @@ def future_as_observations(first, last, steps, messages, factor):
 
 
 def smooth_rows(first, last, steps, places, behind, ahead, past, future, factor, G, moments):
-    """Write the likelihood ratios of the links of some rows, and their moments; see smoother_cpu.smooth_rows."""
+    """Write the likelihood ratios of links, and their moments; see smoother_cpu.smooth_rows."""
     xp = array_module(G)
     links = behind.out_start[xp.asarray([first, last])].tolist()
     given = places.when, places.away, places.prior, places.exclusion, places.lag

@@ -17,12 +17,12 @@ _THREADS = 8192
 def square_distances(position, expected, intervals, tail, head, square):
     """Write squared distances of heads from predicted positions of tails; see ladder_cpu."""
     xp, links = array_module(square), len(square)
-    given = (np.int64(links), np.int32(position.shape[1]), xp.ascontiguousarray(position), expected, intervals)
-    launch(cuda_function(_SOURCE, "square_distances"), links, (*given, tail, head, square))
+    given = (np.int64(links), np.int32(position.shape[1]), xp.ascontiguousarray(position), expected)
+    launch(cuda_function(_SOURCE, "square_distances"), links, (*given, intervals, tail, head, square))
 
 
 def link_weights(square, chance, largest, share, every, count, ratio):
-    """Weights of pairs under a ladder of Gaussians; count (L,) is on the host. See ladder_cpu.link_weights."""
+    """Weights of pairs under a ladder of Gaussians; count (L,) is on the host. See ladder_cpu."""
     xp, scales = array_module(square), len(share)
     counts = xp.zeros((_THREADS, scales))
     given = (np.int64(len(square)), square, chance, np.float64(largest), to_device(share), np.int32(every))

@@ -20,11 +20,12 @@ def add_moments(moments, p, once, tail, group, begins, renews, interval, inverse
     shapes = (3 * classes, 4 * classes * axes, axes, 1)
     table, square = xp.zeros((groups, sum(shapes), _THREADS)), xp.empty(len(p))
     given = (np.int64(len(p)), *moments, p, once, tail, group, begins, to_device(renews), to_device(inverse))
-    function = cuda_function("learn/m_steps.cu", "add_moments", options=(f"-DCLASSES={classes}", f"-DAXES={axes}"))
-    launch(function, _THREADS, (*given, np.int32(_THREADS), table, square), block=64)
+    options = f"-DCLASSES={classes}", f"-DAXES={axes}"
+    given = (*given, np.int32(_THREADS), table, square)
+    launch(cuda_function("learn/m_steps.cu", "add_moments", options=options), _THREADS, given, block=64)
     ends = np.cumsum(shapes)[:-1]
-    for into, sums in zip(to, np.split(to_host(table.sum(axis=2)), ends, axis=1), strict=False):
-        into += sums.reshape(into.shape)
+    for written, sums in zip(to, np.split(to_host(table.sum(axis=2)), ends, axis=1), strict=False):
+        written[...] += sums.reshape(written.shape)
     weight, when = xp.where(once, p, 0.0), interval[tail]
     for k in range(3):
         to[4][:, k] += to_host(summed(when, weight * square**k, len(to[4])))

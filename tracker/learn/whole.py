@@ -51,12 +51,13 @@ def spread(
     """
     (part, known), (position, frame_start, time) = learned, given
     steps = float(known.motion.share @ known.motion.variance.sum(axis=1))
-    place = np.asarray
-    if options.device == "gpu":
-        place, options = to_device, replace(options, workers=1)
+    on_gpu = options.device == "gpu"
+    if on_gpu:
+        options = replace(options, workers=1)
     flows = float(np.square(known.surroundings.flow).sum(axis=1).mean()) > _SHARED * steps
+    turned = (position - position.mean(axis=0)) @ part.basis
     movie = movie_of(
-        place((position - position.mean(axis=0)) @ part.basis), frame_start, basis=part.basis, spacing=1.0,
+        to_device(turned) if on_gpu else turned, frame_start, basis=part.basis, spacing=1.0,
         neighbours=OUTER if flows else NEIGHBOURS, workers=options.workers,
     )  # fmt: skip
     shift = frame_shifts(to_host(movie.position), frame_start)
@@ -85,7 +86,7 @@ def spread(
     # Below the odds of the gate a link hardly changes the others.
     posterior = once_more(posterior.kept(posterior.probability > CHANCE))
     lap("last sweep", posterior.probability)
-    if options.device != "gpu":
+    if not on_gpu:
         return movie, model, posterior
     return movie.placed(to_host), model.placed(to_host), placed(posterior, to_host)
 

@@ -75,7 +75,7 @@ class Movie:
 
     def of_frames(self, values: NDArray) -> NDArray:
         """(N, …) values of the frames of the detections, from values (F, …) on the host."""
-        return array_module(self.frame).asarray(values)[self.frame]  # type: ignore[no-any-return]
+        return array_module(self.frame).asarray(values)[self.frame]
 
     @cached_property
     def left(self) -> NDArray[np.int64]:
