@@ -186,3 +186,9 @@ def test_columns_are_compared_on_the_host_which_is_counted():
     marked = replace(Detections.from_table(frame, place), features={"size": size})
     run = track(marked, TrackingSettings(device="gpu", column={"size": "number"}))
     assert (run.stats["swept_on"], run.stats["fallbacks"]) == ("cpu", 1)
+
+
+def test_what_does_not_fit_the_gpu_is_swept_on_the_host_which_is_counted(monkeypatch):
+    monkeypatch.setattr("outbid.linked.free_device_memory", lambda: 1_000_000)
+    run = track(Detections.from_table(*walks(300, 6)), TrackingSettings(device="gpu"))
+    assert (run.stats["swept_on"], run.stats["device"], run.stats["fallbacks"]) == ("cpu", "cpu", 1)

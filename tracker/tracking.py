@@ -361,13 +361,13 @@ def _learned(
     progress: Callable[[int, int], None] | None,
 ) -> TrackingRun:
     """Link with a model learned from the movie."""
-    asked = settings.device if settings.periodic is None else "cpu"
-    used = replace(settings, device=device_for(asked, len(detections), WORTH_A_GPU))
-    if not has_two_frames(detections):
-        return run_of(detections, no_links(), 0, used)
-    from .linked import linked  # its kernels are loaded when they are needed
+    from .linked import WORTH_A_GPU_LEARNED, linked  # its kernels are loaded when they are needed
     from .periodic import in_box
 
+    asked = settings.device if settings.periodic is None else "cpu"
+    used = replace(settings, device=device_for(asked, len(detections), WORTH_A_GPU_LEARNED))
+    if not has_two_frames(detections):
+        return run_of(detections, no_links(), 0, used)
     learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap
