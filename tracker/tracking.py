@@ -191,7 +191,7 @@ class TrackingRun:
         assignments were solved, cpu, gpu, or gpu and cpu; fallbacks: how often a problem did not fit the
         GPU's memory and was halved or solved on the host, or was solved there because the solver has no
         GPU kernels for it. On a GPU also what `Batches` counts, and where each stage ran:
-        candidates_on, solved_on, margins_on.
+        candidates_on, solved_on, margins_on; swept_on, where a model was learned.
     learned : Summary or None
         What was learned from the movie, if no `max_distance` was set and two frames hold detections.
     """
