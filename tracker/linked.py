@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .tracking import TrackingSettings
 
 WORTH_A_GPU_LEARNED = 500_000
-"""Number of detections below which `auto` uses the CPU: of so many, 16 cores take 8.0 s and an H100 3.1 s, to
+"""Number of detections below which `auto` uses the CPU: of so many, 16 cores take 7.0 s and an H100 2.8 s, to
 which a second comes for its start."""
 _GPU_BYTES = 2500
 """Guard: bytes of a GPU's memory that a detection takes at most."""
