@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import array_module, on_device, to_device, to_host
 from .detections import Detections
 from .errors import InputError
 from .model.levels import LARGEST, LEAST
@@ -83,7 +86,11 @@ class Reading:
 
 
 def read_movie(
-    detections: Detections, spacing: tuple[float, float, float] = (1.0, 1.0, 1.0), *, holes: bool = False
+    detections: Detections,
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    *,
+    holes: bool = False,
+    device: str = "cpu",
 ) -> Reading:
     """Read detections in the unit of position x spacing.
 
@@ -97,6 +104,8 @@ def read_movie(
     holes : bool
         Whether empty frames count as not recorded, if the other frames have so many detections that not all
         can be missed.
+    device : {"cpu", "gpu"}
+        Where the detections are sorted.
 
     Raises
     ------
@@ -116,7 +125,7 @@ def read_movie(
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
     wide = np.ptp(point, axis=0) > LEAST * _extent(point) if len(point) else np.zeros(3, np.bool_)
     axes = np.flatnonzero(wide) if wide.any() else np.array([0])
-    order = _by_place(point, number, int(wide.sum()))
+    order = _by_place(point, number, int(wide.sum()), to_device if device == "gpu" else np.asarray)
     position = np.ascontiguousarray(point[order][:, axes])
     return Reading(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval, time)
 
@@ -138,15 +147,19 @@ def _extent(point: NDArray[np.float64]) -> float:
     return width
 
 
-def _by_place(point: NDArray[np.float64], frame: NDArray[np.int64], axes: int) -> NDArray[np.int64]:
+def _by_place(
+    point: NDArray[np.float64], frame: NDArray[np.int64], axes: int, place: Callable[[Any], Any]
+) -> NDArray[np.int64]:
     """(N,) order of the points by frame, then by cell, then by z, y, x."""
     if not len(point):
         return np.empty(0, np.int64)
     low, extent = point.min(axis=0), np.ptp(point, axis=0)
     most = max(int(np.bincount(frame).max()), 1)
     cell = float(extent.max()) * (_IN_A_CELL / most) ** (1 / max(axes, 1))
-    z, y, x = ((point - low) / (cell or 1.0)).astype(np.int32).T
-    return np.lexsort((*point.T[::-1], x, y, z, frame))
+    at, number = place(point), place(frame)
+    z, y, x = ((at - place(low)) / (cell or 1.0)).astype(np.int32).T
+    keys = *at.T[::-1], x, y, z, number
+    return to_host(array_module(at).lexsort(np.stack(keys) if on_device(at) else keys))
 
 
 def _slice_distance(place: NDArray[np.float64]) -> float:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
 from ..model import Model
 from ..model.levels import ROUNDS
-from ..model.movie import Movie, summed
+from ..model.movie import Movie
 from .candidates import Candidates, candidates_of, distinct
 from .jpda import Start, displacements, exponent, log_evidence, marginals, sweep
 from .marks import odds_of_clutter
@@ -82,13 +83,17 @@ class LinkPosterior:
     @classmethod
     def unknown(cls, candidates: Candidates) -> LinkPosterior:
         """A posterior before the first sweep."""
-        return cls(candidates, np.zeros(candidates.size), np.ones((2, candidates.size)))
+        xp = array_module(candidates.tail)
+        return cls(
+            candidates, xp.zeros(candidates.size), xp.ones((2, candidates.size)),
+            clutter_weight=xp.zeros((2, 1)),
+        )  # fmt: skip
 
     def kept(self, keep: NDArray[np.bool_]) -> LinkPosterior:
         """The candidates selected by a mask (E,), ready for the next sweep; values of detections stay."""
         if keep.all():
             return self
-        none, some, displaced = np.empty(0), self.candidates.kept(keep), self.displaced
+        none, some, displaced = self.ratio[:0], self.candidates.kept(keep), self.displaced
         if displaced is not None:
             displaced = displaced._replace(away=displaced.away[keep])
         return replace(
@@ -113,7 +118,8 @@ class LinkPosterior:
     def linked(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(N,) probabilities that detections have a successor, and a predecessor."""
         candidates, p = self.candidates, self.probability
-        return summed(candidates.tail, p, count), summed(candidates.head, p, count)
+        assert len(candidates.row_start) == count + 1
+        return candidates.at_tails(p), candidates.at_heads(p)
 
 
 def swept(
@@ -149,9 +155,9 @@ def swept(
     odds = odds_of_clutter(movie, model)
     share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
     evidence = log_evidence(candidates, found, share) if omega == 1 else -np.inf
-    alone = 1 - summed(candidates.tail, probability, len(movie))  # no successor: death or clutter
+    alone = 1 - candidates.at_tails(probability)  # no successor: death or clutter
     alone = np.maximum(alone, 0)
-    before = summed(candidates.head, probability, len(movie))
+    before = candidates.at_heads(probability)
     clutter = alone * odds * found.fresh / found.birth / found.row_none
     return LinkPosterior(
         candidates, probability, found.rivals, found.ratio, found.past, found.future, clutter,

@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.jpda import wrong_share
-from ..inference.posterior import LinkPosterior, settled
+from ..inference.posterior import LinkPosterior
 from ..model import MarkModel, Model, Surroundings
 from ..model.levels import ROUNDS
 from ..model.marks import Marks
 from ..model.movie import Movie
-from .em import expecting_gaps, fit, longer, schedule, with_evidence, with_gaps
+from .em import expecting_gaps, fit, longer, schedule, settled_there, with_evidence, with_gaps
 from .field import Fields
 from .lagged import by_moments
 from .marks import mark_step
@@ -146,8 +146,7 @@ def _fitted(
     if wrong_share(found.posterior.probability) > _CROWDED:  # elsewhere the classes are those of the part
         found = _with_classes(movie, _judged(movie, found, options), start, fields, options)
     found = _with_marks(movie, found, start, fields, options)
-    last = settled(movie, found.model, found.posterior, still=options.still, workers=options.workers)
-    return movie, found.model, last
+    return movie, found.model, settled_there(movie, found.model, found.posterior, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +203,7 @@ def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnO
 
 def _judged(movie: Movie, found: _Fit, options: LearnOptions) -> _Fit:
     """The fit with its evidence."""
-    return replace(found, posterior=with_evidence(movie, found.model, found.posterior, options.workers))
+    return replace(found, posterior=with_evidence(movie, found.model, found.posterior, options))
 
 
 def _with_classes(

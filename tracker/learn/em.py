@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, cycle, islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, on_device, placed, to_device, to_host
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
 from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, swept
+from ..inference.posterior import LinkPosterior, settled, swept
 from ..model import AssociationModel, Model
 from ..model.advection import advected
 from ..model.gate import predicted, reaches
 from ..model.levels import NEGLIGIBLE, OPEN
-from ..model.movie import Movie, summed
+from ..model.movie import Movie
 from .field import Fields
 from .m_steps import MISSED, maximised, over_one_interval
 from .options import LearnOptions
@@ -62,6 +63,12 @@ def fit(
 
     The evidence is not known yet; see `with_evidence`.
     """
+    if options.device == "gpu" and not on_device(movie.position):
+        there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+        model, posterior = fit(
+            *there, fields and fields.placed(to_device), replace(options, workers=1), rounds
+        )
+        return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
     noises, model = [], options.fixed.held(movie, model)
     for turn, now in enumerate(rounds):
         posterior = swept(
@@ -84,9 +91,24 @@ def fit(
     return model, posterior
 
 
-def with_evidence(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> LinkPosterior:
+def settled_there(
+    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
+) -> LinkPosterior:
+    """As `settled`, by the device of the options; from and to the host."""
+    if options.device != "gpu":
+        return settled(movie, model, posterior, still=options.still, workers=options.workers)
+    there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+    return cast(LinkPosterior, placed(settled(*there, still=options.still), to_host))
+
+
+def with_evidence(
+    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
+) -> LinkPosterior:
     """The posterior with its evidence, of messages that have converged under this model."""
-    last = posterior
+    last, workers = posterior, options.workers
+    if options.device == "gpu":
+        movie, model, last = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+        workers = 1
     for _ in range(_SETTLE):
         last = swept(movie, model, last, with_moments=False, workers=workers)
     return replace(posterior, log_evidence=last.log_evidence)
@@ -101,13 +123,14 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     """
     after, before = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
     longer = movie.intervals > 1
-    after |= np.append(longer, False)[movie.frame]
-    before |= np.append(False, longer)[movie.frame]
-    keys, tails, chance = [np.empty(0, np.int64)], np.flatnonzero(after), OPEN * np.median(movie.density)
+    after |= movie.of_frames(np.append(longer, False)[: movie.frames])
+    before |= movie.of_frames(np.append(False, longer)[: movie.frames])
+    tails, chance = np.flatnonzero(after), OPEN * float(np.median(movie.density))
+    keys = [movie.frame[:0]]
     ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
     step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
-        reach = reaches(movie, model.motion, lag, float(chance))
+        reach = reaches(movie, model.motion, lag, chance)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         if reach.any():
             expected = movie.position + predicted(movie, model.motion, lag, step)
@@ -135,13 +158,13 @@ def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[
     candidates = posterior.candidates
     p = posterior.probability * over_one_interval(movie, posterior)
     step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
-    return np.stack([summed(candidates.head, p * column, len(movie)) for column in step.T], axis=1)
+    return np.stack([candidates.at_heads(p * column) for column in step.T], axis=1)
 
 
 def _explaining(model: Model, candidates: Candidates, either: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(E,) whether links over gaps explain the detection better than chance; all others stay."""
-    worth = _WORTH * model.association.delay[candidates.lag - 1]
-    return np.asarray((candidates.lag == 1) | (either > worth))
+    delay: NDArray[np.float64] = array_module(either).asarray(model.association.delay)
+    return (candidates.lag == 1) | (either > _WORTH * delay[candidates.lag - 1])
 
 
 def expecting_gaps(model: Model) -> Model:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, kernels, placed, to_host
 from ..inference.blocks import in_blocks
 from ..model.levels import TINY
 from ..model.movie import NEIGHBOURS, OUTER, Movie, summed, weighted
 from ..neighbours import nearest
-from .field_cpu import add_near, products_of, surroundings
 
 _WINDOW = 3
 """Cells along an axis that hold, in all frames, the detections by which births and deaths are judged."""
@@ -48,7 +50,7 @@ class Fields:
     @classmethod
     def of(cls, movie: Movie, *, flows: bool = True, large: bool = False, workers: int = 1) -> Fields:
         """The neighbours in a movie; none if nothing flows, and cells in place of a pool if it is large."""
-        rows, near = np.arange(len(movie)), movie.near
+        rows, near = array_module(movie.frame).arange(len(movie)), movie.near
         if not flows:
             near = np.empty((len(movie), 0), np.int32)
         elif near is None:
@@ -57,6 +59,11 @@ class Fields:
         if many > 0 and not large:
             pool, _ = nearest(movie.position, np.array([0, len(movie)]), rows, many, workers=workers)
         return cls(movie, near, pool, *cells(movie.position), workers)
+
+    def placed(self, place: Callable[[Any], Any]) -> Fields:
+        """The neighbours placed elsewhere, by `to_device` or `to_host`."""
+        near, pool, cell = placed((self.near, self.pool, self.cell), place)
+        return replace(self, movie=self.movie.placed(place), near=near, pool=pool, cell=cell, workers=1)
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.
@@ -71,22 +78,23 @@ class Fields:
         movie, axes = self.movie, self.movie.axes
         if not self.near.shape[1]:
             return np.zeros_like(step)
-        predictor = np.empty((len(movie), 4, axes))
+        predictor, on = np.empty_like(step, shape=(len(movie), 4, axes)), kernels("outbid.learn.field", step)
         unit = (1.0,) * axes
 
         def predict(block: tuple[int, int]) -> None:
             near, position = self.near, movie.position
-            surroundings(*block, near, position, step, weight, NEIGHBOURS, unit, predictor[:, :3])
+            on.surroundings(*block, near, position, step, weight, NEIGHBOURS, unit, predictor)
 
         in_blocks(predict, len(movie), self.workers)
         predictor[:, 3] = self._of_frame(step, weight)
         shared, many = np.empty_like(step), predictor.shape[1]
         products = np.zeros((axes, many + 1, many + 1))
-        products_of(predictor, step, weight, products)
+        on.products_of(predictor, step, weight, products)
         for d in range(axes):
             scale = products[d, many, many] / max(float(weight.sum()), TINY)
             matrix = products[d, :many, :many] + (_RIDGE * scale + TINY) * np.eye(many)
-            shared[:, d] = weighted(np.linalg.solve(matrix, products[d, :many, many]), predictor[:, :, d].T)
+            share = array_module(step).asarray(np.linalg.solve(matrix, products[d, :many, many]))
+            shared[:, d] = weighted(share, predictor[:, :, d].T)
         return shared
 
     def _of_frame(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -108,10 +116,11 @@ class Fields:
             Probability that it is not clutter and may have a successor.
         """
         if weight.sum() < 1:
-            return np.ones(len(alone))
+            return np.ones_like(alone)
         # Its own end would confirm itself, so it does not count.
         total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * alone))
         if self.pool.shape[1]:
+            add_near = kernels("outbid.learn.field", total).add_near
             in_blocks(
                 lambda block: add_near(*block, self.pool, weight, alone, total, here),
                 len(alone),
@@ -136,13 +145,13 @@ def cells(position: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, 
     ([11, 11, 10, 11, 10, 11, 10, 11, 11], (9,))
     """
     count, axes = position.shape
-    extent = np.maximum(np.ptp(position, axis=0), TINY) if count else np.ones(axes)
+    extent = to_host(np.maximum(np.ptp(position, axis=0), TINY)) if count else np.ones(axes)
     share = OUTER / max(count, 1)
     edge = max(float((np.prod(extent) * share) ** (1 / axes)), float(extent.max()) * share)
     shape = tuple(max(round(_WINDOW * size / edge), 1) for size in extent.tolist())
-    cell = np.zeros(count, np.int64)
+    cell = array_module(position).zeros(count, np.int64)
     for values, size, many in zip(position.T, extent.tolist(), shape, strict=True):
-        at = ((values - values.min(initial=np.inf)) / size * many).astype(np.int64)
+        at = ((values - (values.min() if count else 0)) / size * many).astype(np.int64)
         cell = cell * many + np.minimum(at, many - 1)
     return cell, shape
 
@@ -164,4 +173,4 @@ def pooled(
         both[1:] += one[:-1]
         both[:-1] += one[1:]
         sums = np.moveaxis(both, 0, axis)
-    return np.asarray(sums.ravel()[cell])
+    return sums.ravel()[cell]

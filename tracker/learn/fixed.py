@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
 from ..inference.candidates import Candidates
 from ..model import AssociationModel, Model, MotionModel
 from ..model.advection import displaced
@@ -54,11 +55,11 @@ class Fixed:
     def reached(self, movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.bool_]:
         """(E,) whether candidates are within the given gate around the position predicted by the flow."""
         if self.gate is None:
-            return np.ones(candidates.size, dtype=np.bool_)
+            return array_module(movie.frame).ones(candidates.size, dtype=np.bool_)
         tail, head, lag = candidates.tail, candidates.head, candidates.lag.astype(np.float64)
         away = movie.position[head] - movie.position[tail] - displaced(movie, flow, (tail, candidates.lag))
-        away = away @ np.linalg.pinv(movie.basis) / np.asarray(self.gate)
-        return np.asarray(np.square(away).sum(axis=1) <= lag**1.5)
+        given = array_module(away).asarray(np.linalg.pinv(movie.basis) / np.asarray(self.gate))
+        return np.square(away @ given).sum(axis=1) <= lag**1.5
 
     def turned(self, movie: Movie, flow: NDArray[np.float64]) -> tuple[Movie, NDArray[np.float64]]:
         """The movie and the flow along axes on which noise (or else steps) that is given does not covary."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import kernels, to_host
 from ..inference.blocks import in_blocks
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
@@ -15,8 +16,6 @@ from ..model.levels import LEAST, NEGLIGIBLE, PRIOR, TINY
 from ..model.motion import CORRELATION
 from ..model.movie import Movie, summed, weighted
 from .field import Fields
-from .field_cpu import mean_steps
-from .m_steps_cpu import add_moments
 from .marks import mark_step
 
 RENEWAL, CLUTTER, MISSED = 0.1, 0.01, 0.1
@@ -25,7 +24,7 @@ RENEWAL, CLUTTER, MISSED = 0.1, 0.01, 0.1
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
     """The model after one M-step; what varies in space stays if no fields are given."""
-    found = sums_of(movie, model.motion, posterior, np.zeros(len(movie), np.int64), 1)
+    found = sums_of(movie, model.motion, posterior, np.zeros_like(movie.frame), 1)
     motion, (scale, level) = _motion(model.motion, found), _step_scale(model.motion, found)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
@@ -59,7 +58,7 @@ def sums_of(
     once, tail = over_one_interval(movie, posterior), posterior.candidates.tail
     interval, inverse = np.minimum(movie.frame, intervals - 1), 1 / (motion.variance * movie.axes)
     assert posterior.moments is not None
-    add_moments(
+    kernels("outbid.learn.m_steps", group).add_moments(
         tuple(posterior.moments), posterior.probability, once, tail, group, posterior.fresh, renews, interval,
         inverse, tuple(found),
     )  # fmt: skip
@@ -97,7 +96,8 @@ def raw_steps(
     movie: Movie, posterior: LinkPosterior, workers: int = 1
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N, D) mean displacement to the next frame, and (N,) the probability of one."""
-    step, weight = np.empty_like(movie.position), np.empty(len(movie))
+    step, weight = np.empty_like(movie.position), np.empty_like(posterior.probability, shape=len(movie))
+    mean_steps = kernels("outbid.learn.field", step).mean_steps
 
     def average(block: tuple[int, int]) -> None:
         links, probability = posterior.candidates[1:4], posterior.probability
@@ -111,8 +111,8 @@ def over_one_interval(movie: Movie, posterior: LinkPosterior) -> NDArray[np.bool
     """(E,) whether links are to the next frame, and that is one interval later."""
     candidates, once = posterior.candidates, posterior.candidates.lag == 1
     if movie.time is not None:
-        once &= (np.append(movie.intervals, 1) == 1)[movie.frame[candidates.tail]]
-    return np.asarray(once)
+        once &= movie.of_frames(np.append(movie.intervals, 1)[: movie.frames] == 1)[candidates.tail]
+    return once
 
 
 def _step_scale(motion: MotionModel, found: Sums) -> tuple[NDArray[np.float64], float]:
@@ -152,17 +152,17 @@ def _association(
     """
     old, candidates = model.association, posterior.candidates
     lags = np.arange(old.longest - 1)
-    links = summed(candidates.lag - 1, posterior.probability, old.longest)
+    links = to_host(summed(candidates.lag - 1, posterior.probability, old.longest))
     fall = (lags @ links[1:] + PRIOR * MISSED) / ((lags + 1) @ links[1:] + PRIOR)
     tail = fall**lags * float((candidates.lag > 1).any())
     real = 1 - posterior.clutter
     sides = ((old.delay, movie.left, around.survival), (old.delay_back, movie.frame, around.survival_back))
     delays = []
     for rate, reach, survival in sides:
-        risk = np.array([(real * survival)[reach > lag].sum() for lag in range(old.longest)])
+        risk = np.array([float((real * survival)[reach > lag].sum()) for lag in range(old.longest)])
         one = (links[0] + PRIOR * rate[0]) / (risk[0] + PRIOR)
         at_risk = tail @ risk[1:] + PRIOR * tail.sum() + TINY
         later = (links[1:].sum() + PRIOR * rate[1:].sum()) / at_risk
         delays.append(np.concatenate([[one], later * tail]))
-    clutter = (posterior.clutter.sum() + PRIOR * CLUTTER) / (len(movie) + PRIOR)
+    clutter = (float(posterior.clutter.sum()) + PRIOR * CLUTTER) / (len(movie) + PRIOR)
     return AssociationModel(delays[0], delays[1], float(clutter))

@@ -41,6 +41,8 @@ class LearnOptions:
         Threads; they do not change the result.
     on_sweep : callable
         Called after each sweep with the number of detections that it covered.
+    device : {"cpu", "gpu"}
+        Where sweeps and M-steps run, and the searches over a movie larger than the sample.
     """
 
     longest_lag: int | None = None
@@ -56,6 +58,7 @@ class LearnOptions:
     fixed: Fixed = NOTHING_FIXED
     workers: int = 1
     on_sweep: Callable[[int], None] = lambda _: None
+    device: str = "cpu"
 
     @property
     def gaps(self) -> bool:

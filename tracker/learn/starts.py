@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, kernels, to_host
 from ..inference.blocks import in_blocks
 from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
@@ -19,7 +20,6 @@ from ..model import AssociationModel, Model, MotionModel, Surroundings
 from ..model.levels import LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
 from ..model.movie import Movie, movie_of, summed
 from .field import Fields
-from .ladder_cpu import link_weights, square_distances
 from .m_steps import CLUTTER, raw_steps
 from .options import LearnOptions
 from .registration import NEAR, frame_shifts
@@ -85,7 +85,8 @@ def first_order(
     share, linked = np.full(_SCALES, 1 / _SCALES), _LINKED
     posterior = LinkPosterior.unknown(candidates)
     at_risk = int((movie.left > 0).sum())
-    square, ratio = np.empty(candidates.size), np.empty(candidates.size)
+    square, ratio = np.empty_like(posterior.probability), np.empty_like(posterior.probability)
+    link_weights = kernels("outbid.learn.ladder", square).link_weights
     norm = (2 * np.pi * 0.5 ** np.arange(_SCALES)) ** (-movie.axes / 2)
     chance, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
     every = 1 + candidates.size // LearnOptions.sample
@@ -108,7 +109,8 @@ def _measured(
 ) -> None:
     """Write the squared distances (E,) of heads from predicted positions of tails, by interval."""
     expected = movie.position + flow
-    intervals = np.append(movie.intervals, 1)[movie.frame].astype(np.float64)
+    intervals = movie.of_frames(np.append(movie.intervals, 1.0)[: movie.frames])
+    square_distances = kernels("outbid.learn.ladder", square).square_distances
 
     def measure(block: tuple[int, int]) -> None:
         here = slice(*block)
@@ -123,6 +125,7 @@ def _weighed(
     ratio: NDArray[np.float64], workers: int,
 ) -> None:  # fmt: skip
     """Write the likelihood ratios (E,) of pairs under the ladder of scales."""
+    link_weights = kernels("outbid.learn.ladder", square).link_weights
 
     def weigh(block: tuple[int, int]) -> None:
         here = slice(*block)
@@ -136,10 +139,10 @@ def _propagated(
 ) -> LinkPosterior:
     """The posterior from given likelihood ratios."""
     likely = ratio > LEAST
-    some, rivals = posterior.candidates.kept(likely), np.ascontiguousarray(posterior.rivals[:, likely])
+    some, rivals = posterior.candidates.kept(likely), posterior.rivals[:, likely].copy()
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
     propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], workers=workers)
-    probability, all_rivals = np.zeros(len(ratio)), posterior.rivals.copy()
+    probability, all_rivals = np.zeros_like(ratio), posterior.rivals.copy()
     probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA[1]), rivals
     return replace(posterior, probability=probability, rivals=all_rivals)
 
@@ -204,7 +207,8 @@ def without_jumps(
     jump = mean - np.median(mean[:-1], axis=0) if movie.frames > 1 else 0 * mean
     jump[~moved | (np.linalg.norm(jump, axis=1) < NEAR)] = 0
     gone = np.cumsum(jump, axis=0) - jump
-    return replace(movie, position=movie.position - gone[movie.frame]), flow - jump[movie.frame]
+    shifted = movie.position - movie.of_frames(gone)
+    return replace(movie, position=shifted), flow - movie.of_frames(jump)
 
 
 def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int, workers: int) -> Candidates:
@@ -217,9 +221,12 @@ def narrowed(posterior: LinkPosterior) -> LinkPosterior:
     """The most probable candidates, which include nearly all expected links."""
     p = posterior.probability
     level = np.frexp(np.maximum(p, TINY) ** 4)[1]  # of four in an octave
-    level -= level.min(initial=0)
-    below = np.cumsum(summed(level, p, int(level.max(initial=0)) + 1))
-    return posterior.kept(below[level] >= NEGLIGIBLE * p.sum())
+    if not len(p):
+        return posterior
+    level -= level.min()
+    below = np.cumsum(to_host(summed(level, p, int(level.max()) + 1)))
+    enough = array_module(p).asarray(below >= NEGLIGIBLE * float(p.sum()))
+    return posterior.kept(enough[level])
 
 
 def start_models(movie: Movie, first: FirstOrder, options: LearnOptions) -> list[Model]:

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import placed, to_device, to_host
+from .._timing import lap
 from ..inference.candidates import Search, candidates_of, pairs_near
 from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
@@ -50,15 +52,20 @@ def spread(
     """
     (part, known), (position, frame_start, time) = learned, given
     steps = float(known.motion.share @ known.motion.variance.sum(axis=1))
+    on_gpu = options.device == "gpu"
+    if on_gpu:
+        options = replace(options, workers=1)
     flows = float(np.square(known.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
+    turned = (position - position.mean(axis=0)) @ part.basis
     movie = movie_of(
-        (position - position.mean(axis=0)) @ part.basis, frame_start, basis=part.basis, spacing=1.0,
+        to_device(turned) if on_gpu else turned, frame_start, basis=part.basis, spacing=1.0,
         neighbours=OUTER if flows else NEIGHBOURS, workers=options.workers,
     )  # fmt: skip
-    shift = frame_shifts(movie.position, frame_start)
-    movie, flow = without_jumps(movie, shift[movie.frame], np.abs(shift).max(axis=1) > 0)
+    shift = frame_shifts(to_host(movie.position), frame_start)
+    movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
     fields = Fields.of(movie, flows=flows, large=True, workers=options.workers)
+    lap("density", movie.position)
     posterior, flow = _first(movie, known, flow, fields, options)
     scale = np.ones(len(movie.intervals))
     scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
@@ -70,12 +77,19 @@ def spread(
         options.on_sweep(len(movie))
         return found
 
+    lap("first links", posterior.probability)
     posterior = once_more(posterior)
+    lap("first sweep", posterior.probability)
     if options.gaps:
         posterior = with_gaps(movie, model, posterior, options)
+        lap("gaps", posterior.probability)
     model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
     # Below the odds of the gate a link hardly changes the others.
-    return movie, model, once_more(posterior.kept(posterior.probability > NEGLIGIBLE))
+    posterior = once_more(posterior.kept(posterior.probability > NEGLIGIBLE))
+    lap("last sweep", posterior.probability)
+    if not on_gpu:
+        return movie, model, posterior
+    return movie.placed(to_host), model.placed(to_host), placed(posterior, to_host)
 
 
 def _first(

@@ -11,11 +11,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, placed
 from .association import AssociationModel as AssociationModel
 from .marks import MarkModel as MarkModel
 from .motion import MotionModel as MotionModel
@@ -40,7 +43,7 @@ class Surroundings:
     @classmethod
     def uniform(cls, flow: NDArray[np.float64]) -> Surroundings:
         """Uniform survival."""
-        one = np.ones(len(flow))
+        one = array_module(flow).ones(len(flow))
         return cls(flow, one, one)
 
 
@@ -61,3 +64,7 @@ class Model:
     association: AssociationModel
     surroundings: Surroundings
     marks: MarkModel | None = None
+
+    def placed(self, place: Callable[[Any], Any]) -> Model:
+        """The model with arrays of detections placed elsewhere, by `to_device` or `to_host`."""
+        return replace(self, surroundings=placed(self.surroundings, place))

@@ -67,4 +67,4 @@ def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.floa
 def _by_interval(movie: Movie, lag: int, value: Callable[[int], ArrayLike]) -> NDArray[np.float64]:
     """(N, …) a value for each detection, from the number of intervals to the frame `lag` later."""
     between, index = np.unique(movie.lasting(lag), return_inverse=True)
-    return np.array([value(int(many)) for many in between])[index][movie.frame]
+    return movie.of_frames(np.array([value(int(many)) for many in between])[index])
