@@ -77,15 +77,15 @@ def linked(
     marks = None if columns is None else columns.marks
     if device == "gpu" and (marks is not None or len(detections) * _GPU_BYTES > free_device_memory()):
         options = replace(options, device="cpu")  # which alone compares columns
-    found = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
+    learned = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
     lap("learning")
-    links = _decided(found, settings, workers)
+    links = _decided(learned, settings, workers)
     if device == "gpu":
         there = options.device == device
         links = replace(links, batches=Batches(int(there), on_host=int(not there)))
     lap("deciding")
     shorten = settings.max_gap is None
-    summary = summarise(reading, found, known, columns=columns, shorten=shorten, workers=workers)
+    summary = summarise(reading, learned, known, columns=columns, shorten=shorten, workers=workers)
     lap("errors of what is learned")
     if progress is not None:
         progress(len(detections), len(detections))
@@ -128,13 +128,13 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
     return report
 
 
-def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Links:
+def _decided(learned: Learned, settings: TrackingSettings, workers: int) -> Links:
     """The links of maximum expected F1; with divisions, or with merges if nothing divides."""
-    posterior, solver, exact = found.posterior, settings.solver, settings.exact_margins
+    posterior, solver, exact = learned.posterior, settings.solver, settings.exact_margins
     for wanted, find in ((settings.divisions, with_divisions), (settings.merges, with_merges)):
         if wanted:
             links, lineage = find(
-                found.movie, found.model, posterior, solver=solver, exact=exact, workers=workers
+                learned.movie, learned.model, posterior, solver=solver, exact=exact, workers=workers
             )
             if lineage.model is not None:
                 return links

@@ -173,7 +173,7 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
     start, shift = np.concatenate([tail_start[:-1], head_start]), movie.frames + search.lag
     asking = np.flatnonzero(movie.frame[tails] < movie.frames - search.lag)
     asked = np.flatnonzero(movie.frame[heads] >= search.lag) + len(tails)
-    found, reach = [], xp.broadcast_to(xp.asarray(np.square(search.radius)), (len(movie),))
+    keys, reach = [], xp.broadcast_to(xp.asarray(np.square(search.radius)), (len(movie),))
     farthest = float(np.max(search.radius)) if len(movie) else 0.0
     ways = ((asking, shift), (asked, -shift))[: 1 if search.one_way else 2]
     for rows, offset in ((part, way) for every, way in ways for part in _parts(every)):
@@ -185,8 +185,8 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
         first, second = pair if offset > 0 else pair[::-1]
         tail, head = tails[first], heads[second - len(tails)]
         within = square[rank, place] <= reach[tail]
-        found.append(tail[within] * len(movie) + head[within])
-    return distinct(found)
+        keys.append(tail[within] * len(movie) + head[within])
+    return distinct(keys)
 
 
 def _parts(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -213,7 +213,7 @@ def exponent(probability: NDArray[np.float64], most: float = OMEGA[1]) -> float:
     return OMEGA[0] + (most - OMEGA[0]) * min(4 * wrong_share(probability), 1.0)
 
 
-def log_evidence(candidates: Candidates, found: Sweep, clutter: NDArray[np.float64] | float) -> float:
+def log_evidence(candidates: Candidates, after: Sweep, clutter: NDArray[np.float64] | float) -> float:
     r"""Log likelihood of a movie relative to 'no two detections are linked', from a sweep with exponent 1.
 
     .. math:: \sum (\log row + \log column) - \sum \log(1 + odds) + \sum (\log(1 - c) + (1 - c)(1 - q'))
@@ -225,10 +225,10 @@ def log_evidence(candidates: Candidates, found: Sweep, clutter: NDArray[np.float
     filter of the past holds the densities of marks given those before them: so evidence compares what
     explains marks as clutter with what explains them as tracks.
     """
-    odds = found.ratio / (found.rivals[0] * found.rivals[1])
-    row = found.row_none + candidates.at_tails(odds * found.rivals[0])
-    both_ways = float(np.log(row).sum() + np.log(found.total).sum())
-    apart = np.log1p(-clutter) + (1 - clutter) * (1 - found.birth)
+    odds = after.ratio / (after.rivals[0] * after.rivals[1])
+    row = after.row_none + candidates.at_tails(odds * after.rivals[0])
+    both_ways = float(np.log(row).sum() + np.log(after.total).sum())
+    apart = np.log1p(-clutter) + (1 - clutter) * (1 - after.birth)
     return both_ways - float(np.log1p(odds).sum()) + float(apart.sum())
 
 

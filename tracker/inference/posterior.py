@@ -148,25 +148,25 @@ def swept(
     if displaced is None or displaced.flow is not flow:
         displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
     start = Start(displaced.away, posterior.rivals, posterior.clutter_weight, posterior.pull)
-    found = sweep(
+    after = sweep(
         movie, model, candidates, start, omega=omega, none=none, with_moments=with_moments, workers=workers
     )
-    probability = marginals(found.ratio, found.rivals, omega)
+    probability = marginals(after.ratio, after.rivals, omega)
     odds = odds_of_clutter(movie, model)
     share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
-    evidence = log_evidence(candidates, found, share) if omega == 1 else -np.inf
-    alone = 1 - candidates.at_tails(probability)  # no successor: death or clutter
-    alone = np.maximum(alone, 0)
-    before = candidates.at_heads(probability)
-    clutter = alone * odds * found.fresh / found.birth / found.row_none
+    evidence = log_evidence(candidates, after, share) if omega == 1 else -np.inf
+    free = 1 - candidates.at_tails(probability)  # no successor: death or clutter
+    free = np.maximum(free, 0)
+    reached = candidates.at_heads(probability)
+    clutter = free * odds * after.fresh / after.birth / after.row_none
     return LinkPosterior(
-        candidates, probability, found.rivals, found.ratio, found.past, found.future, clutter,
-        death=np.maximum(alone - clutter, 0), birth=np.maximum(1 - before - clutter, 0), fresh=found.fresh,
-        clutter_weight=np.stack([found.row_none - found.death, found.column_none - found.birth]),
+        candidates, probability, after.rivals, after.ratio, after.past, after.future, clutter,
+        death=np.maximum(free - clutter, 0), birth=np.maximum(1 - reached - clutter, 0), fresh=after.fresh,
+        clutter_weight=np.stack([after.row_none - after.death, after.column_none - after.birth]),
         log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
-        moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
-        displaced=displaced, omega=omega, pull=found.pull,
+        moments=after.moments if with_moments else None, sweeps=posterior.sweeps + 1,
+        displaced=displaced, omega=omega, pull=after.pull,
     )  # fmt: skip
 
 

@@ -83,8 +83,8 @@ def fit(
         if now.fields:
             posterior = posterior.kept(posterior.probability > options.dropped * now.level)
         if now.extrapolates:
-            last, before = noises[-1] - noises[-2], noises[-2] - noises[-3]
-            ratio = np.clip(last / np.where(before == 0, 1, before), 0, _AITKEN)
+            last, earlier = noises[-1] - noises[-2], noises[-2] - noises[-3]
+            ratio = np.clip(last / np.where(earlier == 0, 1, earlier), 0, _AITKEN)
             noise = np.exp(noises[-1] + last * ratio / (1 - ratio))
             model = replace(model, motion=replace(model.motion, noise=noise))
             model = options.fixed.held(movie, model)
@@ -121,21 +121,21 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     of steps was known.
     Candidates over missed frames are kept only if the link explains the detection better than chance.
     """
-    after, before = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
+    after, earlier = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
     longer = movie.intervals > 1
     after |= movie.of_frames(np.append(longer, False)[: movie.frames])
-    before |= movie.of_frames(np.append(False, longer)[: movie.frames])
-    tails, chance = np.flatnonzero(after), OPEN * float(np.median(movie.density))
+    earlier |= movie.of_frames(np.append(False, longer)[: movie.frames])
+    tails, background = np.flatnonzero(after), OPEN * float(np.median(movie.density))
     keys = [movie.frame[:0]]
     ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
     step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
-        reach = reaches(movie, model.motion, lag, chance)
+        reach = reaches(movie, model.motion, lag, background)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         if reach.any():
             expected = movie.position + predicted(movie, model.motion, lag, step)
             expected[tails] += way
-            search = Search(lag, options.nearest, expected, after, before, reach)
+            search = Search(lag, options.nearest, expected, after, earlier, reach)
             keys.append(pairs_near(movie, search, workers=options.workers))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)

@@ -77,7 +77,7 @@ def standard_errors(
     squares = (late + fresh).sum(axis=1)
     product, early = ((part / model.motion.variance).sum(axis=(1, 2)) for part in (product, early))
     sums = [
-        np.column_stack([stats.chance[:, :, :2].sum(axis=(1, 2)), squares, product, early]),
+        np.column_stack([stats.steps[:, :, :2].sum(axis=(1, 2)), squares, product, early]),
         np.column_stack([stats.links, stats.residual]),
     ]
     if not all((part[:, 0] > 1).all() for part in sums):

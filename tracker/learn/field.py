@@ -105,7 +105,7 @@ class Fields:
         count = summed(movie.frame, weight, movie.frames)
         return (sums[movie.frame] - own) / (count[movie.frame] - weight + 1)[:, None]
 
-    def survival(self, alone: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def survival(self, ended: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N,) relative probability of a successor, pooled over neighbours with random-effects shrinkage.
 
         Parameters
@@ -116,19 +116,19 @@ class Fields:
             Probability that it is not clutter and may have a successor.
         """
         if weight.sum() < 1:
-            return np.ones_like(alone)
+            return np.ones_like(ended)
         # Its own end would confirm itself, so it does not count.
-        total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * alone))
+        total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * ended))
         if self.pool.shape[1]:
             add_near = kernels("outbid.learn.field", total).add_near
             in_blocks(
-                lambda block: add_near(*block, self.pool, weight, alone, total, here),
-                len(alone),
+                lambda block: add_near(*block, self.pool, weight, ended, total, here),
+                len(ended),
                 self.workers,
             )
         total = np.maximum(total, 0) + TINY
         here /= total
-        mean = float((weight * alone).sum() / weight.sum())
+        mean = float((weight * ended).sum() / weight.sum())
         sampling = mean * (1 - mean) / total
         between = max(float(np.average((here - mean) ** 2 - sampling, weights=total)), 0.0)
         rate = mean + between / (between + sampling + TINY) * (here - mean)

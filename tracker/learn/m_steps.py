@@ -24,8 +24,8 @@ RENEWAL, CLUTTER, MISSED = 0.1, 0.01, 0.1
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
     """The model after one M-step; what varies in space stays if no fields are given."""
-    found = sums_of(movie, model.motion, posterior, np.zeros_like(movie.frame), 1)
-    motion, (scale, level) = _motion(model.motion, found), _step_scale(model.motion, found)
+    stats = sums_of(movie, model.motion, posterior, np.zeros_like(movie.frame), 1)
+    motion, (scale, level) = _motion(model.motion, stats), _step_scale(model.motion, stats)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
     rates = _association(movie, model, posterior, surroundings)
@@ -35,12 +35,12 @@ def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fiel
 class Sums(NamedTuple):
     """Expected statistics of steps, by group of links: `Moments` times probability, summed.
 
-    chance (G, K, 3): steps that continue, are renewed, and are renewed after a predecessor; sums
+    steps (G, K, 3): steps that continue, are renewed, and are renewed after a predecessor; sums
     (G, K, D, 4); residual (G, D); links (G,); by_interval (T, 3): number, sum and sum of squares of squared
     steps over their variance.
     """
 
-    chance: NDArray[np.float64]
+    steps: NDArray[np.float64]
     sums: NDArray[np.float64]
     residual: NDArray[np.float64]
     links: NDArray[np.float64]
@@ -53,25 +53,25 @@ def sums_of(
     """Sums of the moments of a posterior, by group (N,) of tails."""
     (classes, axes), intervals = motion.variance.shape, len(motion.step_scale)
     shapes = (groups, classes, 3), (groups, classes, axes, 4), (groups, axes), (groups,), (intervals, 3)
-    found = Sums(*(np.zeros(shape) for shape in shapes))
+    stats = Sums(*(np.zeros(shape) for shape in shapes))
     renews = (motion.entry / motion.share) * float(weighted(motion.renewal, motion.share))
     once, tail = over_one_interval(movie, posterior), posterior.candidates.tail
     interval, inverse = np.minimum(movie.frame, intervals - 1), 1 / (motion.variance * movie.axes)
     assert posterior.moments is not None
     kernels("outbid.learn.m_steps", group).add_moments(
         tuple(posterior.moments), posterior.probability, once, tail, group, posterior.fresh, renews, interval,
-        inverse, tuple(found),
+        inverse, tuple(stats),
     )  # fmt: skip
-    return found
+    return stats
 
 
-def _motion(motion: MotionModel, found: Sums) -> MotionModel:
+def _motion(motion: MotionModel, stats: Sums) -> MotionModel:
     """Variance, correlation and share of each class by Yule-Walker equations, reversible in time; and noise.
 
     A class is entered as often as it is left: only renewed steps whose tail has a predecessor count.
     """
-    continued, renewed, entered = found.chance[0].T
-    late, fresh, product, early = np.moveaxis(found.sums[0], 2, 0)
+    continued, renewed, entered = stats.steps[0].T
+    late, fresh, product, early = np.moveaxis(stats.sums[0], 2, 0)
     count, both = continued + renewed, (late + early) / 2
     variance = (fresh + both + PRIOR * motion.variance) / (count + PRIOR)[:, None]
     variance = np.maximum(variance, LEAST * (late + fresh).sum(axis=0) / max(count.sum(), TINY))
@@ -81,7 +81,7 @@ def _motion(motion: MotionModel, found: Sums) -> MotionModel:
         correlation=np.clip(product / ((both / variance).sum(axis=1) + PRIOR), *CORRELATION),
         share=(count + PRIOR / len(count)) / (count.sum() + PRIOR),
         renewal=(entered + PRIOR * RENEWAL) / (entered + continued + PRIOR),
-        noise=(found.residual[0] + PRIOR * motion.noise) / (found.links[0] + PRIOR),
+        noise=(stats.residual[0] + PRIOR * motion.noise) / (stats.links[0] + PRIOR),
     )  # fmt: skip
 
 
@@ -115,14 +115,14 @@ def over_one_interval(movie: Movie, posterior: LinkPosterior) -> NDArray[np.bool
     return once
 
 
-def _step_scale(motion: MotionModel, found: Sums) -> tuple[NDArray[np.float64], float]:
+def _step_scale(motion: MotionModel, stats: Sums) -> tuple[NDArray[np.float64], float]:
     """(F - 1,) scale of the steps to each next frame, and the mean square that belongs to the classes.
 
     A random-effects estimate, shrunk according to the sampling error (DerSimonian and Laird 1986). Over
     frames that were not recorded the scale is the usual one.
     """
     scale, intervals = motion.step_scale, len(motion.step_scale)
-    count, total, squares = (found.by_interval * scale[:, None] ** np.array([0, 2, 4])).T
+    count, total, squares = (stats.by_interval * scale[:, None] ** np.array([0, 2, 4])).T
     count = count + TINY
     each = total / count
     level = float((count * each).sum() / count.sum())
@@ -139,8 +139,8 @@ def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Sur
     """Flow and survival around each detection."""
     real = 1 - posterior.clutter
     sides = ((posterior.death, movie.left > 0), (posterior.birth, movie.frame > 0))
-    after, before = (fields.survival(alone / np.maximum(real, TINY), real * might) for alone, might in sides)
-    return Surroundings(fields.flow(*raw_steps(movie, posterior, fields.workers)), after, before)
+    after, back = (fields.survival(ended / np.maximum(real, TINY), real * might) for ended, might in sides)
+    return Surroundings(fields.flow(*raw_steps(movie, posterior, fields.workers)), after, back)
 
 
 def _association(

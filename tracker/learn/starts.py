@@ -88,18 +88,18 @@ def first_order(
     square, ratio = np.empty_like(posterior.probability), np.empty_like(posterior.probability)
     link_weights = kernels("outbid.learn.ladder", square).link_weights
     norm = (2 * np.pi * 0.5 ** np.arange(_SCALES)) ** (-movie.axes / 2)
-    chance, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
+    prior, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
     every = 1 + candidates.size // LearnOptions.sample
     for _ in range(_FIELD_ROUNDS):
         _measured(movie, candidates, flow, square, workers)
         for _ in range(ROUNDS):
-            link_weights(square, linked * chance, 1.0, share * norm, every, count, ratio)
+            link_weights(square, linked * prior, 1.0, share * norm, every, count, ratio)
             share = (count + 1) / (count.sum() + _SCALES)
             linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), 1 - OPEN)
-        _weighed(square, linked * chance, share * norm, ratio, workers)
+        _write_ratios(square, linked * prior, share * norm, ratio, workers)
         posterior = _propagated(movie, posterior, ratio, linked, workers)
-        before, flow = flow, fields.flow(*raw_steps(movie, posterior, workers))
-        if (flow == before).all():  # there is none
+        last, flow = flow, fields.flow(*raw_steps(movie, posterior, workers))
+        if (flow == last).all():  # there is none
             break
     return FirstOrder(posterior, share, flow)
 
@@ -120,18 +120,18 @@ def _measured(
     in_blocks(measure, candidates.size, workers)
 
 
-def _weighed(
-    square: NDArray[np.float64], chance: NDArray[np.float64], share: NDArray[np.float64],
+def _write_ratios(
+    square: NDArray[np.float64], prior: NDArray[np.float64], share: NDArray[np.float64],
     ratio: NDArray[np.float64], workers: int,
 ) -> None:  # fmt: skip
     """Write the likelihood ratios (E,) of pairs under the ladder of scales."""
     link_weights = kernels("outbid.learn.ladder", square).link_weights
 
-    def weigh(block: tuple[int, int]) -> None:
+    def write(block: tuple[int, int]) -> None:
         here = slice(*block)
-        link_weights(square[here], chance[here], 1.0, share, 1, np.empty(_SCALES), ratio[here])
+        link_weights(square[here], prior[here], 1.0, share, 1, np.empty(_SCALES), ratio[here])
 
-    in_blocks(weigh, len(square), workers)
+    in_blocks(write, len(square), workers)
 
 
 def _propagated(
@@ -170,20 +170,20 @@ def whitened(
     for _ in range(_WHITENINGS):
         first = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
         fields = Fields.of(movie, workers=options.workers)
-        found = first_order(movie, first, flow, fields, options.workers)
-        candidates, p = found.posterior.candidates, found.posterior.probability
-        away = movie.position[candidates.head] - (movie.position + found.flow)[candidates.tail]
+        trial = first_order(movie, first, flow, fields, options.workers)
+        candidates, p = trial.posterior.candidates, trial.posterior.probability
+        away = movie.position[candidates.head] - (movie.position + trial.flow)[candidates.tail]
         if not p.sum() > 0:
             continue
         spread = (away * p[:, None]).T @ away / p.sum()
         if options.least_step is not None:
             spread += (movie.basis.T * np.square(options.least_step)) @ movie.basis
         value, vector = np.linalg.eigh(spread)
-        flowed = float(np.square(found.flow - flow).sum(axis=1).mean())  # beyond what led to the candidates
+        flowed = float(np.square(trial.flow - flow).sum(axis=1).mean())  # beyond what led to the candidates
         to = vector / np.sqrt(np.maximum(value, max(LEAST * value[-1], TINY**2)))
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
-        flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
+        flow = trial.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
         if value[0] > _ROUND * value[-1] and flowed < value.sum():
             break
     return without_jumps(movie, flow, np.abs(shift).max(axis=1) > 0)

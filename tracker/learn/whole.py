@@ -50,12 +50,12 @@ def spread(
     marks : Marks, optional
         Columns of all; what they say comes from the sample.
     """
-    (part, known), (position, frame_start, time) = learned, given
-    steps = float(known.motion.share @ known.motion.variance.sum(axis=1))
+    (part, held), (position, frame_start, time) = learned, given
+    steps = float(held.motion.share @ held.motion.variance.sum(axis=1))
     on_gpu = options.device == "gpu"
     if on_gpu:
         options = replace(options, workers=1)
-    flows = float(np.square(known.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
+    flows = float(np.square(held.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
     turned = (position - position.mean(axis=0)) @ part.basis
     movie = movie_of(
         to_device(turned) if on_gpu else turned, frame_start, basis=part.basis, spacing=1.0,
@@ -66,16 +66,16 @@ def spread(
     movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
     fields = Fields.of(movie, flows=flows, large=True, workers=options.workers)
     lap("density", movie.position)
-    posterior, flow = _first(movie, known, flow, fields, options)
+    posterior, flow = _first(movie, held, flow, fields, options)
     scale = np.ones(len(movie.intervals))
-    scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
-    motion = replace(known.motion, step_scale=scale)
-    model = Model(motion, known.association, Surroundings.uniform(flow), known.marks)
+    scale[sample.frames.start : sample.frames.stop - 1] = held.motion.step_scale
+    motion = replace(held.motion, step_scale=scale)
+    model = Model(motion, held.association, Surroundings.uniform(flow), held.marks)
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
-        found = settled(movie, model, posterior, sweeps=1, workers=options.workers)
+        after = settled(movie, model, posterior, sweeps=1, workers=options.workers)
         options.on_sweep(len(movie))
-        return found
+        return after
 
     lap("first links", posterior.probability)
     posterior = once_more(posterior)
@@ -93,10 +93,10 @@ def spread(
 
 
 def _first(
-    movie: Movie, known: Model, flow: NDArray[np.float64], fields: Fields, options: LearnOptions
+    movie: Movie, held: Model, flow: NDArray[np.float64], fields: Fields, options: LearnOptions
 ) -> tuple[LinkPosterior, NDArray[np.float64]]:
     """Links to the next frame and the flow, by displacements alone; what led there leaves the memory."""
-    reach = _ROOM * reaches(movie, known.motion, 1, NEGLIGIBLE * float(np.median(movie.density)))
+    reach = _ROOM * reaches(movie, held.motion, 1, NEGLIGIBLE * float(np.median(movie.density)))
     search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), one_way=True)
     candidates = candidates_of(pairs_near(movie, search, workers=options.workers), movie.frame)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))

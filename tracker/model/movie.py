@@ -176,8 +176,8 @@ def movie_of(
     axes, xp = position.shape[1], array_module(position)
     frame = xp.asarray(np.repeat(np.arange(len(frame_start) - 1), np.diff(frame_start)))
     near, square = nearest(position, frame_start, xp.arange(len(position)), neighbours, workers=workers)
-    density, usual = _density(position, near[:, :NEIGHBOURS], square[:, :NEIGHBOURS])
-    spacing = usual if spacing is None else spacing
+    density, typical = _density(position, near[:, :NEIGHBOURS], square[:, :NEIGHBOURS])
+    spacing = typical if spacing is None else spacing
     basis = np.eye(axes) if basis is None else basis
     scaled = xp.ascontiguousarray(position / spacing)
     return Movie(scaled, frame, frame_start, density * spacing**axes, basis / spacing, near=near)
