@@ -142,7 +142,7 @@ def cells(position: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, 
     --------
     >>> cell, shape = cells(np.arange(96.0)[:, None])
     >>> np.bincount(cell).tolist(), shape
-    ([11, 11, 10, 11, 10, 11, 10, 11, 11], (9,))
+    ([8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8], (12,))
     """
     count, axes = position.shape
     extent = to_host(np.maximum(np.ptp(position, axis=0), TINY)) if count else np.ones(axes)
