@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import free_memory
+from ._arrays import free_device_memory, free_memory
 from ._timing import lap
+from .batches import Batches
 from .columns import marks_of
 from .detections import Detections
 from .errors import ResourceError
@@ -27,6 +28,11 @@ from .summary import Summary, summarise
 if TYPE_CHECKING:
     from .tracking import TrackingSettings
 
+WORTH_A_GPU_LEARNED = 500_000
+"""Number of detections below which `auto` uses the CPU: of so many, 16 cores take 7.0 s and an H100 2.8 s, to
+which a second comes for its start."""
+_GPU_BYTES = 2500
+"""Guard: bytes of a GPU's memory that a detection takes at most."""
 _PAIR_BYTES = 110
 """Guard: bytes that a candidate pair takes at most, all arrays of a sweep together."""
 _SHARE = 0.8
@@ -61,19 +67,25 @@ def linked(
     ResourceError
         If candidates need more memory than there is.
     """
-    reading = read_movie(detections, settings.spacing, holes=settings.max_gap is None).without_strays()
+    holes, device = settings.max_gap is None, settings.device
+    reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_strays()
     known = values_along(settings.known, reading.axes)
     options = _options(settings, reading, known, workers)
     _refuse_large(reading.frame_start, options.nearest, int(_SHARE * free_memory()))
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
     columns = marks_of(detections.features, reading, settings.column, workers)
     marks = None if columns is None else columns.marks
-    found = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
+    if device == "gpu" and (marks is not None or len(detections) * _GPU_BYTES > free_device_memory()):
+        options = replace(options, device="cpu")  # which alone compares columns
+    learned = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
     lap("learning")
-    links = _decided(found, settings, workers)
+    links = _decided(learned, settings, workers)
+    if device == "gpu":
+        there = options.device == device
+        links = replace(links, batches=Batches(int(there), on_host=int(not there)))
     lap("deciding")
     shorten = settings.max_gap is None
-    summary = summarise(reading, found, known, columns=columns, shorten=shorten, workers=workers)
+    summary = summarise(reading, learned, known, columns=columns, shorten=shorten, workers=workers)
     lap("errors of what is learned")
     if progress is not None:
         progress(len(detections), len(detections))
@@ -84,13 +96,12 @@ def _options(
     settings: TrackingSettings, reading: Reading, known: dict[str, Any], workers: int
 ) -> LearnOptions:
     """Options of `learn` for the given settings."""
-    options = LearnOptions(fixed=Fixed(**known), workers=workers)
+    options = LearnOptions(fixed=Fixed(**known), workers=workers, device=settings.device)
     if reading.slices.any():
         options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if settings.max_gap is None:
         return options
-    lag = settings.max_gap + 1
-    return replace(options, longest_lag=lag, gaps=settings.max_gap > 0)
+    return replace(options, longest_lag=settings.max_gap + 1)
 
 
 def _refuse_large(frame_start: NDArray[np.int64], nearest: int, most_bytes: int) -> None:
@@ -117,13 +128,13 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
     return report
 
 
-def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Links:
+def _decided(learned: Learned, settings: TrackingSettings, workers: int) -> Links:
     """The links of maximum expected F1; with divisions, or with merges if nothing divides."""
-    posterior, solver, exact = found.posterior, settings.solver, settings.exact_margins
+    posterior, solver, exact = learned.posterior, settings.solver, settings.exact_margins
     for wanted, find in ((settings.divisions, with_divisions), (settings.merges, with_merges)):
         if wanted:
             links, lineage = find(
-                found.movie, found.model, posterior, solver=solver, exact=exact, workers=workers
+                learned.movie, learned.model, posterior, solver=solver, exact=exact, workers=workers
             )
             if lineage.model is not None:
                 return links
@@ -133,7 +144,7 @@ def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Links:
 def _in_original_order(links: Links, order: NDArray[np.int64]) -> Links:
     """Convert links to the original row numbers, sorted by source and target."""
     pairs = order[links.pairs]
-    place = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    place = np.argsort(pairs[:, 0] * len(order) + pairs[:, 1])  # numbers that are all different
     assert links.probability is not None
     return replace(
         links, pairs=pairs[place], cost=links.cost[place], margin=links.margin[place],

@@ -21,7 +21,7 @@ from .batches import account
 from .columns import check_columns, recorded
 from .detections import Detections
 from .device import device_for, refuse_unknown
-from .errors import ResourceError, SettingsError
+from .errors import SettingsError
 from .formats.columns import AS_NAMED
 from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
@@ -191,7 +191,7 @@ class TrackingRun:
         assignments were solved, cpu, gpu, or gpu and cpu; fallbacks: how often a problem did not fit the
         GPU's memory and was halved or solved on the host, or was solved there because the solver has no
         GPU kernels for it. On a GPU also what `Batches` counts, and where each stage ran:
-        candidates_on, solved_on, margins_on.
+        candidates_on, solved_on, margins_on; swept_on, where a model was learned.
     learned : Summary or None
         What was learned from the movie, if no `max_distance` was set and two frames hold detections.
     """
@@ -361,14 +361,13 @@ def _learned(
     progress: Callable[[int, int], None] | None,
 ) -> TrackingRun:
     """Link with a model learned from the movie."""
-    if settings.device == "gpu":
-        raise ResourceError("Without a max_distance the CPU tracks: use --device auto or cpu, or set one.")
-    used = replace(settings, device="cpu")
-    if not has_two_frames(detections):
-        return run_of(detections, no_links(), 0, used)
-    from .linked import linked  # its kernels are loaded when they are needed
+    from .linked import WORTH_A_GPU_LEARNED, linked  # its kernels are loaded when they are needed
     from .periodic import in_box
 
+    asked = settings.device if settings.periodic is None else "cpu"
+    used = replace(settings, device=device_for(asked, len(detections), WORTH_A_GPU_LEARNED))
+    if not has_two_frames(detections):
+        return run_of(detections, no_links(), 0, used)
     learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap
@@ -394,7 +393,7 @@ def run_of(
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "solver": used.solver,
-        **account(links.batches, used.device, exact_margins=used.exact_margins),
+        **account(links.batches, used.device, exact_margins=used.exact_margins, learned=learned is not None),
     }
     lap("tracks")
     return TrackingRun(tracks, used, stats, learned)

@@ -37,8 +37,6 @@ from .reverse import in_reverse
 
 _TURNS = 3
 """Guard: sweeps in which links, divisions, flow, rates and ages are estimated in turn."""
-_ROUNDS = 4
-"""Guard: rounds of EM of the daughter model after a sweep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +137,7 @@ def find_divisions(
         )
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
-        fit = fitted(context, divisions, fit.next_model, log_factor, _ROUNDS)
+        fit = fitted(context, divisions, fit.next_model, log_factor)
         posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
         if turn < _TURNS - 1:
             model = adapted(movie, model, posterior, fields)
@@ -169,7 +167,9 @@ def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosteri
     probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
     here, many = context.links, len(context.links)
     probability[here] = beliefs.link[:many]
-    rivals[0, here] = (beliefs.rows.total[pairs.row] - beliefs.rows.each)[:many]
+    least = context.no_pair(fit.model)[0] ** (1 / context.omega)  # of a sure link the difference may be 0
+    rest = beliefs.rows.total[pairs.row] - beliefs.rows.each
+    rivals[0, here] = np.maximum(rest, least[pairs.row])[:many]
     rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
     posterior = replace(posterior, probability=probability, rivals=rivals)
     linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)

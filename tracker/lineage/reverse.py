@@ -50,7 +50,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         ratio=posterior.ratio[order], past=posterior.future[order], future=posterior.past[order],
         clutter=posterior.clutter[::-1], death=posterior.birth[::-1], birth=posterior.death[::-1],
         fresh=posterior.death[::-1], clutter_weight=posterior.clutter_weight[::-1, ::-1], moments=None,
-        displaced=None, pull=posterior.pull[::-1][:, order] if posterior.pull.size else posterior.pull,
+        displaced=None, pull=None if posterior.pull is None else posterior.pull[::-1][:, order],
     )  # fmt: skip
 
 
