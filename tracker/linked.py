@@ -146,7 +146,7 @@ def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     if not pins.pins:
         return movie.decided
     order = movie.reading.order
-    place = np.full(max(max(map(max, pins.rows)), int(order.max())) + 1, -1)
+    place = np.full(max(*map(max, pins.rows), int(order.max())) + 1, -1)
     place[order] = np.arange(len(order))
     rows = tuple(tuple(place[list(row)].tolist()) for row in pins.rows)
     if (stray := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
