@@ -105,8 +105,11 @@ def _where(on_gpu: int, on_host: int) -> str:
     return "gpu and cpu" if on_gpu and on_host else "cpu" if on_host else "gpu"
 
 
-RECORDED = ("device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on", "swept_on")
-"""Keys of a run record that state the device of each stage and the GPU memory."""
+RECORDED = (
+    "device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on", "swept_on",
+    "unmatched_pins",
+)  # fmt: skip
+"""Keys of a run record that state the device of each stage, the GPU memory, and pins that are left out."""
 
 
 def account(

@@ -37,6 +37,8 @@ OMEGA = 0.75, 0.875
 """Weight of the row and column entropies: n equivalent tails and heads have n! matchings, which is right with
 .75 for two of them, .843 for four, .918 for ten. The first holds where links are sure, the second where
 p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM moves towards it there."""
+_NEVER = 1e-12
+"""Guard: weight of no link where a link is certain; motion is not followed over one by ten deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +109,9 @@ def sweep(
     rivals, on = start.rivals.copy(), kernels("outbid.inference.smoother", start.rivals)
     none, steps = none or no_link(movie, model), _steps(movie, model)
     death, birth = none
+    if movie.pins is not None:
+        death, birth = none = death.copy(), birth.copy()
+        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = _NEVER
     places, weights = _places(movie, model, candidates, (start.away, rivals, omega), workers)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)

@@ -98,21 +98,25 @@ class LinkPosterior:
             displaced = displaced._replace(away=displaced.away[keep])
         return replace(
             self, candidates=some, probability=self.probability[keep], rivals=self.rivals[:, keep],
-            ratio=none, past=none, future=none, moments=None, displaced=displaced,
-            pull=None if self.pull is None else self.pull[:, keep],
+            ratio=self.ratio[keep] if len(self.ratio) else none, past=none, future=none, moments=None,
+            displaced=displaced, pull=None if self.pull is None else self.pull[:, keep],
         )  # fmt: skip
 
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
         """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""
         old = self.candidates.key()
         every = distinct([old, key])
-        grown = replace(
-            LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps,
-            clutter_weight=self.clutter_weight,
-        )  # fmt: skip
         place = np.searchsorted(every, old)
+        grown = replace(
+            LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps, clutter=self.clutter,
+            death=self.death, birth=self.birth, fresh=self.fresh, clutter_weight=self.clutter_weight,
+            omega=self.omega,
+        )  # fmt: skip
         grown.probability[place] = self.probability
         grown.rivals[:, place] = self.rivals
+        if len(self.ratio):
+            grown = replace(grown, ratio=np.zeros_like(every, np.float64))
+            grown.ratio[place] = self.ratio
         return grown
 
     def linked(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -152,6 +156,8 @@ def swept(
         movie, model, candidates, start, omega=omega, none=none, with_moments=with_moments, workers=workers
     )
     probability = marginals(after.ratio, after.rivals, omega)
+    if movie.pins is not None:  # of rows whose successor is stated no other link is a candidate
+        probability[movie.pins.row_closed[candidates.tail]] = 1.0
     odds = odds_of_clutter(movie, model)
     share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
     evidence = log_evidence(candidates, after, share) if omega == 1 else -np.inf

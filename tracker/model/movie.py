@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._arrays import array_module, kernels, placed, to_host
 from ..neighbours import nearest
+from ..pins.rows import PinnedRows
 from .levels import TINY
 from .marks import Marks
 
@@ -42,6 +43,8 @@ class Movie:
         The nearest detections of the same frame, nearest first, -1 where there are no more.
     marks : Marks, optional
         Columns that help to link.
+    pins : PinnedRows, optional
+        What a person states of its links.
     """
 
     position: NDArray[np.float64]
@@ -52,6 +55,7 @@ class Movie:
     time: NDArray[np.int64] | None = None
     near: NDArray[np.int32] | None = None
     marks: Marks | None = None
+    pins: PinnedRows | None = None
 
     def __len__(self) -> int:
         return len(self.frame)
