@@ -64,5 +64,7 @@ class Crops:
         flat = [part.max(axis=0).astype(np.float64) for part in self.movie.frames(frames, box)]
         dark, bright = np.min(flat), np.max(flat)
         red, green = ((part - dark) / ((bright - dark) or 1.0) for part in flat)
-        (top, left), (bottom, right) = ((low - 0.5) * self.size)[1:], ((high - 0.5) * self.size)[1:]
+        top, left, bottom, right = np.concatenate([(end - 0.5) * self.size for end in (low, high)])[
+            [1, 2, 4, 5]
+        ].tolist()
         return np.dstack([red, green, np.zeros_like(red)]), (left, right, bottom, top)
