@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,17 @@ from ._arrays import free_memory
 from ._timing import lap
 from .columns import marks_of
 from .detections import Detections
-from .errors import ResourceError
-from .inference.decide import decide
+from .errors import ResourceError, SettingsError
+from .inference.decide import decide, log_odds
+from .inference.posterior import LinkPosterior
 from .known import values_along
 from .learn import Learned, learn
 from .learn.fixed import Fixed
 from .learn.options import LearnOptions
-from .lineage import with_divisions, with_merges
+from .learn.pinned import pinned
+from .lineage import Admission, Lineage, with_divisions, with_merges
 from .linking import Links
+from .pins.rows import Found, PinnedRows, resolve_pins
 from .reading import Reading, read_movie
 from .summary import Summary, summarise
 
@@ -34,12 +37,49 @@ _SHARE = 0.8
 _SLICE = 0.6
 """Prior: least standard deviation of a step between slices, in their distance."""
 Progress = Callable[[int, int], None] | None
+Find = Callable[..., tuple[Links, Lineage]]
+"""`with_divisions` or `with_merges`."""
+Branching = tuple[Find, Admission] | None
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedMovie:
+    """What was learned from a movie, and its links without pins.
+
+    Parameters
+    ----------
+    reading : Reading
+    found : Learned
+    summary : Summary
+    settings : TrackingSettings
+    options : LearnOptions
+    decided : Decided
+        Without pins.
+    """
+
+    reading: Reading
+    found: Learned
+    summary: Summary
+    settings: TrackingSettings
+    options: LearnOptions
+    decided: Decided
+
+
+class Decided(NamedTuple):
+    """Links, by the posterior that they follow from, and what it is known from that tracks divide or merge.
+
+    Rows are those of the movie as it was read until `in_given_order`.
+    """
+
+    links: Links
+    posterior: LinkPosterior
+    branching: Branching = None
 
 
 def linked(
     detections: Detections, settings: TrackingSettings, workers: int = 1, progress: Progress = None
 ) -> tuple[Summary, Links]:
-    """Learn a model from the detections of a movie, and link them by the posterior over links.
+    """Learn a model from the detections of a movie, and link them by the posterior over links and pins.
 
     Parameters
     ----------
@@ -61,6 +101,15 @@ def linked(
     ResourceError
         If candidates need more memory than there is.
     """
+    movie = learned_movie(detections, settings, workers, progress)
+    decided = under_pins(movie, find_pins(settings, detections))
+    return movie.summary, in_given_order(decided.links, movie.reading.order)
+
+
+def learned_movie(
+    detections: Detections, settings: TrackingSettings, workers: int = 1, progress: Progress = None
+) -> LearnedMovie:
+    """Learn a model, and decide on links without pins. Parameters are those of `linked`."""
     reading = read_movie(detections, settings.spacing, holes=settings.max_gap is None).without_strays()
     known = values_along(settings.known, reading.axes)
     options = _options(settings, reading, known, workers)
@@ -70,14 +119,43 @@ def linked(
     marks = None if columns is None else columns.marks
     found = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
     lap("learning")
-    links = _decided(found, settings, workers)
+    decided = _decided(found, settings, workers)
     lap("deciding")
     shorten = settings.max_gap is None
     summary = summarise(reading, found, known, columns=columns, shorten=shorten, workers=workers)
     lap("errors of what is learned")
     if progress is not None:
         progress(len(detections), len(detections))
-    return summary, _in_original_order(links, reading.order)
+    return LearnedMovie(reading, found, summary, settings, options, decided)
+
+
+def find_pins(settings: TrackingSettings, detections: Detections) -> Found:
+    """The pins of the settings among the detections."""
+    return resolve_pins(settings.pins, detections, spacing=settings.spacing)
+
+
+def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
+    """Links under the learned model and pins, whose rows are those of the detections.
+
+    Raises
+    ------
+    SettingsError
+        If a pin names a detection that learning left out, or pins leave no links of one particle.
+    """
+    if not pins.pins:
+        return movie.decided
+    found, settings, workers = movie.found, movie.settings, movie.options.workers
+    place = np.full(max(map(max, [*pins.rows, movie.reading.order])) + 1, -1)
+    place[movie.reading.order] = np.arange(len(movie.reading.order))
+    rows = tuple(tuple(place[list(row)].tolist()) for row in pins.rows)
+    if (stray := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
+        raise SettingsError(f"{pins.pins[stray]}: it is far from all others and left out. Remove the pin.")
+    held = PinnedRows.of(Found(pins.pins, rows, ()), len(found.movie))
+    under = Learned(*pinned(found.movie, found.model, found.posterior, held, movie.options))
+    assert under.movie.pins is not None
+    decided = _decided_under(under.movie.pins, under, settings, movie.decided.branching, workers)
+    lap("links under pins")
+    return decided
 
 
 def _options(
@@ -117,7 +195,7 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
     return report
 
 
-def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Links:
+def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Decided:
     """The links of maximum expected F1; with divisions, or with merges if nothing divides."""
     posterior, solver, exact = found.posterior, settings.solver, settings.exact_margins
     for wanted, find in ((settings.divisions, with_divisions), (settings.merges, with_merges)):
@@ -125,12 +203,40 @@ def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Links:
             links, lineage = find(
                 found.movie, found.model, posterior, solver=solver, exact=exact, workers=workers
             )
-            if lineage.model is not None:
-                return links
-    return decide(posterior.candidates, posterior.probability, solver=solver, exact=exact)
+            if lineage.admission is not None:
+                return Decided(links, _forward(find, lineage, posterior), (find, lineage.admission))
+    return Decided(decide(posterior.candidates, posterior.probability, solver=solver, exact=exact), posterior)
 
 
-def _in_original_order(links: Links, order: NDArray[np.int64]) -> Links:
+def _decided_under(
+    pins: PinnedRows, found: Learned, settings: TrackingSettings, branching: Branching, workers: int
+) -> Decided:
+    """The same where it is known whether tracks divide or merge; with the divisions that are pinned."""
+    posterior, solver, exact = found.posterior, settings.solver, settings.exact_margins
+    if branching is None:
+        links = decide(posterior.candidates, posterior.probability, solver=solver, exact=exact)
+    else:
+        find, known = branching
+        links, lineage = find(
+            found.movie, found.model, posterior, solver=solver, exact=exact, workers=workers, known=known
+        )
+        posterior = _forward(find, lineage, posterior)
+    sure, many = pins.pairs[len(pins.forced) :], 2 * len(pins.divided)
+    gain = np.full(many, log_odds(1.0))
+    assert links.probability is not None
+    links = replace(
+        links, pairs=np.concatenate([links.pairs, sure]), cost=np.append(links.cost, -gain),
+        margin=np.append(links.margin, gain), probability=np.append(links.probability, np.ones(many)),
+    )  # fmt: skip
+    return Decided(links, posterior, branching)
+
+
+def _forward(find: Find, lineage: Lineage, posterior: LinkPosterior) -> LinkPosterior:
+    """The posterior beside divisions; that beside merges has its rows in reversed time."""
+    return lineage.posterior if find is with_divisions else posterior
+
+
+def in_given_order(links: Links, order: NDArray[np.int64]) -> Links:
     """Convert links to the original row numbers, sorted by source and target."""
     pairs = order[links.pairs]
     place = np.lexsort((pairs[:, 1], pairs[:, 0]))

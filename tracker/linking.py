@@ -25,7 +25,8 @@ from .assignment import AbstractAssignmentSolver, solver_named
 from .batches import Batches, candidates_each, largest_matrix, plan, plan_pairs, room_for_candidates, runs
 from .detections import Detections
 from .errors import ResourceError
-from .matching import match
+from .matching import COSTS, match
+from .pins.rows import PinnedRows
 
 Place = Callable[[NDArray[np.float64]], Any]
 """Copies an array to the device that does the work."""
@@ -80,7 +81,7 @@ def no_links() -> Links:
 
 @dataclass(frozen=True)
 class LinkCosts:
-    """Costs, gate, solver and other arguments of `match`, without the points."""
+    """Costs, gate, solver and other arguments of `match`, without the points; and pins, by row."""
 
     max_distance: float
     cost: str = "euclidean"
@@ -88,6 +89,7 @@ class LinkCosts:
     solver: str | AbstractAssignmentSolver = "bid_and_augment"
     exact_margins: bool = False
     box: tuple[float, float, float] | None = None
+    pins: PinnedRows | None = None
 
     @property
     def chosen(self) -> AbstractAssignmentSolver:
@@ -179,7 +181,17 @@ def link_frames(
         _tried_alone(movie, place, workers, memory, run) if links is None else links
         for run, links in zip(cuts, found, strict=True)
     ]
-    return joined([no_links(), *whole], batches)
+    return joined([no_links(), *whole, _stated(position, costs)], batches)
+
+
+def _stated(position: NDArray[np.float64], costs: LinkCosts) -> Links:
+    """The links that pins state, which leave the problem: nothing is cheaper without them."""
+    pairs = np.empty((0, 2), np.int64) if costs.pins is None else costs.pins.pairs
+    step = position[pairs[:, 1]] - position[pairs[:, 0]]
+    if costs.box is not None:
+        step -= np.rint(step / np.where(np.array(costs.box) > 0, costs.box, np.inf)) * costs.box
+    cost = np.linalg.norm(step, axis=1) ** COSTS[costs.cost]
+    return Links(pairs, cost, np.full(len(pairs), np.inf), 0.0)
 
 
 _Movie = tuple[Detections, NDArray[np.float64], "LinkCosts"]
@@ -192,6 +204,10 @@ def _link_run(movie: _Movie, place: Place, workers: int, most_bytes: int, run: _
     first, last = run
     rows = detections.frame_start[[first, first + 1, last, last + 1]].tolist()
     begin, middle, end, stop = rows
+    if costs.pins is not None:
+        tails, heads = np.arange(begin, end), np.arange(middle, stop)
+        sides = tails[~costs.pins.row_closed[tails]], heads[~costs.pins.column_closed[heads]]
+        return link_rows(movie, sides, (1, 1), place, workers, most_bytes)
     here = place(position[begin:stop])
     lap("copy", here)
     links = link(
@@ -230,6 +246,32 @@ def _tried_alone(movie: _Movie, place: Place, workers: int, memory: int, run: _R
     return joined([_tried_alone(movie, place, workers, memory, run) for run in halves], Batches(halvings=1))
 
 
+def link_rows(
+    movie: _Movie,
+    sides: tuple[NDArray[np.int64], NDArray[np.int64]],
+    offsets: tuple[int, int],
+    place: Place,
+    workers: int,
+    most_bytes: int,
+) -> Links:
+    """Link some detections to others, given the rows of both; without the links that pins forbid."""
+    detections, position, costs = movie
+    tails, heads = sides
+    no = None
+    if costs.pins is not None:
+        some = costs.pins.forbidden
+        some = some[np.isin(some[:, 0], tails) & np.isin(some[:, 1], heads)]
+        no = np.column_stack([np.searchsorted(side, rows) for side, rows in zip(sides, some.T, strict=True)])
+    found = link(
+        *((place(position[tails]), place(position[heads])), offsets, costs),
+        blocks=(detections.frame[tails], detections.frame[heads]),
+        workers=workers,
+        most_bytes=most_bytes,
+        forbidden=no,
+    )
+    return replace(found, pairs=np.column_stack([tails[found.pairs[:, 0]], heads[found.pairs[:, 1]]]))
+
+
 def link(
     points: tuple[NDArray[np.float64], NDArray[np.float64]],
     offsets: tuple[int, int],
@@ -238,6 +280,7 @@ def link(
     blocks: tuple[NDArray[np.int32], NDArray[np.int32]],
     workers: int = 1,
     most_bytes: int | None = None,
+    forbidden: NDArray[np.int64] | None = None,
 ) -> Links:
     """Link points to others that come offsets[0] to offsets[1] frames later, by one assignment.
 
@@ -251,6 +294,8 @@ def link(
         Their frames, non-decreasing.
     costs, workers, most_bytes
         As in `link_frames`.
+    forbidden : (M, 2) int64 array, optional
+        As in `match`.
 
     Returns
     -------
@@ -270,6 +315,7 @@ def link(
         workers=workers,
         most_bytes=most_bytes,
         box=costs.box,
+        forbidden=forbidden,
     )
     pairs = np.column_stack([to_host(found.source), to_host(found.target)])
     cost, margin, gap = to_host(found.cost), to_host(found.margin), found.assignment.gap * found.unit

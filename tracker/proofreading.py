@@ -11,16 +11,26 @@ settings and pins, in the time of a few sweeps.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .detections import Detections
-from .pins import Pin
-from .tracking import TrackingRun, TrackingSettings
+from .errors import SettingsError
+from .pins import Found, Pin, PinnedRows, resolve_pins
+from .remarks import has_two_frames
+from .tracking import TrackingRun, TrackingSettings, learned_run, tracked
+
+if TYPE_CHECKING:
+    from .linked import LearnedMovie
+
+_LEAST = 1e-3
+"""Error level: probability of a link below which it is no alternative."""
+_SHOWN = 4
+"""Guard: alternatives of a doubt."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +44,14 @@ class HeldModel:
         Without pins.
     workers : int
         Threads; they do not change the result.
-    learned : object
+    learned : LearnedMovie or None
         The model and the posterior without pins; None with a gate.
     """
 
     detections: Detections
     settings: TrackingSettings
     workers: int
-    learned: object = None
+    learned: LearnedMovie | None = None
 
 
 class Resolved(NamedTuple):
@@ -58,8 +68,8 @@ class Resolved(NamedTuple):
     end, start, clutter : (N,) float64 arrays
         Probabilities that a detection has no successor but is a particle, has no predecessor but is one, and
         is none. NaN with a gate.
-    unmatched : tuple of Pin
-        Pins whose detections are not there.
+    found : Found
+        The pins with the rows of their detections, and those whose detections are not there.
     """
 
     run: TrackingRun
@@ -68,7 +78,7 @@ class Resolved(NamedTuple):
     end: NDArray[np.float64]
     start: NDArray[np.float64]
     clutter: NDArray[np.float64]
-    unmatched: tuple[Pin, ...]
+    found: Found
 
     @property
     def expected_wrong(self) -> float:
@@ -88,9 +98,8 @@ class Doubt(NamedTuple):
     value : float
         Probability of the present state; with a gate the margin of the link. The lowest come first.
     alternatives : tuple of (int, float)
-        Row and probability of each possible successor, the most probable first, at most four; row -1 is the
-        end of the track, row -2 clutter. The present state is among them. With a gate the second is the
-        cost of the link.
+        Row and probability of each possible successor, the most probable first, at most four and the present
+        ones; row -1 is the end of the track, row -2 clutter. With a gate the present one alone, and NaN.
     """
 
     row: int
@@ -104,7 +113,7 @@ def hold(
     settings: TrackingSettings,
     *,
     workers: int | None = None,
-    pins: Sequence[Pin] = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> HeldModel:
     """Learn a model from the movie, or take the gate of the settings.
 
@@ -114,20 +123,31 @@ def hold(
     settings : TrackingSettings
         Pins among them are left out.
     workers : int, optional
-        Threads.
-    pins : sequence of Pin
-        Held while the model is learned, so that it is learned from what they state.
+        Threads. Default: one a core.
+    progress : callable, optional
+        Called with (detections done, detections in all).
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
+    >>> held = hold(seen, TrackingSettings(max_distance=3.0))
+    >>> resolve(held, [Pin("end", ((0, (0, 0, 0)),))]).run.tracks.links.tolist()
+    [[1, 2]]
     """
-    raise NotImplementedError(os.name)
+    settings = replace(settings, pins=())
+    if workers is None:
+        workers = os.cpu_count() or 1
+    if settings.max_distance is not None or not has_two_frames(detections):
+        return HeldModel(detections, settings, workers)
+    if settings.periodic is not None:
+        raise SettingsError("In a periodic box pins need a max_distance: set one.")
+    from .linked import learned_movie
+
+    used = replace(settings, device="cpu")
+    return HeldModel(detections, used, workers, learned_movie(detections, used, workers, progress))
 
 
-def resolve(
-    held: HeldModel,
-    pins: Sequence[Pin] = (),
-    *,
-    before: Resolved | None = None,
-    tolerance: float | None = None,
-) -> Resolved:
+def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     """Tracks under a model that is held, and pins: what `outbid.track` gives with these.
 
     Parameters
@@ -135,27 +155,83 @@ def resolve(
     held : HeldModel
     pins : sequence of Pin
         All that hold, not only new ones.
-    before : Resolved, optional
-        The result with other pins: what does not depend on those that changed is taken from it. It does not
-        change the result.
-    tolerance : float, optional
-        As in `resolve_pins`.
 
     Raises
     ------
     SettingsError
         If pins contradict each other.
     """
-    raise NotImplementedError
+    seen, used = held.detections, replace(held.settings, pins=tuple(pins))
+    if held.learned is None:
+        return _gated(held, tracked(seen, used, held.workers, None))
+    from .linked import find_pins, in_given_order, under_pins
+
+    found = find_pins(used, seen)
+    decided, order = under_pins(held.learned, found), held.learned.reading.order
+    run = learned_run(seen, in_given_order(decided.links, order), used, held.learned.summary)
+    posterior, count = decided.posterior, len(seen)
+    some = posterior.probability > _LEAST
+    pairs = order[np.column_stack([posterior.candidates.tail[some], posterior.candidates.head[some]])]
+    first = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    ends = np.full((3, count), np.nan)  # of detections that learning left out
+    ends[:, order] = posterior.death, posterior.birth, posterior.clutter
+    return Resolved(run, pairs[first], posterior.probability[some][first], *ends, found)
+
+
+def _gated(held: HeldModel, run: TrackingRun) -> Resolved:
+    """The tracks with a gate, without probabilities."""
+    seen, used = held.detections, run.settings
+    none = np.full(len(seen), np.nan)
+    found = resolve_pins(used.stated, seen, spacing=used.spacing)
+    links = run.tracks.links
+    return Resolved(run, links, np.full(len(links), np.nan), none, none, none, found)
 
 
 def doubts(resolved: Resolved, count: int | None = None) -> list[Doubt]:
-    """Detections whose successor is in doubt, the most doubtful first; those with a pin are left out.
+    """Detections whose successor is in doubt, the most doubtful first; those that pins decide are left out.
+
+    The present successor, or end, has the lowest probability; with a gate the link has the least margin.
 
     Parameters
     ----------
     resolved : Resolved
     count : int, optional
         How many at most. Default: all.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
+    >>> [doubt.row for doubt in doubts(resolve(hold(seen, TrackingSettings(max_distance=3.0))))]
+    [0, 1]
     """
-    raise NotImplementedError
+    tracks, count_all = resolved.run.tracks, len(resolved.end)
+    closed = PinnedRows.of(resolved.found, count_all).row_closed
+    source = tracks.links[:, 0]
+    if tracks.link_probability is None:
+        rows = source[np.argsort(tracks.link_margin, kind="stable")]
+        value = np.full(count_all, np.inf)
+        value[source] = tracks.link_margin
+        rows = rows[~closed[rows]][:count]
+    else:
+        last = tracks.detections.frame == tracks.detections.frame[-1]
+        value = resolved.end + resolved.clutter
+        value[last] = np.nan
+        value[source] = np.inf
+        np.minimum.at(value, source, tracks.link_probability)
+        value[closed] = np.nan
+        rows = np.argsort(value, kind="stable")[: int(np.isfinite(value).sum())][:count]
+    return [_doubt(resolved, int(row), float(value[row])) for row in rows]
+
+
+def _doubt(resolved: Resolved, row: int, value: float) -> Doubt:
+    """The doubt about the successor of a detection."""
+    links = resolved.run.tracks.links
+    present = links[slice(*np.searchsorted(links[:, 0], [row, row + 1])), 1]
+    here = slice(*np.searchsorted(resolved.candidates[:, 0], [row, row + 1]))
+    ways = list(zip(resolved.candidates[here, 1].tolist(), resolved.probability[here].tolist(), strict=True))
+    if np.isfinite(resolved.end[row]):
+        ways += [(-1, float(resolved.end[row])), (-2, float(resolved.clutter[row]))]
+    ways.sort(key=lambda way: -way[1])
+    now = set(present.tolist()) or {-1}
+    shown = [way for k, way in enumerate(ways) if k < _SHOWN or way[0] in now]
+    return Doubt(row, tuple(present.tolist()), value, tuple(shown))

@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from ._arrays import free_device_memory, free_memory, to_device
 from ._compiling import compilation_reported
 from ._timing import lap
-from .assignment import SOLVERS, solver_named
 from .batches import account
-from .columns import check_columns, recorded
 from .detections import Detections
-from .device import device_for, refuse_unknown
+from .device import device_for
 from .errors import ResourceError, SettingsError
 from .formats.columns import AS_NAMED
 from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
-from .known import check_known
 from .linking import LinkCosts, Links, link_frames, no_links
-from .matching import COSTS, check_box, check_costs
+from .pins.gated import held_in
+from .pins.rows import resolve_pins
 from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
 from .setting_values import TrackingValues, with_values
+from .settings import TrackingSettings
 from .tracks import Tracks
 
 if TYPE_CHECKING:
+    from .pins import Pin
     from .summary import Summary
 
+__all__ = ["TrackingRun", "TrackingSettings", "gated_links", "learned_run", "run_of", "track", "tracked"]
 _LOG = logging.getLogger("outbid")
 
 WORTH_A_GPU = 3_000_000
@@ -46,134 +46,8 @@ million detections with 15 candidates each, 3.0 s and 2.8 s for three million; w
 """
 
 
-@dataclass(frozen=True)
-class TrackingSettings:
-    """All settings that determine the result of `track`; values are validated.
-
-    Parameters
-    ----------
-    max_distance : float, optional
-        Gate: the farthest a particle may move from a frame to the next, in the unit of position x spacing.
-        Without one motion and detection are learned from the detections, and links follow from the
-        posterior over all links of the movie, by the past and the future of every particle.
-    cost : {"euclidean", "squared"}
-        Cost of a link: its length or its length squared. This and `unmatched_cost` need a `max_distance`.
-    unmatched_cost : float, optional
-        Cost of leaving a detection unlinked, for each of the two sides. Default: half of the cost at
-        the gate. The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.
-    spacing : (float, float, float)
-        Size of a voxel along z, y, x: positions are multiplied by it before distances are taken.
-    max_gap : int, optional
-        For how many frames a particle may be missing and its track still be joined; 0 joins none. Default:
-        0 with a `max_distance`, else learned, as how often particles are missed; frames that were not
-        recorded, in which none of many particles is seen, then do not count.
-    gap_distance : float, optional
-        Gate of gap closing. Default: `max_distance`.
-    divisions : bool
-        Whether tracks that start beside another may be its daughters, where the movie gives evidence of
-        divisions; only without a `max_distance`.
-    merges : bool
-        Whether tracks that end beside another may have fused with it, where the movie gives evidence of that;
-        only without a `max_distance`. If both are about as frequent, spots cross, and none is accepted.
-    known : mapping of str to float or (float, float, float)
-        Values that are given, not learned: step, noise and gate (one, or one for each of z, y, x, in the
-        unit of position x spacing), persistence (frames), end, start, miss and clutter (probabilities, of
-        a detection). Step is the standard deviation of the displacement seen along an axis in one frame.
-    exact_margins : bool
-        Whether the margin of every link is exact, by solving without the link, instead of a lower bound;
-        needs an exact solver.
-    solver : str
-        A name in `outbid.assignment.SOLVERS`, or that of a variant with settings, such as
-        ``auction:fixed(epsilon=1)``. Costs of links are whole numbers then, of which 2^26 make the smaller of
-        the unmatched cost and the cost at the gate.
-    device : {"auto", "cpu", "gpu"}
-        Where to compute.
-    periodic : tuple of 3 float, optional
-        Size of a periodic box (z, y, x), in the unit of position times spacing; 0: not periodic. On the CPU.
-    column : mapping of str to str, "auto" or None
-        Features that help to link, beside those that `outbid.detect` wrote ("auto": these alone), and their
-        kinds: number, angle=180 (the period), label, vector (of a pattern, or lists), none; "" by the values.
-
-    Raises
-    ------
-    SettingsError
-        If a value makes no sense; the message says which values do.
-
-    Examples
-    --------
-    >>> TrackingSettings(max_distance=5.0).cost
-    'euclidean'
-    >>> TrackingSettings(max_distance=-1)
-    Traceback (most recent call last):
-    outbid.errors.SettingsError: max_distance is -1; it must be 0 or more.
-    """
-
-    max_distance: float | None = None
-    cost: str = "euclidean"
-    unmatched_cost: float | None = None
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    max_gap: int | None = None
-    gap_distance: float | None = None
-    divisions: bool = True
-    merges: bool = False
-    known: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict, hash=False)
-    exact_margins: bool = False
-    solver: str = "bid_and_augment"
-    device: str = "auto"
-    periodic: tuple[float, float, float] | None = None
-    column: Mapping[str, str] | Literal["auto"] | None = field(default="auto", hash=False)
-
-    def __post_init__(self) -> None:
-        if self.max_distance is not None:
-            check_costs(self.max_distance, self.cost, self.unmatched_cost)
-            if self.known:
-                raise SettingsError("known values fix what is otherwise learned: leave max_distance out.")
-        elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
-            raise SettingsError(
-                "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
-            )
-        check_known(self.known)
-        check_columns(self.column, self.max_distance)
-        if self.gap_distance is not None:
-            check_costs(self.gap_distance, self.cost, None)
-        if self.periodic is not None:
-            check_box(self.periodic, self.device)
-        if [0 < size < math.inf for size in self.spacing] != [True] * 3:
-            raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
-        if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
-            raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames, a whole number.")
-        # Others are asked their settings, for which their modules are loaded.
-        if self.solver not in SOLVERS:
-            try:
-                solver_named(self.solver)
-            except ValueError as error:
-                raise SettingsError(str(error)) from None
-        if self.exact_margins and not solver_named(self.solver).is_exact:
-            raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
-        refuse_unknown(self.device)
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain values, for run records."""
-        known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
-        box, _ = known.pop("periodic"), known.pop("column")
-        return known | ({} if box is None else {"periodic": list(box)}) | recorded(self.column)
-
-
-def cost_at_gate(max_distance: float | None, cost: str) -> float:
-    """The cost of a link as long as the gate, the usual `unmatched_cost` elsewhere.
-
-    The cost is infinite, which `TrackingSettings` refuses, if there is no gate, or if the cost at the
-    gate is no finite number.
-
-    Examples
-    --------
-    >>> cost_at_gate(3.0, "squared"), cost_at_gate(1e200, "squared")
-    (9.0, inf)
-    """
-    try:
-        return math.inf if max_distance is None else math.pow(max_distance, COSTS[cost])
-    except OverflowError:
-        return math.inf
+_NAMED = 5
+"""Guard: unmatched pins that a warning names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,6 +88,12 @@ class TrackingRun:
         said = at_first_sight(seen, max_distance=used.max_distance, max_gap=used.max_gap)
         return (*said, *doubled(seen).said())
 
+    @cached_property
+    def unmatched(self) -> tuple[Pin, ...]:
+        """Pins whose detections are not there, which are left out."""
+        used = self.settings
+        return resolve_pins(used.stated, self.tracks.detections, spacing=used.spacing).unmatched
+
     @property
     def summary(self) -> str:
         """Sentence with the number of tracks and the expected number of wrong links."""
@@ -221,8 +101,9 @@ class TrackingRun:
 
     @property
     def warning(self) -> str:
-        """A warning if many links are expected to be wrong, or columns say where detections are; or empty."""
-        return " ".join(filter(None, [warning_on(self.tracks), self.learned.warning if self.learned else ""]))
+        """A warning if many links may be wrong, columns give away places or pins are not found; or empty."""
+        said = self.learned.warning if self.learned else "", unmatched_said(self.unmatched)
+        return " ".join(filter(None, [warning_on(self.tracks), *said]))
 
     def __repr__(self) -> str:
         return f"<TrackingRun: {self.summary}>"
@@ -335,16 +216,21 @@ def gated_links(
     costs = LinkCosts(
         used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins, used.periodic
     )
+    gap = used.max_gap or 0
+    # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
+    gap_distance = used.max_distance if used.gap_distance is None else used.gap_distance
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
     place = to_device if used.device == "gpu" else np.asarray
+    if used.stated:
+        found = resolve_pins(used.stated, detections, spacing=used.spacing)
+        gates = used.max_distance, gap_distance
+        costs = replace(costs, pins=held_in(found, detections, position, gates, gap))
     memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
     links = link_frames(
         detections, position, costs, place=place, workers=workers, progress=progress, memory=memory
     )
     lap("linking")
-    frame_links, gap = len(links.pairs), used.max_gap or 0
-    # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
-    gap_distance = used.max_distance if used.gap_distance is None else used.gap_distance
+    frame_links = len(links.pairs)
     gap_costs = replace(costs, max_distance=gap_distance)
     links = close_gaps(
         detections, position, links, gap, gap_costs, place=place, workers=workers, memory=memory
@@ -370,6 +256,13 @@ def _learned(
     from .periodic import in_box
 
     learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
+    return learned_run(detections, links, used, learned)
+
+
+def learned_run(
+    detections: Detections, links: Links, used: TrackingSettings, learned: Summary
+) -> TrackingRun:
+    """Make the `TrackingRun` of links by a learned model."""
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap
         when, usual = np.unique(when, return_inverse=True)[1], 1.5
@@ -397,4 +290,14 @@ def run_of(
         **account(links.batches, used.device, exact_margins=used.exact_margins),
     }
     lap("tracks")
+    if used.stated:
+        stats["pins"] = len(used.stated)
     return TrackingRun(tracks, used, stats, learned)
+
+
+def unmatched_said(pins: tuple[Pin, ...]) -> str:
+    """A sentence on pins whose detections are not there; empty if there are none."""
+    if not pins:
+        return ""
+    named = "; ".join(map(str, pins[:_NAMED])) + (" …" if len(pins) > _NAMED else "")
+    return f"{len(pins)} pins name a detection that is not there and are left out: {named}."

@@ -40,6 +40,8 @@ OMEGA = 0.75, 0.875
 p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM moves towards it there."""
 NO_PULL = np.empty((2, 0), np.float32)
 """Weights of links where they come in, where they are not known."""
+_NEVER = 1e-12
+"""Guard: weight of no link where a link is certain; motion is not followed over one by ten deviations."""
 ROUNDS = 8
 """Guard: rounds of belief propagation per sweep, unless all links stay before."""
 
@@ -267,7 +269,10 @@ def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np
     """(N,) probabilities of no successor, and of no predecessor."""
     around = model.surroundings
     death = model.association.death(movie.left, around.survival)
-    return death, model.association.birth(movie.frame, around.survival_back)
+    birth = model.association.birth(movie.frame, around.survival_back)
+    if movie.pins is not None:
+        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = _NEVER
+    return death, birth
 
 
 def _direction(

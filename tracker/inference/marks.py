@@ -14,11 +14,19 @@ from .marks_cpu import mark_filter, mark_ratio
 
 _OUTLIER = 0.02
 """Prior: share of links whose marks are unrelated, as where a detection is of two particles."""
+_CERTAIN = 1e6
+"""Guard: odds of clutter where it is certain, so that all weights are finite."""
 
 
 def odds_of_clutter(movie: Movie, model: Model) -> NDArray[np.float64] | float:
-    """Odds that a detection is clutter: one for all, or (N,) if columns say so."""
-    return clutter_odds(movie.marks, model.marks, model.association.clutter)
+    """Odds that a detection is clutter: one for all, or (N,) if columns or pins say so."""
+    odds = clutter_odds(movie.marks, model.marks, model.association.clutter)
+    if movie.pins is None:
+        return odds
+    stated = np.broadcast_to(odds, len(movie)).copy()
+    stated[movie.pins.pairs.ravel()] = 0
+    stated[movie.pins.clutter] = _CERTAIN
+    return stated
 
 
 def mark_ratios(

@@ -102,7 +102,7 @@ class LinkPosterior:
         every = distinct([old, key])
         grown = replace(
             LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps,
-            clutter_weight=self.clutter_weight,
+            clutter_weight=self.clutter_weight, omega=self.omega,
         )  # fmt: skip
         place = np.searchsorted(every, old)
         grown.probability[place] = self.probability
@@ -145,6 +145,8 @@ def swept(
         clutter=posterior.clutter_weight, pull=posterior.pull, with_moments=with_moments, workers=workers,
     )  # fmt: skip
     probability = marginals(found.ratio, found.rivals, omega)
+    if movie.pins is not None:  # of rows whose successor is stated no other link is a candidate
+        probability[movie.pins.row_closed[candidates.tail]] = 1.0
     odds = odds_of_clutter(movie, model)
     share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
     evidence = log_evidence(candidates, found, share) if omega == 1 else -np.inf

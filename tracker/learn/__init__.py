@@ -12,6 +12,7 @@
 `lagged`         noise and steps from covariances of displacements
 `sample`         the part of a large movie from which its model is learned
 `whole`          the whole movie, with that model
+`pinned`         the posterior under the model and pins
 
 The entry point is `learn`.
 """

@@ -28,7 +28,8 @@ from ..linking import Links
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Divisions
-from .control import admitted
+from .control import Admission as Admission
+from .control import admission, admitted
 from .daughters import DaughterModel
 from .joint import decide_jointly
 from .learning import Context, Fit, fitted, used_slots
@@ -53,16 +54,22 @@ class Lineage:
         Of each.
     model : DaughterModel or None
         The separation of daughters; None if there is no evidence of divisions, and there are no candidates.
+    posterior : LinkPosterior
+        Of links in competition with divisions.
+    admission : Admission or None
+        The evidence, by which divisions are sought again under pins.
     """
 
     divisions: Divisions
     probability: NDArray[np.float64]
     model: DaughterModel | None
+    posterior: LinkPosterior
+    admission: Admission | None = None
 
 
 def with_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, *, solver: str = "bid_and_augment",
-    exact: bool = False, workers: int = 1,
+    exact: bool = False, workers: int = 1, known: Admission | None = None,
 ) -> tuple[Links, Lineage]:  # fmt: skip
     """Links and divisions of maximum expected F1.
 
@@ -77,6 +84,8 @@ def with_divisions(
         Whether margins are exact instead of lower bounds.
     workers : int
         Threads; they do not change the result.
+    known : Admission, optional
+        Evidence of divisions. Default: the movie is asked for it.
 
     Returns
     -------
@@ -84,7 +93,7 @@ def with_divisions(
         Including those to both daughters of a mother.
     lineage : Lineage
     """
-    posterior, lineage = find_divisions(movie, model, posterior, workers=workers)
+    posterior, lineage = find_divisions(movie, model, posterior, workers=workers, known=known)
     candidates, p = posterior.candidates, posterior.probability
     if lineage.model is None:
         return decide(candidates, p, solver=solver, exact=exact), lineage
@@ -94,7 +103,7 @@ def with_divisions(
 
 def with_merges(
     movie: Movie, model: Model, posterior: LinkPosterior, *, solver: str = "bid_and_augment",
-    exact: bool = False, workers: int = 1,
+    exact: bool = False, workers: int = 1, known: Admission | None = None,
 ) -> tuple[Links, Lineage]:  # fmt: skip
     """Links and merges of maximum expected F1: merges are divisions in reversed time.
 
@@ -102,7 +111,7 @@ def with_merges(
     in which row i is row N - 1 - i of `movie`.
     """
     links, lineage = with_divisions(
-        *in_reverse(movie, model, posterior), solver=solver, exact=exact, workers=workers
+        *in_reverse(movie, model, posterior), solver=solver, exact=exact, workers=workers, known=known
     )
     pairs = len(movie) - 1 - links.pairs[:, ::-1]
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
@@ -114,25 +123,25 @@ def with_merges(
 
 
 def find_divisions(
-    movie: Movie, model: Model, posterior: LinkPosterior, *, workers: int = 1
+    movie: Movie, model: Model, posterior: LinkPosterior, *, workers: int = 1, known: Admission | None = None
 ) -> tuple[LinkPosterior, Lineage]:
     """The posterior of links in competition with divisions, and the probability of each candidate division.
 
     Parameters
     ----------
-    movie, model, posterior, workers
+    movie, model, posterior, workers, known
         As in `with_divisions`.
     """
-    first = admitted(movie, model, posterior)
-    if first is None:
+    known = known or admission(movie, model, posterior)
+    if known is None:
         nothing = Divisions.measured(movie, model.surroundings.flow, posterior, np.empty((3, 0), np.int64))
-        return posterior, Lineage(nothing, np.empty(0), None)
-    divisions, fit, real = first
+        return posterior, Lineage(nothing, np.empty(0), None, posterior)
+    divisions, fit = admitted(movie, model, posterior, known.model)
     fields = Fields.of(movie, workers=workers)
     context = Context.of(movie, model, posterior).near(fit.divisions)
     posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
     for turn in range(_TURNS):
-        log_factor = np.log(real) + _ages(movie, posterior, fit, divisions)
+        log_factor = np.log(known.real) + _ages(movie, posterior, fit, divisions)
         omega = exponent(posterior.probability)
         posterior = swept(
             movie, model, posterior, omega=omega, none=none, with_moments=False, workers=workers
@@ -143,7 +152,7 @@ def find_divisions(
         posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
         if turn < _TURNS - 1:
             model = adapted(movie, model, posterior, fields)
-    return posterior, Lineage(divisions, fit.probability, fit.model)
+    return posterior, Lineage(divisions, fit.probability, fit.model, posterior, known)
 
 
 def _ages(movie: Movie, posterior: LinkPosterior, fit: Fit, divisions: Divisions) -> NDArray[np.float64]:

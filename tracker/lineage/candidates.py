@@ -145,6 +145,8 @@ def candidate_divisions(
     keep = starts[daughter[one]] | starts[daughter[other]]
     one, other = one[keep], other[keep]
     slots = np.stack([mother[one], daughter[one], daughter[other]])
+    if movie.pins is not None:
+        slots = slots[:, movie.pins.allows_divisions(slots)]
     return Divisions.measured(movie, flow, posterior, slots)
 
 

@@ -8,6 +8,7 @@ therefore the expected number of false ones.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,15 @@ _STRONG = 3.0
 """Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
 
 
-def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divisions, Fit, float] | None:
-    """Divisions that may be, their fit, and the share that is real; None if there is no sign of any.
+class Admission(NamedTuple):
+    """Divisions that a movie gives evidence of: their model, and the share of those found that is real."""
+
+    model: DaughterModel
+    real: float
+
+
+def admission(movie: Movie, model: Model, posterior: LinkPosterior) -> Admission | None:
+    """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
     parameters (the Bayesian information criterion). Both are computed in the middle frames of a large movie.
@@ -64,10 +72,17 @@ def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divi
     evidence = bethe_evidence(context, forward, _ROUNDS) - bethe_evidence(context, null, _ROUNDS)
     if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(many):
         return None
+    return Admission(forward.next_model, excess / count)
+
+
+def admitted(
+    movie: Movie, model: Model, posterior: LinkPosterior, known: DaughterModel
+) -> tuple[Divisions, Fit]:
+    """Divisions that may be, and their fit from a known model."""
     every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
     whole = Context.of(movie, model, posterior).near(every)
-    fit = fitted(whole, every, forward.next_model, 0.0, _ROUNDS // 2)
-    return every.kept(fit.probability > np.exp(-_KEPT)), fit, excess / count
+    fit = fitted(whole, every, known, 0.0, _ROUNDS // 2)
+    return every.kept(fit.probability > np.exp(-_KEPT)), fit
 
 
 def _middle(movie: Movie, starts: NDArray[np.float64]) -> tuple[float, float]:

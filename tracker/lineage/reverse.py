@@ -31,6 +31,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         frame=movie.frames - 1 - movie.frame[::-1], frame_start=len(movie) - movie.frame_start[::-1],
         density=movie.density[::-1], time=None if movie.time is None else -movie.time[::-1],
         marks=None if movie.marks is None else movie.marks.at(slice(None, None, -1)),
+        pins=None if movie.pins is None else movie.pins.in_reverse(),
     )  # fmt: skip
     motion, rates, around = model.motion, model.association, model.surroundings
     back = Model(

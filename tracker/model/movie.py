@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..neighbours import nearest
+from ..pins.rows import PinnedRows
 from .marks import Marks
 
 NEIGHBOURS, OUTER = 10, 24
@@ -40,6 +41,8 @@ class Movie:
         The nearest detections of the same frame, nearest first, -1 where there are no more.
     marks : Marks, optional
         Columns that help to link.
+    pins : PinnedRows, optional
+        What a person states of its links.
     """
 
     position: NDArray[np.float64]
@@ -50,6 +53,7 @@ class Movie:
     time: NDArray[np.int64] | None = None
     near: NDArray[np.int32] | None = None
     marks: Marks | None = None
+    pins: PinnedRows | None = None
 
     def __len__(self) -> int:
         return len(self.frame)

@@ -69,9 +69,10 @@ def check_pins(pins: Sequence[Pin], rows: Sequence[tuple[int, ...]] | None = Non
     --------
     >>> a, b, c = (0, (0.0, 0.0, 0.0)), (1, (0.0, 0.0, 1.0)), (1, (0.0, 0.0, 2.0))
     >>> check_pins([Pin("link", (a, b), 1), Pin("forbid", (a, c), 2)])
-    >>> check_pins([Pin("link", (a, b), 1), Pin("link", (a, c), 2)])
+    >>> check_pins([Pin("end", (b,), 1), Pin("no_particle", (b,), 2)])
+    >>> check_pins([Pin("end", (a,), 1), Pin("link", (a, c), 2)])
     Traceback (most recent call last):
-    outbid.errors.SettingsError: pin 1: link frame 0 (0, 0, 0), frame 1 (0, 0, 1) contradicts pin 2: ...
+    outbid.errors.SettingsError: pin 1: end frame 0 (0, 0, 0) contradicts pin 2: link frame 0 ...
     """
     after: dict[object, tuple[object, Pin]] = {}
     before: dict[object, tuple[object, Pin]] = {}

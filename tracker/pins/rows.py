@@ -3,72 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..detections import Detections
-from .pin import Pin, check_pins
+from .pin import KINDS, Pin, check_pins
 
 _NEAR = 0.25
 """Prior: distance, in that of neighbours in a frame, up to which a detection is the one that a pin names."""
 _SAMPLE = 200
 """Guard: detections of a frame from which the distance between neighbours is estimated."""
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class PinnedRows:
-    """What pins say of N detections.
-
-    Parameters
-    ----------
-    forced : (K, 2) int64 array
-        Links that hold, a row of source and of target each; also those from a mother to her daughters.
-    forbidden : (M, 2) int64 array
-        Links that do not hold.
-    same : (S, 2) int64 array
-        Detections of one particle, the earlier first.
-    divided : (D, 3) int64 array
-        Mothers and their daughters.
-    row_closed, column_closed : (N,) bool arrays
-        Detections whose successors, and whose predecessors, are stated; no other link is possible there.
-    clutter : (N,) bool array
-        Which are no particle.
-    """
-
-    forced: Rows
-    forbidden: Rows
-    same: Rows
-    divided: Rows
-    row_closed: NDArray[np.bool_]
-    column_closed: NDArray[np.bool_]
-    clutter: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, pins: Sequence[Pin], rows: Sequence[tuple[int, ...]], count: int) -> PinnedRows:
-        """From pins and the rows of their detections, among `count`."""
-        by = {
-            kind: np.array([row for pin, row in zip(pins, rows, strict=True) if pin.kind == kind], np.int64)
-            for kind in ("link", "forbid", "start", "end", "no_particle", "same_cell", "division")
-        }
-        divided = by["division"].reshape(-1, 3)
-        forced = np.concatenate([by["link"].reshape(-1, 2), divided[:, :2], divided[:, ::2]])
-        forced = np.unique(forced, axis=0)
-        row, column, clutter = (np.zeros(count, np.bool_) for _ in range(3))
-        for mask, closed in (
-            (clutter, by["no_particle"]),
-            (row, np.concatenate([forced[:, 0], by["end"].ravel(), by["no_particle"].ravel()])),
-            (column, np.concatenate([forced[:, 1], by["start"].ravel(), by["no_particle"].ravel()])),
-        ):
-            mask[closed.ravel()] = True
-        some = np.unique(by["forbid"].reshape(-1, 2), axis=0)
-        return cls(forced, some, by["same_cell"].reshape(-1, 2), divided, row, column, clutter)
-
-    def __len__(self) -> int:
-        return len(self.row_closed)
 
 
 class Found(NamedTuple):
@@ -87,6 +35,94 @@ class Found(NamedTuple):
     pins: tuple[Pin, ...]
     rows: tuple[tuple[int, ...], ...]
     unmatched: tuple[Pin, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PinnedRows:
+    """What pins say of N detections.
+
+    Parameters
+    ----------
+    forced : (K, 2) int64 array
+        Links that hold, without those of divisions: rows of source and target.
+    divided : (D, 3) int64 array
+        Mothers and their daughters.
+    forbidden : (M, 2) int64 array
+        Links that do not hold.
+    same : (S, 2) int64 array
+        Detections of one particle, the earlier first.
+    row_closed, column_closed : (N,) bool arrays
+        Detections whose successors, and whose predecessors, are stated.
+    clutter : (N,) bool array
+        Which are no particle.
+    """
+
+    forced: Rows
+    divided: Rows
+    forbidden: Rows
+    same: Rows
+    row_closed: NDArray[np.bool_]
+    column_closed: NDArray[np.bool_]
+    clutter: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, found: Found, count: int) -> PinnedRows:
+        """From pins found among `count` detections."""
+        by = {
+            kind: np.array([row for pin, row in zip(*found[:2], strict=True) if pin.kind == kind], np.int64)
+            for kind in KINDS
+        }
+        forced, divided = np.unique(by["link"].reshape(-1, 2), axis=0), by["division"].reshape(-1, 3)
+        row, column, clutter = (np.zeros(count, np.bool_) for _ in range(3))
+        clutter[by["no_particle"].ravel()] = True
+        for mask, stated in (
+            (row, (forced[:, 0], divided[:, 0], by["end"])),
+            (column, (forced[:, 1], divided[:, 1:], by["start"])),
+        ):
+            mask[np.concatenate([*(each.ravel() for each in stated), by["no_particle"].ravel()])] = True
+        forbidden, same = (by[kind].reshape(-1, 2) for kind in ("forbid", "same_cell"))
+        return cls(forced, divided, forbidden, same, row, column, clutter)
+
+    @property
+    def pairs(self) -> Rows:
+        """(K + 2 D, 2) all links that hold."""
+        return np.concatenate([self.forced, self.divided[:, :2], self.divided[:, ::2]])
+
+    def forces(self, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
+        """(E,) whether links of these rows are forced."""
+        return self._among(self.forced, tail, head)
+
+    def allows(self, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
+        """(E,) whether links of these rows may be, or are forced; those of pinned divisions may not."""
+        closed = self.row_closed[tail] | self.column_closed[head] | self._among(self.forbidden, tail, head)
+        return np.asarray(~closed | self.forces(tail, head))
+
+    def allows_divisions(self, slots: Rows) -> NDArray[np.bool_]:
+        """(P,) whether divisions of mothers and daughters (3, P), other than the pinned ones, may be."""
+        return (
+            np.asarray(self.allows(slots[0], slots[1]) & self.allows(slots[0], slots[2]))
+            & ~(self.row_closed[slots[0]])
+        )
+
+    def with_forced(self, pairs: Rows) -> PinnedRows:
+        """The same with further forced links, which are allowed."""
+        row, column = self.row_closed.copy(), self.column_closed.copy()
+        row[pairs[:, 0]] = column[pairs[:, 1]] = True
+        forced = np.unique(np.concatenate([self.forced, pairs]), axis=0)
+        return replace(self, forced=forced, row_closed=row, column_closed=column)
+
+    def in_reverse(self) -> PinnedRows:
+        """What they say of the movie in reversed time, in which row i is row N - 1 - i."""
+        last, none = len(self.clutter) - 1, np.empty((0, 3), np.int64)
+        forced, forbidden, same = (last - each[:, ::-1] for each in (self.forced, self.forbidden, self.same))
+        return PinnedRows(
+            forced, none, forbidden, same, self.column_closed[::-1], self.row_closed[::-1],
+            self.clutter[::-1],
+        )  # fmt: skip
+
+    def _among(self, pairs: Rows, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
+        count = np.int64(len(self.clutter))
+        return np.isin(tail.astype(np.int64) * count + head, pairs[:, 0] * count + pairs[:, 1])
 
 
 def resolve_pins(
