@@ -105,8 +105,8 @@ def _where(on_gpu: int, on_host: int) -> str:
     return "gpu and cpu" if on_gpu and on_host else "cpu" if on_host else "gpu"
 
 
-RECORDED = ("device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on")
-"""Keys of a run record that state the device of each stage and the GPU memory."""
+RECORDED = ("device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on", "unmatched_pins")
+"""Keys of a run record that state the device of each stage, the GPU memory, and how many pins were left out."""
 
 
 def account(batches: Batches, device: str, *, exact_margins: bool) -> dict[str, int | str]:

@@ -141,7 +141,8 @@ class TrackingSettings:
         """Plain values, for run records."""
         known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
         box, _, _ = known.pop("periodic"), known.pop("column"), known.pop("pins")
-        return known | ({} if box is None else {"periodic": list(box)}) | recorded(self.column)
+        stated = {"pins": [pin.as_dict() for pin in self.stated]} if self.pins else {}
+        return known | ({} if box is None else {"periodic": list(box)}) | recorded(self.column) | stated
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:

@@ -65,15 +65,18 @@ class TrackingRun:
         assignments were solved, cpu, gpu, or gpu and cpu; fallbacks: how often a problem did not fit the
         GPU's memory and was halved or solved on the host, or was solved there because the solver has no
         GPU kernels for it. On a GPU also what `Batches` counts, and where each stage ran:
-        candidates_on, solved_on, margins_on.
+        candidates_on, solved_on, margins_on. With pins: pins and unmatched_pins, their numbers.
     learned : Summary or None
         What was learned from the movie, if no `max_distance` was set and two frames hold detections.
+    unmatched : tuple of Pin
+        Pins whose detections are not there, which are left out.
     """
 
     tracks: Tracks
     settings: TrackingSettings
     stats: Mapping[str, int | float | str]
     learned: Summary | None = None
+    unmatched: tuple[Pin, ...] = ()
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -87,12 +90,6 @@ class TrackingRun:
         seen, used = self.tracks.detections, self.settings
         said = at_first_sight(seen, max_distance=used.max_distance, max_gap=used.max_gap)
         return (*said, *doubled(seen).said())
-
-    @cached_property
-    def unmatched(self) -> tuple[Pin, ...]:
-        """Pins whose detections are not there, which are left out."""
-        used = self.settings
-        return resolve_pins(used.stated, self.tracks.detections, spacing=used.spacing).unmatched
 
     @property
     def summary(self) -> str:
@@ -290,9 +287,11 @@ def run_of(
         **account(links.batches, used.device, exact_margins=used.exact_margins),
     }
     lap("tracks")
-    if used.stated:
-        stats["pins"] = len(used.stated)
-    return TrackingRun(tracks, used, stats, learned)
+    if not used.stated:
+        return TrackingRun(tracks, used, stats, learned)
+    unmatched = resolve_pins(used.stated, detections, spacing=used.spacing).unmatched
+    stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)}
+    return TrackingRun(tracks, used, stats, learned, unmatched)
 
 
 def unmatched_said(pins: tuple[Pin, ...]) -> str:
@@ -300,4 +299,4 @@ def unmatched_said(pins: tuple[Pin, ...]) -> str:
     if not pins:
         return ""
     named = "; ".join(map(str, pins[:_NAMED])) + (" …" if len(pins) > _NAMED else "")
-    return f"{len(pins)} pins name a detection that is not there and are left out: {named}."
+    return f"Pins left out, for a detection that they name is not there: {named}."

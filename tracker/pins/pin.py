@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..errors import SettingsError
 
@@ -46,9 +46,38 @@ class Pin(NamedTuple):
     user: str = ""
     p_before: float = math.nan
 
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for run records; `pin_of` reads them."""
+        known = None if math.isnan(self.p_before) else self.p_before
+        return self._asdict() | {"p_before": known}
+
     def __str__(self) -> str:
         places = (f"frame {frame} ({', '.join(f'{x:g}' for x in at)})" for frame, at in self.detections)
         return f"pin {self.number or '(new)'}: {self.kind} {', '.join(places)}"
+
+
+def pin_of(plain: Mapping[str, Any]) -> Pin:
+    """The pin of plain values, as a run record has them.
+
+    Raises
+    ------
+    SettingsError
+        If they are none.
+
+    Examples
+    --------
+    >>> pin_of(Pin("end", ((3, (0.0, 5.0, 2.0)),), p_before=0.5).as_dict()).p_before
+    0.5
+    """
+    try:
+        places = tuple((int(frame), tuple(map(float, at))) for frame, at in plain["detections"])
+        known = plain.get("p_before")
+        return Pin(
+            str(plain["kind"]), places, int(plain.get("number", 0)), str(plain.get("time", "")),
+            str(plain.get("user", "")), math.nan if known is None else float(known),
+        )  # fmt: skip
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise SettingsError(f"{plain!r} is no pin. Give a table of pins.") from None
 
 
 def check_pins(pins: Sequence[Pin], rows: Sequence[tuple[int, ...]] | None = None) -> None:
