@@ -10,6 +10,7 @@ settings and pins, in the time of a few sweeps.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -220,10 +221,10 @@ def doubts(resolved: Resolved, count: int | None = None) -> list[Doubt]:
         np.minimum.at(value, source, tracks.link_probability)
         value[closed] = np.nan
         rows = np.argsort(value, kind="stable")[: int(np.isfinite(value).sum())][:count]
-    return [_doubt(resolved, int(row), float(value[row])) for row in rows]
+    return [doubt_at(resolved, int(row), float(value[row])) for row in rows]
 
 
-def _doubt(resolved: Resolved, row: int, value: float) -> Doubt:
+def doubt_at(resolved: Resolved, row: int, value: float = math.nan) -> Doubt:
     """The doubt about the successor of a detection."""
     links = resolved.run.tracks.links
     present = links[slice(*np.searchsorted(links[:, 0], [row, row + 1])), 1]

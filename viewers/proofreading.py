@@ -10,6 +10,7 @@ import getpass
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,10 +64,12 @@ class Session:
 
     Parameters
     ----------
+    base : Tracks
+        As they were opened, without edits.
     held : HeldModel
         Of another program's tracks its settings are those by which lengths are taken, and no others.
     given : Tracks or None
-        Tracks of another program.
+        Tracks of another program, with edits.
     now : Resolved
     wrong_at_first : float
         Expected number of wrong links without pins.
@@ -79,6 +82,7 @@ class Session:
         Rows of the detections whose successors the last step changed.
     """
 
+    base: Tracks
     held: HeldModel
     given: Tracks | None
     now: Resolved
@@ -141,13 +145,10 @@ def opened(
     >>> undo(session).tracks.links.tolist()
     [[0, 2], [1, 3]]
     """
-    if foreign:
-        held, given = HeldModel(tracks.detections, settings, 1), tracks
-    else:
-        held, given = hold(tracks.detections, settings, progress=progress), None
+    held, given = _held(tracks, settings, foreign, progress)
     first = _solved(held, given, ())
     now = _solved(held, given, pins) if pins else first
-    return Session(held, given, now, first.expected_wrong, tuple(pins), asked=len(pins))
+    return Session(tracks, held, given, now, first.expected_wrong, tuple(pins), asked=len(pins))
 
 
 def next_question(session: Session, seed: int = 0) -> tuple[Session, Question | None]:
@@ -291,23 +292,22 @@ def _with(
 ) -> Session:
     """The session with other steps."""
     held, given = session.held, session.given
-    was = [step for step in session.steps if isinstance(step, Edit)]
-    now = [step for step in steps if isinstance(step, Edit)]
-    if now != was:
-        base = given if given is not None else Tracks(held.detections, np.empty((0, 2), np.int64))
-        change = now[-1] if len(now) > len(was) else Edit(was[-1].after, was[-1].before)
-        base = _edited(base, change)
-        held = (
-            replace(held, detections=base.detections) if given is not None
-            else hold(base.detections, held.settings, progress=progress)
-        )  # fmt: skip
-        given = base if given is not None else None
+    was, edits = ([step for step in each if isinstance(step, Edit)] for each in (session.steps, steps))
+    if edits != was:
+        held, given = _held(reduce(_edited, edits, session.base), held.settings, given is not None, progress)
     pins = tuple(step for step in steps if isinstance(step, Pin))
     solved = _solved(held, given, pins)
-    changed = _changed(session.now, solved) if now == was else np.empty(0, np.int64)
-    return replace(
-        session, held=held, given=given, now=solved, steps=steps, undone=undone, changed=changed
-    )
+    changed = _changed(session.now, solved) if edits == was else np.empty(0, np.int64)
+    return replace(session, held=held, given=given, now=solved, steps=steps, undone=undone, changed=changed)
+
+
+def _held(
+    tracks: Tracks, settings: TrackingSettings, foreign: bool, progress: Report | None
+) -> tuple[HeldModel, Tracks | None]:
+    """The model of detections; or, for tracks of another program, none, and the tracks."""
+    if foreign:
+        return HeldModel(tracks.detections, settings, 1), tracks
+    return hold(tracks.detections, settings, progress=progress), None
 
 
 def _solved(held: HeldModel, given: Tracks | None, pins: Sequence[Pin]) -> Resolved:
