@@ -106,7 +106,7 @@ def _where(on_gpu: int, on_host: int) -> str:
 
 
 RECORDED = ("device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on", "unmatched_pins")
-"""Keys of a run record that state the device of each stage, the GPU memory, and how many pins were left out."""
+"""Keys of a run record that state the device of each stage, the GPU memory, and pins that are left out."""
 
 
 def account(batches: Batches, device: str, *, exact_margins: bool) -> dict[str, int | str]:

@@ -131,7 +131,7 @@ def learned_movie(
 
 def find_pins(settings: TrackingSettings, detections: Detections) -> Found:
     """The pins of the settings among the detections."""
-    return resolve_pins(settings.pins, detections, spacing=settings.spacing)
+    return resolve_pins(settings.stated, detections, spacing=settings.spacing)
 
 
 def under_pins(movie: LearnedMovie, pins: Found) -> Decided:

@@ -176,7 +176,8 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     first = np.lexsort((pairs[:, 1], pairs[:, 0]))
     ends = np.full((3, count), np.nan)  # of detections that learning left out
     ends[:, order] = posterior.death, posterior.birth, posterior.clutter
-    return Resolved(run, pairs[first], posterior.probability[some][first], *ends, found)
+    end, start, clutter = ends
+    return Resolved(run, pairs[first], posterior.probability[some][first], end, start, clutter, found)
 
 
 def _gated(held: HeldModel, run: TrackingRun) -> Resolved:
@@ -205,22 +206,18 @@ def doubts(resolved: Resolved, count: int | None = None) -> list[Doubt]:
     >>> [doubt.row for doubt in doubts(resolve(hold(seen, TrackingSettings(max_distance=3.0))))]
     [0, 1]
     """
-    tracks, count_all = resolved.run.tracks, len(resolved.end)
-    closed = PinnedRows.of(resolved.found, count_all).row_closed
-    source = tracks.links[:, 0]
-    if tracks.link_probability is None:
-        rows = source[np.argsort(tracks.link_margin, kind="stable")]
-        value = np.full(count_all, np.inf)
-        value[source] = tracks.link_margin
-        rows = rows[~closed[rows]][:count]
+    tracks, many = resolved.run.tracks, len(resolved.end)
+    source, chance = tracks.links[:, 0], tracks.link_probability
+    if chance is None:
+        value, of = np.full(many, np.nan), tracks.link_margin
     else:
-        last = tracks.detections.frame == tracks.detections.frame[-1]
-        value = resolved.end + resolved.clutter
-        value[last] = np.nan
-        value[source] = np.inf
-        np.minimum.at(value, source, tracks.link_probability)
-        value[closed] = np.nan
-        rows = np.argsort(value, kind="stable")[: int(np.isfinite(value).sum())][:count]
+        value, of = resolved.end + resolved.clutter, chance
+        value[tracks.detections.frame == tracks.detections.frame[-1]] = np.nan
+    assert of is not None
+    value[source] = np.inf
+    np.minimum.at(value, source, of)
+    value[PinnedRows.of(resolved.found, many).row_closed] = np.nan
+    rows = np.argsort(value, kind="stable")[: int(np.isfinite(value).sum())][:count]
     return [doubt_at(resolved, int(row), float(value[row])) for row in rows]
 
 

@@ -125,8 +125,9 @@ class TrackingSettings:
         if self.exact_margins and not solver_named(self.solver).is_exact:
             raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
         refuse_unknown(self.device)
-        read = isinstance(self.pins, str | os.PathLike)
-        object.__setattr__(self, "pins", read_pins(self.pins) if read else tuple(self.pins))
+        given = self.pins
+        read = read_pins(given) if isinstance(given, str | os.PathLike) else tuple(given)
+        object.__setattr__(self, "pins", read)
         check_pins(self.stated)
         if self.pins and self.max_distance is None and self.periodic is not None:
             raise SettingsError("In a periodic box pins need a max_distance: set one, or leave the pins out.")

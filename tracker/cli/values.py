@@ -41,10 +41,10 @@ class PinTable(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[Pin, ...]:
-        from ..pins import pin_of, read_pins
+        from ..pins import Pin, pin_of, read_pins
 
         if isinstance(value, str | Path):
             return read_pins(value)
         if not isinstance(value, list | tuple):
             self.fail("Give the table of pins.", param, ctx)
-        return tuple(one if isinstance(one, tuple) else pin_of(one) for one in value)
+        return tuple(one if isinstance(one, Pin) else pin_of(one) for one in value)

@@ -73,7 +73,9 @@ def pin_of(plain: Mapping[str, Any]) -> Pin:
     0.5
     """
     try:
-        places = tuple((int(frame), tuple(map(float, at))) for frame, at in plain["detections"])
+        places = tuple(
+            (int(frame), (float(z), float(y), float(x))) for frame, (z, y, x) in plain["detections"]
+        )
         known = plain.get("p_before")
         return Pin(
             str(plain["kind"]), places, int(plain.get("number", 0)), str(plain.get("time", "")),
