@@ -151,7 +151,8 @@ def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     if (stray := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
         raise SettingsError(f"{pins.pins[stray]}: it is far from all others and left out. Remove the pin.")
     held = PinnedRows.of(Found(pins.pins, rows, ()), len(found.movie))
-    under = Learned(*pinned(found.movie, found.model, found.posterior, held, movie.options))
+    *under, _region = pinned(found.movie, found.model, found.posterior, held, movie.options)
+    under = Learned(*under)
     assert under.movie.pins is not None
     decided = _decided_under(under.movie.pins, under, settings, movie.decided.branching, workers)
     lap("links under pins")

@@ -110,8 +110,8 @@ class Search:
         Which detections may be tails or heads. Default: all.
     radius : float or (N,) float64 array
         Largest distance between the predicted position (of each tail) and the head.
-    one_way : bool
-        Whether only the nearest heads of tails are candidates, not the nearest tails of heads.
+    asking : str
+        Whether the nearest heads of ``tails``, the nearest tails of ``heads``, or ``both`` are candidates.
     """
 
     lag: int
@@ -120,7 +120,7 @@ class Search:
     tails: NDArray[np.bool_] | None = None
     heads: NDArray[np.bool_] | None = None
     radius: float | NDArray[np.float64] = np.inf
-    one_way: bool = False
+    asking: str = "both"
 
 
 def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.int64]:
@@ -155,8 +155,9 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
     asked = np.flatnonzero(movie.frame[heads] >= search.lag) + len(tails)
     found, reach = [], np.broadcast_to(np.square(search.radius), len(movie))
     farthest = float(np.max(search.radius, initial=0))
-    ways = ((asking, shift), (asked, -shift))[: 1 if search.one_way else 2]
-    for rows, offset in ((part, way) for every, way in ways for part in _parts(every)):
+    ways = {"tails": (asking, shift), "heads": (asked, -shift)}
+    ways = ways if search.asking == "both" else {search.asking: ways[search.asking]}
+    for rows, offset in ((part, way) for every, way in ways.values() for part in _parts(every)):
         near, square = nearest(
             places, start, rows, search.count, offset=offset, within=farthest, workers=workers
         )  # fmt: skip

@@ -92,7 +92,8 @@ class LinkPosterior:
             displaced = displaced._replace(away=displaced.away[keep])
         return replace(
             self, candidates=some, probability=self.probability[keep], rivals=self.rivals[:, keep],
-            ratio=none, past=none, future=none, moments=None, displaced=displaced,
+            ratio=self.ratio[keep] if len(self.ratio) else none, past=none, future=none, moments=None,
+            displaced=displaced,
             pull=self.pull[:, keep] if self.pull.size else NO_PULL,
         )  # fmt: skip
 
@@ -100,13 +101,17 @@ class LinkPosterior:
         """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""
         old = self.candidates.key()
         every = distinct([old, key])
-        grown = replace(
-            LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps,
-            clutter_weight=self.clutter_weight, omega=self.omega,
-        )  # fmt: skip
         place = np.searchsorted(every, old)
+        grown = replace(
+            LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps, clutter=self.clutter,
+            death=self.death, birth=self.birth, fresh=self.fresh, clutter_weight=self.clutter_weight,
+            omega=self.omega,
+        )  # fmt: skip
         grown.probability[place] = self.probability
         grown.rivals[:, place] = self.rivals
+        if len(self.ratio):
+            grown = replace(grown, ratio=np.zeros(len(every)))
+            grown.ratio[place] = self.ratio
         return grown
 
     def linked(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -103,9 +103,19 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     longer = movie.intervals > 1
     after |= np.append(longer, False)[movie.frame]
     before |= np.append(False, longer)[movie.frame]
-    keys = keys_near(movie, model, posterior, (after, before), options)
+    keys, tails, chance = [np.empty(0, np.int64)], np.flatnonzero(after), _CHANCE * np.median(movie.density)
+    ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
+    step = _last_step(movie, model, posterior)
+    for lag, way in enumerate(ways, 1):
+        reach = reaches(movie, model.motion, lag, float(chance))
+        reach = np.maximum(reach, _LEAST_REACH) if lag == 1 else reach
+        if reach.any():
+            expected = movie.position + predicted(movie, model.motion, lag, step)
+            expected[tails] += way
+            search = Search(lag, options.nearest, expected, after, before, reach)
+            keys.append(pairs_near(movie, search, workers=options.workers))
     posterior = posterior.kept(posterior.probability > options.dropped)
-    posterior = posterior.with_pairs(keys, movie.frame)
+    posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
     posterior = swept(
@@ -118,26 +128,6 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     )
     either = np.maximum(posterior.past, posterior.future)
     return posterior.kept(_explaining(model, posterior.candidates, either))
-
-
-def keys_near(
-    movie: Movie, model: Model, posterior: LinkPosterior,
-    open_: tuple[NDArray[np.bool_], NDArray[np.bool_]], options: LearnOptions,
-) -> NDArray[np.int64]:  # fmt: skip
-    """Sorted keys of candidates of every lag, within the gate, among some tails and heads, (N,) each."""
-    after, before = open_
-    keys, tails, chance = [np.empty(0, np.int64)], np.flatnonzero(after), _CHANCE * np.median(movie.density)
-    ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
-    step = _last_step(movie, model, posterior)
-    for lag, way in enumerate(ways, 1):
-        reach = reaches(movie, model.motion, lag, float(chance))
-        reach = np.maximum(reach, _LEAST_REACH) if lag == 1 else reach
-        if reach.any():
-            expected = movie.position + predicted(movie, model.motion, lag, step)
-            expected[tails] += way
-            search = Search(lag, options.nearest, expected, after, before, reach)
-            keys.append(pairs_near(movie, search, workers=options.workers))
-    return distinct(keys)
 
 
 def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..inference.posterior import LinkPosterior, swept
+from ..inference.candidates import Search, distinct, pairs_near
+from ..inference.posterior import LinkPosterior
 from ..model import Model
+from ..model.advection import advected
+from ..model.gate import CHANCE, reaches
 from ..model.movie import Movie
 from ..pins.paths import Edges, with_chains
 from ..pins.rows import PinnedRows
-from .em import keys_near
 from .options import LearnOptions
+from .region import Region, reached
 
 _SWEEPS = 4
 """Guard: sweeps under pins, from the messages without them."""
+_FIRST = 2
+"""Guard: links from a pin up to which the first sweep goes, by which further ones are likely."""
+_REACH = 2.5
+"""Prior: least search radius, in spacings: some steps are much longer than most."""
 _RARE = 1e-9
 """Guard: probability of a delay that is longer than any that was learned, where a link of it is certain."""
 _LEAST = 1e-6
@@ -25,12 +33,12 @@ _LEAST = 1e-6
 
 def pinned(
     movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions
-) -> tuple[Movie, Model, LinkPosterior]:
-    """The movie with pins, the model with delays as long as theirs, and the posterior under both.
+) -> tuple[Movie, Model, LinkPosterior, Region]:
+    """The movie with pins, the model with delays as long as theirs, the posterior, and where it changed.
 
     A forced link has no rivals in row and column, a forbidden one is no candidate; what is clutter, or
     begins or ends there, has none. Detections that lose a candidate get all near ones, which may have been
-    dropped before. The model and the exponent of rivals stay.
+    dropped before. The model and the exponent of rivals stay, and so does what is far from pins.
 
     Parameters
     ----------
@@ -40,55 +48,79 @@ def pinned(
         Their rows are those of the movie.
     options : LearnOptions
     """
-    free = replace(movie, pins=pins)
-    known = _with_further(free, model, posterior, options)
+    known, seeds = _with_further(movie, model, posterior, pins, options)
     if len(pins.same):
-        chains = _settled(free, *_with_forced(free, model, known), options)
+        _, _, chains, _ = _solved(movie, model, known, pins, seeds, options)
         pins = with_chains(pins, movie.frame, _edges_of(chains))
-        free = replace(movie, pins=pins)
-        candidates = known.candidates
-        known = known.kept(pins.allows(candidates.tail, candidates.head))
-    model, known = _with_forced(free, model, known)
-    return free, model, _settled(free, model, known, options)
+        known = known.kept(pins.allows(*known.candidates[:2]))
+    return _solved(movie, model, known, pins, seeds, options)
 
 
 def _with_further(
-    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
-) -> LinkPosterior:
-    """The candidates that pins allow, and all near ones of detections that lost some."""
-    pins, count = movie.pins, len(movie)
-    assert pins is not None
+    movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions
+) -> tuple[LinkPosterior, NDArray[np.bool_]]:
+    """The candidates that pins allow, all near ones of detections that lost some; and these (N,)."""
+    count = np.int64(len(movie))
     tail, head, *_ = posterior.candidates
     allowed = pins.allows(tail, head)
     tails, heads = (np.bincount(end[~allowed], minlength=count) > 0 for end in (tail, head))
+    lost = tails | heads
     tails, heads = tails & ~pins.row_closed, heads & ~pins.column_closed
     known = posterior.kept(allowed)
-    for lost in ((tails, ~pins.column_closed), (~pins.row_closed, heads)):
-        if lost[0].any() and lost[1].any():
-            keys = keys_near(movie, model, posterior, lost, options)
-            known = known.with_pairs(keys[pins.allows(*np.divmod(keys, count))], movie.frame)
-    return known
+    keys = distinct([np.empty(0, np.int64), *_near(movie, model, pins, (tails, heads), options)])
+    return known.with_pairs(keys[pins.allows(*np.divmod(keys, count))], movie.frame), lost
 
 
-def _with_forced(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Model, LinkPosterior]:
-    """The posterior with forced links among its candidates, and a model that reaches as far."""
-    assert movie.pins is not None
-    tail, head = movie.pins.forced.T
-    posterior = posterior.with_pairs(np.sort(tail * np.int64(len(movie)) + head), movie.frame)
-    rates = model.association
-    more = int((movie.frame[head] - movie.frame[tail]).max(initial=0)) - rates.longest
-    if more > 0:
-        ahead, back = (np.append(each, np.full(more, _RARE)) for each in (rates.delay, rates.delay_back))
-        model = replace(model, association=replace(rates, delay=ahead, delay_back=back))
-    return model, posterior
+def _near(
+    movie: Movie, model: Model, pins: PinnedRows, lost: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    options: LearnOptions,
+) -> Iterator[NDArray[np.int64]]:  # fmt: skip
+    """Keys of the nearest heads of some tails, and of the nearest tails of some heads, within the gates."""
+    tails, heads = lost
+    if not (tails | heads).any():
+        return
+    chance, flow = CHANCE * float(np.median(movie.density)), model.surroundings.flow
+    asking = np.flatnonzero(tails)
+    for lag, way in enumerate(advected(movie, flow, asking, model.association.longest), 1):
+        reach = reaches(movie, model.motion, lag, chance)
+        reach = np.maximum(reach, _REACH) if lag == 1 else reach
+        ahead, back = movie.position + lag * flow, ~pins.row_closed
+        ahead[asking] = movie.position[asking] + way
+        for some in (
+            Search(lag, options.nearest, ahead, tails, ~pins.column_closed, reach, "tails"),
+            Search(lag, options.nearest, ahead, back, heads, reach, "heads"),
+        ):
+            if (some.tails if some.asking == "tails" else some.heads).any():  # type: ignore[union-attr]
+                yield pairs_near(movie, some, workers=options.workers)
 
 
-def _settled(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
-    """The posterior after some sweeps."""
-    omega = posterior.omega
+def _solved(
+    movie: Movie, model: Model, known: LinkPosterior, pins: PinnedRows, lost: NDArray[np.bool_],
+    options: LearnOptions,
+) -> tuple[Movie, Model, LinkPosterior, Region]:  # fmt: skip
+    """The posterior after sweeps over the region of the pins."""
+    movie = replace(movie, pins=pins)
+    tail, head = pins.forced.T
+    known = known.with_pairs(np.sort(tail * np.int64(len(movie)) + head), movie.frame)
+    model = _reaching(model, int((movie.frame[head] - movie.frame[tail]).max(initial=0)))
+    seeds, fresh = lost | pins.row_closed | pins.column_closed, known.ratio == 0
+    core = reached(known.candidates, known.probability, seeds, _FIRST)
+    core[known.candidates.tail[fresh]] = core[known.candidates.head[fresh]] = True
+    region, first = Region.of(movie, model, known, core, options.workers)
+    likely = region.pasted(known, region.swept(first, None, options.workers)).probability
+    likely = np.maximum(likely, known.probability)
+    region, part = Region.of(movie, model, known, reached(known.candidates, likely, seeds), options.workers)
     for _ in range(_SWEEPS):
-        posterior = swept(movie, model, posterior, omega=omega, with_moments=False, workers=options.workers)
-    return posterior
+        part = region.swept(part, None, options.workers)
+    return movie, model, region.pasted(known, part), region
+
+
+def _reaching(model: Model, lag: int) -> Model:
+    """The model with delays up to this lag at least."""
+    rates = model.association
+    more = np.full(max(lag - rates.longest, 0), _RARE)
+    ahead, back = (np.append(each, more) for each in (rates.delay, rates.delay_back))
+    return replace(model, association=replace(rates, delay=ahead, delay_back=back)) if len(more) else model
 
 
 def _edges_of(posterior: LinkPosterior) -> Callable[[int, int], Edges]:

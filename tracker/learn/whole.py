@@ -82,7 +82,7 @@ def _first(
 ) -> tuple[LinkPosterior, NDArray[np.float64]]:
     """Links to the next frame and the flow, by displacements alone; what led there leaves the memory."""
     reach = _ROOM * reaches(movie, known.motion, 1, CHANCE * float(np.median(movie.density)))
-    search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), one_way=True)
+    search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), asking="tails")
     candidates = candidates_of(pairs_near(movie, search, workers=options.workers), movie.frame)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
     first = first_order(movie, candidates, flow, fields, options.workers)

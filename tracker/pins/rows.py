@@ -16,6 +16,8 @@ _NEAR = 0.25
 """Prior: distance, in that of neighbours in a frame, up to which a detection is the one that a pin names."""
 _SAMPLE = 200
 """Guard: detections of a frame from which the distance between neighbours is estimated."""
+_ROUNDED = 1e-9
+"""Guard: rounding of a position, relative to it."""
 Rows = NDArray[np.int64]
 
 
@@ -111,6 +113,15 @@ class PinnedRows:
         forced = np.unique(np.concatenate([self.forced, pairs]), axis=0)
         return replace(self, forced=forced, row_closed=row, column_closed=column)
 
+    def at(self, rows: Rows) -> PinnedRows:
+        """Those of some increasing rows (M,); others are left out."""
+        place = np.full(len(self.clutter), -1)
+        place[rows] = np.arange(len(rows))
+        pairs = [place[each] for each in (self.forced, self.divided, self.forbidden, self.same)]
+        forced, divided, forbidden, same = (each[(each >= 0).all(axis=1)] for each in pairs)
+        masks = self.row_closed[rows], self.column_closed[rows], self.clutter[rows]
+        return PinnedRows(forced, divided, forbidden, same, *masks)
+
     def in_reverse(self) -> PinnedRows:
         """What they say of the movie in reversed time, in which row i is row N - 1 - i."""
         last, none = len(self.clutter) - 1, np.empty((0, 3), np.int64)
@@ -162,19 +173,12 @@ def resolve_pins(
     >>> found.rows, len(found.unmatched)
     (((0, 1),), 1)
     """
-    scale, frames = np.asarray(spacing, np.float64), dict[int, tuple[int, NDArray[np.float64], float]]()
+    scale, frames = np.asarray(spacing, np.float64), dict[int, _Frame]()
 
     def row_of(frame: int, at: tuple[float, float, float]) -> int:
         if frame not in frames:
-            rows = detections.rows_of(frame)
-            place = detections.position[rows] * scale
-            frames[frame] = rows.start, place, _reach(place) if tolerance is None else tolerance
-        start, place, reach = frames[frame]
-        if not len(place):
-            return -1
-        apart = np.linalg.norm(place - np.asarray(at) * scale, axis=1)
-        k = int(apart.argmin())
-        return start + k if apart[k] <= reach else -1
+            frames[frame] = _Frame.of(detections.position, detections.rows_of(frame))
+        return frames[frame].row_of(np.asarray(at, np.float64), scale, tolerance)
 
     held: list[tuple[Pin, tuple[int, ...]]] = []
     unmatched = []
@@ -189,10 +193,36 @@ def resolve_pins(
     return Found(kept, every, tuple(unmatched))
 
 
-def _reach(place: NDArray[np.float64]) -> float:
-    """Distance up to which a place is that of a detection of this frame (n, 3)."""
-    if len(place) < 2:
-        return float(np.abs(place).max(initial=0.0)) * 1e-9
-    some = place[:: max(1, len(place) // _SAMPLE)]
-    apart = np.linalg.norm(some[:, None] - place[None], axis=2)
-    return _NEAR * float(np.median(np.partition(apart, 1, axis=1)[:, 1]))
+class _Frame(NamedTuple):
+    """Positions (n, 3) in a frame, sorted by x, and their rows."""
+
+    place: NDArray[np.float64]
+    rows: Rows
+
+    @classmethod
+    def of(cls, position: NDArray[np.float64], rows: slice) -> _Frame:
+        order = np.argsort(position[rows, 2], kind="stable")
+        return cls(position[rows][order], rows.start + order)
+
+    def row_of(self, at: NDArray[np.float64], scale: NDArray[np.float64], tolerance: float | None) -> int:
+        """Row of the detection at a place, else of the nearest within the tolerance, else -1."""
+        if not len(self.rows):
+            return -1
+        x = self.place[:, 2]
+        for k in range(np.searchsorted(x, at[2]), np.searchsorted(x, at[2], "right")):
+            if (self.place[k] == at).all():
+                return int(self.rows[k])
+        apart = np.linalg.norm((self.place - at) * scale, axis=1)
+        k = int(apart.argmin())
+        return (
+            int(self.rows[k]) if apart[k] <= (self._reach(scale) if tolerance is None else tolerance) else -1
+        )
+
+    def _reach(self, scale: NDArray[np.float64]) -> float:
+        """Distance up to which a place is that of a detection of this frame."""
+        place = self.place * scale
+        if len(place) < 2:
+            return float(np.abs(place).max()) * _ROUNDED
+        some = place[:: max(1, len(place) // _SAMPLE)]
+        apart = np.linalg.norm(some[:, None] - place[None], axis=2)
+        return _NEAR * float(np.median(np.partition(apart, 1, axis=1)[:, 1]))
