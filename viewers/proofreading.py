@@ -171,7 +171,9 @@ def question(session: Session, row: int, *, audit: bool = False) -> Question:
     """The question about one detection."""
     doubt = doubt_at(session.now, row)
     if np.isfinite(session.now.probability).any():
-        return Question(doubt, audit, probable=True)
+        known = dict(doubt.alternatives)
+        value = min(known.get(to, math.nan) for to in doubt.successors or (-1,))
+        return Question(doubt._replace(value=value), audit, probable=True)
     seen, spacing = session.tracks.detections, session.held.settings.spacing
     frame = int(seen.frame[row])
     rows = np.arange(len(seen))[seen.rows_of(frame + 1)]
@@ -321,11 +323,11 @@ def _solved(held: HeldModel, given: Tracks | None, pins: Sequence[Pin]) -> Resol
     source, target = given.links.T
     forbidden = np.isin(given.links @ [count, 1], rows.forbidden @ [count, 1])
     kept = ~(rows.row_closed[source] | rows.column_closed[target] | forbidden)
-    links = np.concatenate([given.links[kept], rows.forced])
+    links = np.concatenate([given.links[kept], rows.pairs])
     order = np.lexsort((links[:, 1], links[:, 0]))
     sure = {"link_probability": 1.0, "link_margin": math.inf, "link_cost": 0.0}
     measures = {
-        name: np.append(values[kept], np.full(len(rows.forced), sure[name]))[order]
+        name: np.append(values[kept], np.full(len(rows.pairs), sure[name]))[order]
         for name, values in given.measures.items()
     }
     run = TrackingRun(Tracks(seen, links[order], **measures), replace(held.settings, pins=tuple(pins)), {})

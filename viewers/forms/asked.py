@@ -12,7 +12,7 @@ from ..proofreading import Question, Session
 from .shown import Place, go_to, take_away
 
 _TRAIL = 2  # frames before and after, in which links are drawn
-_WIDTH = 10.0
+_WIDTH = 5.0
 """What the view spans, as a multiple of the longest alternative, or of the median step near by."""
 _REACH = 1.5
 """How far detections and links are drawn, as a multiple of what the view spans."""
@@ -53,10 +53,8 @@ class AskedLayers:
         self._lines("Trails", seen.position[links], near / 400, "silver", "line")
         ends = np.array([[at, seen.position[row]] for row, _ in ways]).reshape(-1, 2, 3)
         self._lines("Alternatives", ends, near / 150, "gold", "arrow")
-        texts = _texts(asked)
-        rows = [at + (seen.position[row] - at) * 0.5 if row >= 0 else at for row, _ in doubt.alternatives]
-        rows = [*rows, at][: len(texts)]
-        self._points("Numbers", np.array(rows), at, near, "transparent", texts)
+        texts = [f"{k}: {_known(value, asked)}" for k, (_, value) in enumerate(ways, 1)]
+        self._points("Numbers", ends[:, 1], at, near, "transparent", texts)
         self.changed(session, near)
         go_to(self._viewer, [frame, *at], self._place, near)
         self._viewer.scene.camera.zoom = min(self._viewer.canvas.size) / near
@@ -95,7 +93,11 @@ class AskedLayers:
         self._rows[name] = rows
         layer = self._layers.get(name)
         if layer is None or layer not in self._viewer.layers:
-            text = None if texts is None else {"string": "{text}", "size": 13, "color": "gold"}
+            text = (
+                None
+                if texts is None
+                else {"string": "{text}", "size": 13, "color": "gold", "anchor": "upper_left"}
+            )
             looks = {"face_color": "transparent", "border_color": colour, "border_width": 0.15}
             self._layers[name] = self._viewer.add_points(
                 self._shown(rows), name=name, features=features, text=text, size=size, **looks,
@@ -145,12 +147,15 @@ class AskedLayers:
                     layer.data = self._shown(self._rows[name])
 
 
-def _texts(asked: Question) -> list[str]:
-    """The numbers of alternatives, with probabilities or lengths."""
+def texts_of(asked: Question) -> str:
+    """All alternatives as a line."""
     number, texts = 0, []
     for row, value in asked.doubt.alternatives:
         number += row >= 0
-        key = number if row >= 0 else {-1: "0 end", -2: "C no particle"}[row]
-        known = "" if value != value else f"{value:.0%}" if asked.probable else f"{value:.3g}"
-        texts.append(f"{key}: {known}" if known else f"{key}")
-    return texts
+        key = f"{number}" if row >= 0 else {-1: "0 end", -2: "C no particle"}[row]
+        texts.append(f"{key}: {_known(value, asked)}".removesuffix(": "))
+    return ", ".join(texts)
+
+
+def _known(value: float, asked: Question) -> str:
+    return "" if value != value else f"{value:.0%}" if asked.probable else f"{value:.3g}"

@@ -34,7 +34,7 @@ from ..explained import why
 from ..lineage import Spans, columns_of
 from ..proofreading import Edit, Question, Session
 from ..taken import detections_from
-from .asked import AskedLayers
+from .asked import AskedLayers, texts_of
 from .fields import LayerBox
 from .form import Form
 from .lineage import LineagePlot
@@ -286,7 +286,7 @@ class ProofreadForm(Form):
             why(tracks, int(links[0]), session.held.settings.spacing) if len(links) else "Its track ends."
         )
         audit = "Audit, a random link: " if asked.audit else ""
-        self.where.setText(f"{audit}track {track} after frame {frame}{value}. {reason}")
+        self.where.setText(f"{audit}track {track} after frame {frame}{value}: {texts_of(asked)}. {reason}")
         self.table.select(track)
         self.lineage.show_track(track)
 
@@ -295,8 +295,9 @@ class ProofreadForm(Form):
         self.changes.clear()
         for row in self.session.changed[:_MOST_LISTED].tolist():
             here = slice(*np.searchsorted(tracks.links[:, 0], [row, row + 1]))
-            after = ", ".join(f"track {tracks.track_id[to]}" for to in tracks.links[here, 1]) or "nothing"
-            text = f"track {tracks.track_id[row]}, frame {tracks.detections.frame[row]}: now {after} follows"
+            ends = tracks.detections.position[tracks.links[here, 1]]
+            after = " and ".join(f"at {', '.join(f'{x:.4g}' for x in end)}" for end in ends) or "nowhere"
+            text = f"track {tracks.track_id[row]}, frame {tracks.detections.frame[row]}: goes on {after}"
             item = QListWidgetItem(text)
             item.setData(Qt.ItemDataRole.UserRole, row)
             self.changes.addItem(item)

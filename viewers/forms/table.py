@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtWidgets import QAbstractItemView, QTableView
 
-_LINES = 12  # that are shown at least
+_LINES = 8  # that are shown at least
+_SECTION = 72  # pixels of a column
 
 
 class NumbersTable(QTableView):
@@ -27,6 +28,7 @@ class NumbersTable(QTableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setSortingEnabled(True)
         self.verticalHeader().hide()
+        self.horizontalHeader().setDefaultSectionSize(_SECTION)
         self.setMinimumHeight((_LINES + 1) * self.verticalHeader().defaultSectionSize())
 
     def hold(self, columns: Mapping[str, NDArray]) -> None:
