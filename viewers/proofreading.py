@@ -27,6 +27,8 @@ from .layers import link_speed
 
 AUDIT_EVERY = 5
 """Prior: of as many questions one is about a random link, by which the expected errors are judged."""
+_QUEUE = 100
+"""Guard: doubts that are kept in order; further ones are sought when they are used up."""
 _SHOWN = 4
 """Guard: alternatives of a question."""
 Place = tuple[int, tuple[float, float, float]]
@@ -75,6 +77,8 @@ class Session:
         Expected number of wrong links without pins.
     steps, undone : tuple of Pin or Edit
         What was done, the last at the end; and what was undone since.
+    queue : tuple of Doubt
+        The greatest doubts.
     asked : int
         Questions so far.
     skipped : frozenset of Place
@@ -89,6 +93,7 @@ class Session:
     wrong_at_first: float
     steps: tuple[Pin | Edit, ...] = ()
     undone: tuple[Pin | Edit, ...] = ()
+    queue: tuple[Doubt, ...] = ()
     asked: int = 0
     skipped: frozenset[Place] = frozenset()
     changed: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -148,11 +153,15 @@ def opened(
     held, given = _held(tracks, settings, foreign, progress)
     first = _solved(held, given, ())
     now = _solved(held, given, pins) if pins else first
-    return Session(tracks, held, given, now, first.expected_wrong, tuple(pins), asked=len(pins))
+    queue = _doubts(now, held)
+    return Session(tracks, held, given, now, first.expected_wrong, tuple(pins), (), queue, len(pins))
 
 
 def next_question(session: Session, seed: int = 0) -> tuple[Session, Question | None]:
-    """The greatest doubt; every fifth time a random link. None if nothing is in doubt."""
+    """The greatest doubt that was not asked since the last answer; every fifth time a random link.
+
+    None if nothing is in doubt.
+    """
     tracks, count = session.tracks, session.asked + 1
     asked = replace(session, asked=count)
     if count % AUDIT_EVERY == 0:
@@ -161,9 +170,10 @@ def next_question(session: Session, seed: int = 0) -> tuple[Session, Question | 
         if len(open_):
             chosen = np.random.default_rng([seed, count]).choice(open_)
             return asked, question(session, int(tracks.links[chosen, 0]), audit=True)
-    for doubt in doubts(_with_margins(session), len(session.skipped) + 1):
+    queue = session.queue or _doubts(session.now, session.held, len(session.skipped))
+    for k, doubt in enumerate(queue, 1):
         if session.place(doubt.row) not in session.skipped:
-            return asked, question(session, doubt.row)
+            return replace(asked, queue=queue[k:]), question(session, doubt.row)
     return session, None
 
 
@@ -243,7 +253,7 @@ def learned_again(session: Session, progress: Report | None = None) -> Session:
         return session
     held = hold(session.held.detections, session.held.settings, pins=session.pins, progress=progress)
     now = _solved(held, None, session.pins)
-    return replace(session, held=held, now=now, changed=_changed(session.now, now))
+    return replace(session, held=held, now=now, changed=_changed(session.now, now), queue=_doubts(now, held))
 
 
 def skip(session: Session, asked: Question) -> Session:
@@ -335,13 +345,13 @@ def _solved(held: HeldModel, given: Tracks | None, pins: Sequence[Pin]) -> Resol
     return Resolved(run, links[order], np.full(len(links), np.nan), none, none, none, found)
 
 
-def _with_margins(session: Session) -> Resolved:
-    """The tracks, with short links as the certain ones where nothing else is known of them."""
-    now, tracks = session.now, session.tracks
-    if tracks.measures.keys() & {"link_probability", "link_margin"}:
-        return now
-    margin = -link_speed(tracks, session.held.settings.spacing)
-    return now._replace(run=replace(now.run, tracks=replace(tracks, link_margin=margin)))
+def _doubts(now: Resolved, held: HeldModel, skipped: int = 0) -> tuple[Doubt, ...]:
+    """The greatest doubts; long links where nothing else is known of them."""
+    tracks = now.run.tracks
+    if not tracks.measures.keys() & {"link_probability", "link_margin"}:
+        tracks = replace(tracks, link_margin=-link_speed(tracks, held.settings.spacing))
+        now = now._replace(run=replace(now.run, tracks=tracks))
+    return tuple(doubts(now, _QUEUE + skipped))
 
 
 def _changed(before: Resolved, after: Resolved) -> NDArray[np.int64]:

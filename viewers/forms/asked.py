@@ -12,10 +12,12 @@ from ..proofreading import Question, Session
 from .shown import Place, go_to, take_away
 
 _TRAIL = 2  # frames before and after, in which links are drawn
-_WIDTH = 5.0
-"""What the view spans, as a multiple of the longest alternative, or of the median step near by."""
-_REACH = 1.5
-"""How far detections and links are drawn, as a multiple of what the view spans."""
+_WIDTH = 12.0
+"""What the view spans, as a multiple of the median step; of the longest alternative at least three times."""
+_LOOKS = {
+    "blending": "translucent_no_depth", "face_color": "transparent", "border_width": 0.15,
+    "text": {"string": "{text}", "size": 13, "color": "gold", "anchor": "upper_left"},
+}  # fmt: skip
 
 
 class AskedLayers:
@@ -26,10 +28,15 @@ class AskedLayers:
     viewer : napari.Viewer
     place : Place
         Of the layer that is proofread.
+    session : Session
     """
 
-    def __init__(self, viewer: Any, place: Place) -> None:
-        self._viewer, self._place = viewer, place
+    def __init__(self, viewer: Any, place: Place, session: Session) -> None:
+        self._viewer, self._place, self._drawing = viewer, place, False
+        source, target = session.tracks.links.T
+        position = session.tracks.detections.position
+        steps = np.linalg.norm((position[target] - position[source]) * place.spacing, axis=1)
+        self._near = _WIDTH * (float(np.median(steps)) if len(steps) else 0.0) or 10 * max(place.spacing)
         self._layers: dict[str, Any] = {}
         self._rows: dict[str, NDArray[np.float64]] = {}
         viewer.dims.events.current_step.connect(self._follow)
@@ -37,33 +44,44 @@ class AskedLayers:
 
     def draw(self, session: Session, asked: Question) -> None:
         """Show a question in the middle of the view."""
-        seen, doubt = session.tracks.detections, asked.doubt
-        at, frame = seen.position[doubt.row], int(seen.frame[doubt.row])
-        spacing = np.asarray(self._place.spacing)
-        begin, stop = (int(np.searchsorted(seen.frame, frame + by)) for by in (-_TRAIL, _TRAIL + 1))
-        links = session.tracks.links
-        links = links[slice(*np.searchsorted(links[:, 0], [begin, stop]))]
-        ways = [(row, value) for row, value in doubt.alternatives if row >= 0]
-        steps = np.linalg.norm((seen.position[links[:, 1]] - seen.position[links[:, 0]]) * spacing, axis=1)
-        far = [float(np.linalg.norm((seen.position[row] - at) * spacing)) for row, _ in ways]
-        near = _WIDTH * (max([*far, float(np.median(steps)) if len(steps) else 0.0]) or max(spacing))
-        links = links[self._are_near(seen.position[links[:, 0]], at, near)]
-        self._points("Frame t", seen.position[seen.rows_of(frame)], at, near, "red")
-        self._points("Frame t + 1", seen.position[seen.rows_of(frame + 1)], at, near, "lime")
-        self._lines("Trails", seen.position[links], near / 400, "silver", "line")
-        ends = np.array([[at, seen.position[row]] for row, _ in ways]).reshape(-1, 2, 3)
-        self._lines("Alternatives", ends, near / 150, "gold", "arrow")
-        texts = [f"{k}: {_known(value, asked)}" for k, (_, value) in enumerate(ways, 1)]
-        self._points("Numbers", ends[:, 1], at, near, "transparent", texts)
-        self.changed(session, near)
+        seen, links, row = session.tracks.detections, session.tracks.links, asked.doubt.row
+        at, frame = seen.position[row], int(seen.frame[row])
+        ways = np.array([to for to, _ in asked.doubt.alternatives if to >= 0], np.int64)
+        far = np.linalg.norm((seen.position[ways] - at) * self._place.spacing, axis=1).max(initial=0.0)
+        near = max(self._near, 3.0 * far)
+        self._drawing = True
         go_to(self._viewer, [frame, *at], self._place, near)
         self._viewer.scene.camera.zoom = min(self._viewer.canvas.size) / near
+        self._drawing = False
 
-    def changed(self, session: Session, near: float) -> None:
-        """Show the links of detections whose successors changed."""
-        links = session.tracks.links
-        ends = session.tracks.detections.position[links[np.isin(links[:, 0], session.changed)]]
-        self._lines("Changed links", ends, near / 120, "magenta", "line")
+        def close(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+            away = np.abs((seen.position[rows] - at) * self._place.spacing)
+            return rows[(away <= 0.7 * near).all(axis=1)]
+
+        now, then = (
+            close(np.arange(here.start, here.stop)) for here in map(seen.rows_of, (frame, frame + 1))
+        )
+        begin, stop = (int(np.searchsorted(seen.frame, frame + by)) for by in (-_TRAIL, _TRAIL + 1))
+        trails = links[slice(*np.searchsorted(links[:, 0], [begin, stop]))]
+        trails = trails[np.isin(trails[:, 0], close(np.arange(begin, stop)))]
+        numbers = {
+            int(to): f"{k}: {_known(value, asked)}"
+            for k, (to, value) in enumerate(
+                ((to, value) for to, value in asked.doubt.alternatives if to >= 0), 1
+            )
+        }
+        rows = np.concatenate([now, np.setdiff1d(then, ways), ways])
+        self._points(
+            seen.position[rows],
+            np.where(np.arange(len(rows)) < len(now), "red", "lime"),
+            [numbers.get(int(to), "") for to in rows],
+        )
+        ends = np.concatenate([trails, np.column_stack([np.full(len(ways), row), ways])])
+        colours = np.repeat(["silver", "gold"], [len(trails), len(ways)])
+        self._lines("Links", seen.position[ends], colours, "arrow")
+        ends = links[np.isin(links[:, 0], session.changed)] if len(session.changed) else links[:0]
+        if len(ends) or len(self._rows.get("Changed links", ())):
+            self._lines("Changed links", seen.position[ends], np.repeat("magenta", len(ends)), "line")
 
     def blink(self) -> None:
         """Hide changed links, or show them again."""
@@ -79,53 +97,37 @@ class AskedLayers:
             take_away(self._viewer, layer)
         self._layers.clear()
 
-    def _are_near(
-        self, position: NDArray[np.float64], at: NDArray[np.float64], near: float
-    ) -> NDArray[np.bool_]:
-        return (np.abs((position - at) * self._place.spacing) <= _REACH * near / 2).all(axis=-1)
-
-    def _points(
-        self, name: str, position: NDArray[np.float64], at: NDArray[np.float64], near: float, colour: str,
-        texts: list[str] | None = None,
-    ) -> None:  # fmt: skip
-        rows = position if texts else position[self._are_near(position, at, near)]
-        size, features = near / 45 / self._place.spacing[2], {} if texts is None else {"text": texts}
-        self._rows[name] = rows
-        layer = self._layers.get(name)
+    def _points(self, rows: NDArray[np.float64], colours: NDArray, texts: list[str]) -> None:
+        name = "Detections of frames t and t + 1"
+        layer, self._rows[name] = self._layers.get(name), rows
         if layer is None or layer not in self._viewer.layers:
-            text = (
-                None
-                if texts is None
-                else {"string": "{text}", "size": 13, "color": "gold", "anchor": "upper_left"}
-            )
-            looks = {"face_color": "transparent", "border_color": colour, "border_width": 0.15}
+            size = self._near / 45 / self._place.spacing[2]
             self._layers[name] = self._viewer.add_points(
-                self._shown(rows), name=name, features=features, text=text, size=size, **looks,
-                **self._where(),
+                self._shown(rows), name=name, features={"text": texts}, border_color=colours, size=size,
+                **_LOOKS, **self._where(),
             )  # fmt: skip
-            return
-        layer.data = self._shown(rows)
-        layer.size = size
-        if texts is not None:
-            layer.features = features
-            layer.refresh_text()
+        else:
+            layer.data = self._shown(rows)
+            layer.features = {"text": texts}
+            layer.border_color = colours
 
-    def _lines(self, name: str, ends: NDArray[np.float64], width: float, colour: str, style: str) -> None:
-        self._rows[name] = ends
-        layer = self._layers.get(name)
+    def _lines(self, name: str, ends: NDArray[np.float64], colours: NDArray, style: str) -> None:
+        layer, self._rows[name] = self._layers.get(name), ends
         if layer is None or layer not in self._viewer.layers:
+            width = self._near / 150 / self._place.spacing[2]
             self._layers[name] = self._viewer.add_vectors(
-                self._shown(ends), name=name, edge_color=colour, vector_style=style, **self._where()
-            )
+                self._shown(ends), name=name, edge_color=colours, edge_width=width, vector_style=style,
+                blending="translucent_no_depth", **self._where(),
+            )  # fmt: skip
         else:
             layer.data = self._shown(ends)
-        self._layers[name].edge_width = width / self._place.spacing[2]
+            layer.edge_color = colours
 
     def _where(self) -> dict[str, Any]:
         place = self._place
         return {
             "scale": place.scale[1:], "translate": place.translate[1:], "units": place.units[1:],
-            "axis_labels": place.axis_labels[1:], "blending": "translucent_no_depth",
+            "axis_labels": place.axis_labels[1:],
         }  # fmt: skip
 
     def _shown(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -141,7 +143,7 @@ class AskedLayers:
 
     def _follow(self, _: object = None) -> None:
         """Keep what is shown in the plane that is shown."""
-        if len(self._place.scale) == 4:
+        if len(self._place.scale) == 4 and not self._drawing:
             for name, layer in self._layers.items():
                 if layer in self._viewer.layers:
                     layer.data = self._shown(self._rows[name])

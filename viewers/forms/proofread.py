@@ -135,7 +135,7 @@ class ProofreadForm(Form):
         missing = f"{len(unmatched)} pins name no detection: {unmatched[0]}, …" if unmatched else ""
         self.show_message(" ".join(filter(None, [result.said, missing])))
         if first:
-            self._layers = self._layers or AskedLayers(self.viewer, self._place)
+            self._layers = self._layers or AskedLayers(self.viewer, self._place, session)
             self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
         if first or edited:
             self.next()
@@ -281,12 +281,11 @@ class ProofreadForm(Form):
         self._layers.draw(session, asked)
         links = np.flatnonzero(tracks.links[:, 0] == row)
         track, frame = int(tracks.track_id[row]), session.place(row)[0]
-        value = "" if asked.doubt.value != asked.doubt.value else f" ({asked.doubt.value:.3g})"
         reason = (
             why(tracks, int(links[0]), session.held.settings.spacing) if len(links) else "Its track ends."
         )
         audit = "Audit, a random link: " if asked.audit else ""
-        self.where.setText(f"{audit}track {track} after frame {frame}{value}: {texts_of(asked)}. {reason}")
+        self.where.setText(f"{audit}track {track} after frame {frame}: {texts_of(asked)}. {reason}")
         self.table.select(track)
         self.lineage.show_track(track)
 

@@ -27,6 +27,7 @@ class NumbersTable(QTableView):
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setSortingEnabled(True)
+        self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         self.verticalHeader().hide()
         self.horizontalHeader().setDefaultSectionSize(_SECTION)
         self.setMinimumHeight((_LINES + 1) * self.verticalHeader().defaultSectionSize())
