@@ -21,7 +21,9 @@ from .learn import Learned, learn
 from .learn.fixed import Fixed
 from .learn.options import LearnOptions
 from .learn.pinned import pinned
-from .lineage import Admission, Lineage, with_divisions, with_merges
+from .lineage import Lineage, with_divisions, with_merges
+from .lineage.again import divided_again
+from .lineage.joint import decide_jointly
 from .linking import Links
 from .pins.rows import Found, PinnedRows, resolve_pins
 from .reading import Reading, read_movie
@@ -37,9 +39,6 @@ _SHARE = 0.8
 _SLICE = 0.6
 """Prior: least standard deviation of a step between slices, in their distance."""
 Progress = Callable[[int, int], None] | None
-Find = Callable[..., tuple[Links, Lineage]]
-"""`with_divisions` or `with_merges`."""
-Branching = tuple[Find, Admission] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +65,16 @@ class LearnedMovie:
 
 
 class Decided(NamedTuple):
-    """Links, by the posterior that they follow from, and what it is known from that tracks divide or merge.
+    """Links, by the posterior that they follow from; rows are those of the movie as it was read.
 
-    Rows are those of the movie as it was read until `in_given_order`.
+    lineage : Lineage or None
+        Without pins, if tracks divide; or if they merge, which `merges` says.
     """
 
     links: Links
     posterior: LinkPosterior
-    branching: Branching = None
+    lineage: Lineage | None = None
+    merges: bool = False
 
 
 def linked(
@@ -144,17 +145,14 @@ def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     """
     if not pins.pins:
         return movie.decided
-    found, settings, workers = movie.found, movie.settings, movie.options.workers
-    place = np.full(max(map(max, [*pins.rows, movie.reading.order])) + 1, -1)
-    place[movie.reading.order] = np.arange(len(movie.reading.order))
+    order = movie.reading.order
+    place = np.full(max(*map(max, pins.rows), int(order.max())) + 1, -1)
+    place[order] = np.arange(len(order))
     rows = tuple(tuple(place[list(row)].tolist()) for row in pins.rows)
     if (stray := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
         raise SettingsError(f"{pins.pins[stray]}: it is far from all others and left out. Remove the pin.")
-    held = PinnedRows.of(Found(pins.pins, rows, ()), len(found.movie))
-    *under, _region = pinned(found.movie, found.model, found.posterior, held, movie.options)
-    under = Learned(*under)
-    assert under.movie.pins is not None
-    decided = _decided_under(under.movie.pins, under, settings, movie.decided.branching, workers)
+    held = PinnedRows.of(Found(pins.pins, rows, ()), len(movie.found.movie))
+    decided = _decided_under(held, movie)
     lap("links under pins")
     return decided
 
@@ -204,37 +202,46 @@ def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Decide
             links, lineage = find(
                 found.movie, found.model, posterior, solver=solver, exact=exact, workers=workers
             )
-            if lineage.admission is not None:
-                return Decided(links, _forward(find, lineage, posterior), (find, lineage.admission))
+            if lineage.held is not None:
+                merges = find is with_merges  # whose rows are those of reversed time
+                return Decided(links, posterior if merges else lineage.posterior, lineage, merges)
     return Decided(decide(posterior.candidates, posterior.probability, solver=solver, exact=exact), posterior)
 
 
-def _decided_under(
-    pins: PinnedRows, found: Learned, settings: TrackingSettings, branching: Branching, workers: int
-) -> Decided:
-    """The same where it is known whether tracks divide or merge; with the divisions that are pinned."""
-    posterior, solver, exact = found.posterior, settings.solver, settings.exact_margins
-    if branching is None:
+def _decided_under(pins: PinnedRows, movie: LearnedMovie) -> Decided:
+    """The same under pins, where it is known whether tracks divide or merge."""
+    found, lineage, settings, options = movie.found, movie.decided.lineage, movie.settings, movie.options
+    solver, exact, workers = settings.solver, settings.exact_margins, options.workers
+    divides = lineage is not None and lineage.held is not None and not movie.decided.merges
+    if lineage is None or not divides:
+        solved = pinned(found.movie, found.model, found.posterior, pins, options)
+        posterior = solved.posterior
         links = decide(posterior.candidates, posterior.probability, solver=solver, exact=exact)
+        if lineage is not None and lineage.held is not None:
+            links, _ = with_merges(
+                *solved[:3], solver=solver, exact=exact, workers=workers, known=lineage.held.admission
+            )
     else:
-        find, known = branching
-        links, lineage = find(
-            found.movie, found.model, posterior, solver=solver, exact=exact, workers=workers, known=known
+        assert lineage.held is not None
+        start, none = lineage.posterior, lineage.held.none
+        solved = pinned(found.movie, lineage.held.rates, start, pins, options, none)
+        posterior, divisions, p = divided_again(solved, lineage, movie.decided.links.pairs, workers)
+        links = decide_jointly(
+            posterior.candidates, posterior.probability, divisions, p, solver=solver, exact=exact
         )
-        posterior = _forward(find, lineage, posterior)
-    sure, many = pins.pairs[len(pins.forced) :], 2 * len(pins.divided)
+    return Decided(_with_divided(links, pins.divided), posterior, lineage, movie.decided.merges)
+
+
+def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:
+    """The links with those of divisions that are pinned."""
+    many = 2 * len(divided)
     gain = np.full(many, log_odds(1.0))
     assert links.probability is not None
-    links = replace(
-        links, pairs=np.concatenate([links.pairs, sure]), cost=np.append(links.cost, -gain),
-        margin=np.append(links.margin, gain), probability=np.append(links.probability, np.ones(many)),
+    return replace(
+        links, pairs=np.concatenate([links.pairs, divided[:, :2], divided[:, ::2]]),
+        cost=np.append(links.cost, -gain), margin=np.append(links.margin, gain),
+        probability=np.append(links.probability, np.ones(many)),
     )  # fmt: skip
-    return Decided(links, posterior, branching)
-
-
-def _forward(find: Find, lineage: Lineage, posterior: LinkPosterior) -> LinkPosterior:
-    """The posterior beside divisions; that beside merges has its rows in reversed time."""
-    return lineage.posterior if find is with_divisions else posterior
 
 
 def in_given_order(links: Links, order: NDArray[np.int64]) -> Links:

@@ -111,6 +111,9 @@ def sweep(
     rivals = rivals.copy()
     none, steps = none or no_link(movie, model), _steps(movie, model)
     death, birth = none
+    if movie.pins is not None:
+        death, birth = none = death.copy(), birth.copy()
+        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = _NEVER
     places, weights = _places(movie, model, candidates, (away, rivals, omega), workers)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
@@ -269,10 +272,7 @@ def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np
     """(N,) probabilities of no successor, and of no predecessor."""
     around = model.surroundings
     death = model.association.death(movie.left, around.survival)
-    birth = model.association.birth(movie.frame, around.survival_back)
-    if movie.pins is not None:
-        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = _NEVER
-    return death, birth
+    return death, model.association.birth(movie.frame, around.survival_back)
 
 
 def _direction(

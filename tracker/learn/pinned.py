@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +32,25 @@ _LEAST = 1e-6
 """Error level: probability of a link below which it costs no more in a chain."""
 
 
+class Solved(NamedTuple):
+    """A movie with pins, its model with delays as long as theirs, the posterior, and where it was solved.
+
+    part : LinkPosterior
+        That of the region, after the last sweep.
+    """
+
+    movie: Movie
+    model: Model
+    posterior: LinkPosterior
+    region: Region
+    part: LinkPosterior
+
+
 def pinned(
-    movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions
-) -> tuple[Movie, Model, LinkPosterior, Region]:
-    """The movie with pins, the model with delays as long as theirs, the posterior, and where it changed.
+    movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions,
+    none: NDArray[np.float64] | None = None,
+) -> Solved:  # fmt: skip
+    """The posterior under a model that is held, and pins.
 
     A forced link has no rivals in row and column, a forbidden one is no candidate; what is clutter, or
     begins or ends there, has none. Detections that lose a candidate get all near ones, which may have been
@@ -47,13 +63,15 @@ def pinned(
     pins : PinnedRows
         Their rows are those of the movie.
     options : LearnOptions
+    none : (2, N) float64 array, optional
+        Weights of no successor and of no predecessor, as far as they are not the model's.
     """
     known, seeds = _with_further(movie, model, posterior, pins, options)
     if len(pins.same):
-        _, _, chains, _ = _solved(movie, model, known, pins, seeds, options)
-        pins = with_chains(pins, movie.frame, _edges_of(chains))
+        chains = _solved(movie, model, known, pins, (seeds, none), options)
+        pins = with_chains(pins, movie.frame, _edges_of(chains.posterior))
         known = known.kept(pins.allows(*known.candidates[:2]))
-    return _solved(movie, model, known, pins, seeds, options)
+    return _solved(movie, model, known, pins, (seeds, none), options)
 
 
 def _with_further(
@@ -95,10 +113,11 @@ def _near(
 
 
 def _solved(
-    movie: Movie, model: Model, known: LinkPosterior, pins: PinnedRows, lost: NDArray[np.bool_],
-    options: LearnOptions,
-) -> tuple[Movie, Model, LinkPosterior, Region]:  # fmt: skip
-    """The posterior after sweeps over the region of the pins."""
+    movie: Movie, model: Model, known: LinkPosterior, pins: PinnedRows,
+    begun: tuple[NDArray[np.bool_], NDArray[np.float64] | None], options: LearnOptions,
+) -> Solved:  # fmt: skip
+    """The posterior after sweeps over the region of the pins, and of detections that lost a candidate."""
+    (lost, none), workers = begun, options.workers
     movie = replace(movie, pins=pins)
     tail, head = pins.forced.T
     known = known.with_pairs(np.sort(tail * np.int64(len(movie)) + head), movie.frame)
@@ -106,13 +125,13 @@ def _solved(
     seeds, fresh = lost | pins.row_closed | pins.column_closed, known.ratio == 0
     core = reached(known.candidates, known.probability, seeds, _FIRST)
     core[known.candidates.tail[fresh]] = core[known.candidates.head[fresh]] = True
-    region, first = Region.of(movie, model, known, core, options.workers)
-    likely = region.pasted(known, region.swept(first, None, options.workers)).probability
-    likely = np.maximum(likely, known.probability)
-    region, part = Region.of(movie, model, known, reached(known.candidates, likely, seeds), options.workers)
+    region, part = Region.of(movie, model, known, core, workers)
+    likely = region.pasted(known, region.swept(part, none, workers)).probability
+    core = reached(known.candidates, np.maximum(likely, known.probability), seeds)
+    region, part = Region.of(movie, model, known, core, workers)
     for _ in range(_SWEEPS):
-        part = region.swept(part, None, options.workers)
-    return movie, model, region.pasted(known, part), region
+        part = region.swept(part, none, workers)
+    return Solved(movie, model, region.pasted(known, part), region, part)
 
 
 def _reaching(model: Model, lag: int) -> Model:

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.candidates import Candidates, candidates_of
-from ..inference.jpda import NO_PULL, displacements
+from ..inference.jpda import NO_PULL, displacements, no_link
 from ..inference.posterior import Displacements, LinkPosterior, swept
 from ..model import Model, Surroundings
-from ..model.movie import Movie
+from ..model.movie import Movie, summed
 
-_HOPS = 12
+_HOPS = 4
 """Error level: links from a pin up to which probabilities are computed again."""
-_MARGIN = 6
-"""Guard: further links that are swept beside them; what they receive from farther on is cut off."""
-_LIKELY = 0.01
+_MARGIN = 3
+"""Guard: further links that are swept beside them, because links that lead out do not carry motion."""
+_LIKELY = 0.02
 """Error level: probability of a link below which messages do not pass it on."""
 
 
@@ -35,6 +35,8 @@ class Region:
         Detections of the whole movie whose values are computed here.
     links : (K,) int64 array
         Places of their links among the candidates of the whole movie.
+    others : (2, M) float64 array
+        Weights of their links to other detections, to the power 1 / omega.
     """
 
     movie: Movie
@@ -42,6 +44,7 @@ class Region:
     rows: NDArray[np.int64]
     core: NDArray[np.bool_]
     links: NDArray[np.int64]
+    others: NDArray[np.float64]
 
     @classmethod
     def of(
@@ -76,30 +79,44 @@ class Region:
             displaced=Displacements(small.surroundings.flow, away),
             pull=posterior.pull[:, links] if posterior.pull.size else NO_PULL,
         )  # fmt: skip
-        return cls(part, small, rows, core, links), begun
+        pull = posterior.rivals * marginal_odds(posterior) * (whole[tail] != whole[head])
+        others = [summed(end, each, len(movie)) for end, each in zip((tail, head), pull, strict=True)]
+        return cls(part, small, rows, core, links, np.stack(others)[:, rows]), begun
 
     def swept(
         self, posterior: LinkPosterior, none: NDArray[np.float64] | None, workers: int
     ) -> LinkPosterior:
-        """One more sweep over the region; none (2, N) are weights of no link in the whole movie."""
-        death_and_birth = None if none is None else (none[0, self.rows], none[1, self.rows])
+        """One more sweep over the region; none (2, N) are weights of no link, as far as not the model's.
+
+        Where links lead out of the region they compete as they did: as if there were none of them.
+        """
+        of = np.stack(no_link(self.movie, self.model)) if none is None else none[:, self.rows]
+        omega = posterior.omega
+        death, birth = (of ** (1 / omega) + self.others) ** omega
         return swept(
-            self.movie, self.model, posterior, omega=posterior.omega, none=death_and_birth,
-            with_moments=False, workers=workers,
+            self.movie, self.model, posterior, omega=omega, none=(death, birth), with_moments=False,
+            workers=workers,
         )  # fmt: skip
 
     def pasted(self, whole: LinkPosterior, part: LinkPosterior) -> LinkPosterior:
         """The posterior of the whole movie with what was computed in the core."""
         tail, head, *_ = whole.candidates
         inner = self.core[tail[self.links]] & self.core[head[self.links]]
-        links, rows = self.links[inner], self.core[self.rows]
-        changed = {name: getattr(whole, name).copy() for name in ("probability", "ratio", "rivals")}
-        for name, values in changed.items():
-            values[..., links] = getattr(part, name)[..., inner]
-        for name in ("clutter", "death", "birth", "fresh", "clutter_weight"):
-            changed[name] = getattr(whole, name).copy()
-            changed[name][..., self.rows[rows]] = getattr(part, name)[..., rows]
+        rows = self.core[self.rows]
+        of_links = (self.links[inner], inner), ("probability", "ratio", "rivals")
+        of_rows = (self.rows[rows], rows), ("clutter", "death", "birth", "fresh", "clutter_weight")
+        changed = {}
+        for (there, here), names in (of_links, of_rows):
+            for name in names:
+                changed[name] = getattr(whole, name).copy()
+                changed[name][..., there] = getattr(part, name)[..., here]
         return replace(whole, **changed)
+
+
+def marginal_odds(posterior: LinkPosterior) -> NDArray[np.float64]:
+    """(E,) odds of links that were swept; 0 of others."""
+    product = posterior.rivals[0] * posterior.rivals[1]
+    return np.asarray(posterior.ratio * product**-posterior.omega)
 
 
 def reached(

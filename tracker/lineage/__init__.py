@@ -8,6 +8,7 @@
 `reverse`      a movie, its model and its posterior in reversed time
 `lifetimes`    ages at which cells divide
 `joint`        links and divisions in one assignment
+`again`        divisions under pins, with all models held
 
 The entry points are `with_divisions` and `with_merges`.
 """
@@ -15,6 +16,7 @@ The entry points are `with_divisions` and `with_merges`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +28,13 @@ from ..learn.field import Fields
 from ..learn.m_steps import adapted
 from ..linking import Links
 from ..model import Model
-from ..model.movie import Movie, summed
+from ..model.movie import Movie
 from .candidates import Divisions
 from .control import Admission as Admission
 from .control import admission, admitted
 from .daughters import DaughterModel
 from .joint import decide_jointly
-from .learning import Context, Fit, fitted, used_slots
+from .learning import Context, Fit, beside, fitted, no_link_beside
 from .lifetimes import Lifetimes, log_factors
 from .reverse import in_reverse
 
@@ -56,15 +58,23 @@ class Lineage:
         The separation of daughters; None if there is no evidence of divisions, and there are no candidates.
     posterior : LinkPosterior
         Of links in competition with divisions.
-    admission : Admission or None
-        The evidence, by which divisions are sought again under pins.
+    held : Held or None
+        What else stays when divisions are sought again under pins.
     """
 
     divisions: Divisions
     probability: NDArray[np.float64]
     model: DaughterModel | None
     posterior: LinkPosterior
-    admission: Admission | None = None
+    held: Held | None = None
+
+
+class Held(NamedTuple):
+    """What is known of divisions: the evidence, the model of links beside them, weights of no link (2, N)."""
+
+    admission: Admission
+    rates: Model
+    none: NDArray[np.float64]
 
 
 def with_divisions(
@@ -139,7 +149,7 @@ def find_divisions(
     divisions, fit = admitted(movie, model, posterior, known.model)
     fields = Fields.of(movie, workers=workers)
     context = Context.of(movie, model, posterior).near(fit.divisions)
-    posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
+    posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
     for turn in range(_TURNS):
         log_factor = np.log(known.real) + _ages(movie, posterior, fit, divisions)
         omega = exponent(posterior.probability)
@@ -149,40 +159,14 @@ def find_divisions(
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
         fit = fitted(context, divisions, fit.next_model, log_factor, _ROUNDS)
-        posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
+        posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
         if turn < _TURNS - 1:
             model = adapted(movie, model, posterior, fields)
-    return posterior, Lineage(divisions, fit.probability, fit.model, posterior, known)
+    held = Held(known, model, np.stack(none))
+    return posterior, Lineage(divisions, fit.probability, fit.model, posterior, held)
 
 
 def _ages(movie: Movie, posterior: LinkPosterior, fit: Fit, divisions: Divisions) -> NDArray[np.float64]:
     """(P,) contribution of ages to log weights, from the links and divisions that would be chosen now."""
     links = decide_jointly(posterior.candidates, posterior.probability, fit.divisions, fit.probability)
     return log_factors(Lifetimes.of(movie.frame, links.pairs), divisions)
-
-
-def _no_link(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
-    pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
-    pulls = np.stack([fit.beliefs.rows.divided, pull])
-    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / context.omega) + pulls) ** context.omega
-    return death, birth
-
-
-def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
-    """The posterior of links in competition with divisions, for M-steps and the next sweep.
-
-    Mothers count as deaths there and daughters as births, as the model of links counts them.
-    """
-    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
-    probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
-    here, many = context.links, len(context.links)
-    probability[here] = beliefs.link[:many]
-    rivals[0, here] = (beliefs.rows.total[pairs.row] - beliefs.rows.each)[:many]
-    rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
-    posterior = replace(posterior, probability=probability, rivals=rivals)
-    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
-    weight = context.deaths_and_births(fit.model)
-    clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
-    death, birth = np.maximum(1 - linked - clutter, 0)
-    return replace(posterior, clutter=clutter, death=death, birth=birth)

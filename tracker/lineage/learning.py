@@ -191,6 +191,16 @@ def fitted(
     return Fit(divisions, used, pairs, beliefs, model)
 
 
+def under(
+    context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64]
+) -> Fit:
+    """The same under a model that is held."""
+    none = context.no_pair(model)
+    pairs = context.pairs(divisions).weighing(log_weight(divisions, model) + log_factor, context.omega)
+    pairs = propagated(none, pairs, context.omega, _ROUNDS)
+    return Fit(divisions, model, pairs, pairs.beliefs(none, context.omega), model)
+
+
 def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(2, N) probabilities that rows and columns are used by links, and by divisions."""
     linked = [summed(side, beliefs.link, count) for side in (pairs.row, pairs.column)]
@@ -228,3 +238,30 @@ def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
     rate = model.rate if len(fit.divisions) else 0.0
     more = np.log1p((model.death - 1) * deaths + rate)
     return float(z - (1 - context.clutter_share) * births - more.sum())
+
+
+def no_link_beside(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
+    pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
+    pulls = np.stack([fit.beliefs.rows.divided, pull])
+    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / context.omega) + pulls) ** context.omega
+    return death, birth
+
+
+def beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
+    """The posterior of links in competition with divisions, for M-steps and the next sweep.
+
+    Mothers count as deaths there and daughters as births, as the model of links counts them.
+    """
+    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
+    probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
+    here, many = context.links, len(context.links)
+    probability[here] = beliefs.link[:many]
+    rivals[0, here] = (beliefs.rows.total[pairs.row] - beliefs.rows.each)[:many]
+    rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
+    posterior = replace(posterior, probability=probability, rivals=rivals)
+    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
+    weight = context.deaths_and_births(fit.model)
+    clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
+    death, birth = np.maximum(1 - linked - clutter, 0)
+    return replace(posterior, clutter=clutter, death=death, birth=birth)
