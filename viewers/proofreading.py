@@ -310,7 +310,8 @@ def _with(
     pins = tuple(step for step in steps if isinstance(step, Pin))
     solved = _solved(held, given, pins)
     changed = _changed(session.now, solved) if edits == was else np.empty(0, np.int64)
-    return replace(session, held=held, given=given, now=solved, steps=steps, undone=undone, changed=changed)
+    kept = replace(session, held=held, given=given, steps=steps, undone=undone)
+    return replace(kept, now=solved, changed=changed, queue=_doubts(solved, held))
 
 
 def _held(
