@@ -42,7 +42,7 @@ def click(window: "Window", position: NDArray[np.float64]) -> None:
     at = QPoint(round(canvas.width() / 2 + x), round(canvas.height() / 2 + y))
     QTest.mouseMove(canvas, at)
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
-    QTest.qWait(50)
+    window.wait(lambda: True)
 
 
 def ends_of(tracks: Tracks) -> set[tuple[float, ...]]:

@@ -116,12 +116,13 @@ class AskedLayers:
         if layer is None or layer not in self._viewer.layers:
             width = self._near / 150 / self._place.spacing[2]
             self._layers[name] = self._viewer.add_vectors(
-                self._shown(ends), name=name, edge_color=colours, edge_width=width, vector_style=style,
+                self._shown(ends), name=name, edge_color=colours if len(ends) else "silver", edge_width=width, vector_style=style,
                 blending="translucent_no_depth", **self._where(),
             )  # fmt: skip
         else:
             layer.data = self._shown(ends)
-            layer.edge_color = colours
+            if len(ends):
+                layer.edge_color = colours
 
     def _where(self) -> dict[str, Any]:
         place = self._place
