@@ -107,6 +107,7 @@ class AskedLayers:
                 **_LOOKS, **self._where(),
             )  # fmt: skip
         else:
+            layer.visible = True
             layer.data = self._shown(rows)
             layer.features = {"text": texts}
             layer.border_color = colours
@@ -116,10 +117,11 @@ class AskedLayers:
         if layer is None or layer not in self._viewer.layers:
             width = self._near / 150 / self._place.spacing[2]
             self._layers[name] = self._viewer.add_vectors(
-                self._shown(ends), name=name, edge_color=colours if len(ends) else "silver", edge_width=width, vector_style=style,
-                blending="translucent_no_depth", **self._where(),
+                self._shown(ends), name=name, edge_color=colours if len(ends) else "silver",
+                edge_width=width, vector_style=style, blending="translucent_no_depth", **self._where(),
             )  # fmt: skip
         else:
+            layer.visible = True  # napari slices no hidden layer, and then finds no colours for its lines
             layer.data = self._shown(ends)
             if len(ends):
                 layer.edge_color = colours
