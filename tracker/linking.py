@@ -79,6 +79,10 @@ def no_links() -> Links:
     return Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0)
 
 
+_Run = tuple[int, int]
+"""First and last frame of those that are linked together."""
+
+
 @dataclass(frozen=True)
 class LinkCosts:
     """Costs, gate, solver and other arguments of `match`, without the points; and pins, by row."""
@@ -101,6 +105,9 @@ class LinkCosts:
         return replace(self, solver=self.chosen.with_workers(max(1, workers)))
 
 
+_Movie = tuple[Detections, NDArray[np.float64], LinkCosts]
+
+
 def link_frames(
     detections: Detections,
     position: NDArray[np.float64],
@@ -110,6 +117,7 @@ def link_frames(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
     memory: int = NO_LIMIT,
+    known: dict[_Run, Links] | None = None,
 ) -> Links:
     """Link every frame to the next by an optimal assignment with births and deaths.
 
@@ -129,6 +137,9 @@ def link_frames(
         Called with (detections done, detections in all) after every run of frames.
     memory : int
         Bytes that may be used there, all threads together.
+    known : dict, optional
+        Links of runs of frames in which no pin acts, from earlier calls on the host with the same costs;
+        those found are added.
 
     Returns
     -------
@@ -159,7 +170,8 @@ def link_frames(
         rounds = -(-len(cuts) // threads) or 1
         at_once = -(-len(cuts) // rounds) or 1
         movie = detections, position, costs.with_workers(workers // at_once)
-        work = partial(_link_run, movie, place, workers // at_once, int(CANDIDATE_SHARE * memory / at_once))
+        share = int(CANDIDATE_SHARE * memory / at_once)
+        work = partial(_kept, {} if known is None else known, movie, (workers // at_once, share))
         batches = Batches()
         solved: Iterator[Links | None] = in_threads(work, cuts, at_once)
     else:
@@ -184,6 +196,17 @@ def link_frames(
     return joined([no_links(), *whole, _stated(position, costs)], batches)
 
 
+def _kept(known: dict[_Run, Links], movie: _Movie, room: tuple[int, int], run: _Run) -> Links:
+    """The links of a run on the host: known ones, or those found, which are kept where no pin acts."""
+    detections, _, costs = movie
+    begin, middle, end, stop = detections.frame_start[[run[0], run[0] + 1, run[1], run[1] + 1]].tolist()
+    if costs.pins is None or not costs.pins.acts(slice(begin, end), slice(middle, stop)):
+        if run not in known:
+            known[run] = _link_run((*movie[:2], replace(costs, pins=None)), np.asarray, *room, run)
+        return known[run]
+    return _link_run(movie, np.asarray, *room, run)
+
+
 def _stated(position: NDArray[np.float64], costs: LinkCosts) -> Links:
     """The links that pins state, which leave the problem: nothing is cheaper without them."""
     pairs = np.empty((0, 2), np.int64) if costs.pins is None else costs.pins.pairs
@@ -192,10 +215,6 @@ def _stated(position: NDArray[np.float64], costs: LinkCosts) -> Links:
         step -= np.rint(step / np.where(np.array(costs.box) > 0, costs.box, np.inf)) * costs.box
     cost = np.linalg.norm(step, axis=1) ** COSTS[costs.cost]
     return Links(pairs, cost, np.full(len(pairs), np.inf), 0.0)
-
-
-_Movie = tuple[Detections, NDArray[np.float64], "LinkCosts"]
-_Run = tuple[int, int]
 
 
 def _link_run(movie: _Movie, place: Place, workers: int, most_bytes: int, run: _Run) -> Links:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from .tracking import TrackingRun, TrackingSettings, learned_run, tracked
 
 if TYPE_CHECKING:
     from .linked import LearnedMovie
+    from .linking import Links
 
 _LEAST = 1e-3
 """Error level: probability of a link below which it is no alternative."""
@@ -47,12 +48,15 @@ class HeldModel:
         Threads; they do not change the result.
     learned : LearnedMovie or None
         The model and the posterior without pins; None with a gate.
+    known : dict
+        With a gate, links of runs of frames in which no pin acts, as they are found.
     """
 
     detections: Detections
     settings: TrackingSettings
     workers: int
     learned: LearnedMovie | None = None
+    known: dict[tuple[int, int], Links] = field(default_factory=dict)
 
 
 class Resolved(NamedTuple):
@@ -164,7 +168,7 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     """
     seen, used = held.detections, replace(held.settings, pins=tuple(pins))
     if held.learned is None:
-        return _gated(held, tracked(seen, used, held.workers, None))
+        return _gated(held, tracked(seen, used, held.workers, None, held.known))
     from .linked import find_pins, in_given_order, under_pins
 
     found = find_pins(used, seen)

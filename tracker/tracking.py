@@ -189,8 +189,9 @@ def tracked(
     settings: TrackingSettings,
     workers: int,
     progress: Callable[[int, int], None] | None,
+    known: dict[tuple[int, int], Links] | None = None,
 ) -> TrackingRun:
-    """Link with the gate that is set, or with a learned model; without logging."""
+    """Link with the gate that is set, or a learned model; without logging. `known`: see `link_frames`."""
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
     asked = settings.device if settings.periodic is None else "cpu"
@@ -199,7 +200,7 @@ def tracked(
     lap("device")
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
-    return run_of(detections, *gated_links(detections, used, workers, progress), used)
+    return run_of(detections, *gated_links(detections, used, workers, progress, known), used)
 
 
 def gated_links(
@@ -207,6 +208,7 @@ def gated_links(
     used: TrackingSettings,
     workers: int,
     progress: Callable[[int, int], None] | None = None,
+    known: dict[tuple[int, int], Links] | None = None,
 ) -> tuple[Links, int]:
     """Links with a given `max_distance`, the device used, and the number of links over gaps."""
     assert used.max_distance is not None
@@ -224,8 +226,9 @@ def gated_links(
         costs = replace(costs, pins=held_in(found, detections, position, gates, gap))
     memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
     links = link_frames(
-        detections, position, costs, place=place, workers=workers, progress=progress, memory=memory
-    )
+        detections, position, costs, place=place, workers=workers, progress=progress, memory=memory,
+        known=known,
+    )  # fmt: skip
     lap("linking")
     frame_links = len(links.pairs)
     gap_costs = replace(costs, max_distance=gap_distance)

@@ -20,7 +20,7 @@ from ..pins.rows import PinnedRows
 from .options import LearnOptions
 from .region import Region, reached
 
-_SWEEPS = 4
+_SWEEPS = 3
 """Guard: sweeps under pins, from the messages without them."""
 _FIRST = 2
 """Guard: links from a pin up to which the first sweep goes, by which further ones are likely."""

@@ -15,9 +15,9 @@ from ..model.movie import Movie, summed
 
 _HOPS = 4
 """Error level: links from a pin up to which probabilities are computed again."""
-_MARGIN = 3
+_MARGIN = 2
 """Guard: further links that are swept beside them, because links that lead out do not carry motion."""
-_LIKELY = 0.02
+_LIKELY = 0.05
 """Error level: probability of a link below which messages do not pass it on."""
 
 

@@ -106,6 +106,14 @@ class PinnedRows:
             & ~(self.row_closed[slots[0]])
         )
 
+    def acts(self, tails: slice, heads: slice) -> bool:
+        """Whether they change how some rows are linked to others."""
+        first, second = self.forbidden.T
+        between = (
+            (first >= tails.start) & (first < tails.stop) & (second >= heads.start) & (second < heads.stop)
+        )
+        return bool(self.row_closed[tails].any() or self.column_closed[heads].any() or between.any())
+
     def with_forced(self, pairs: Rows) -> PinnedRows:
         """The same with further forced links, which are allowed."""
         row, column = self.row_closed.copy(), self.column_closed.copy()
@@ -177,7 +185,8 @@ def resolve_pins(
 
     def row_of(frame: int, at: tuple[float, float, float]) -> int:
         if frame not in frames:
-            frames[frame] = _Frame.of(detections.position, detections.rows_of(frame))
+            rows = detections.rows_of(frame)
+            frames[frame] = _Frame(detections.position[rows], rows.start)
         return frames[frame].row_of(np.asarray(at, np.float64), scale, tolerance)
 
     held: list[tuple[Pin, tuple[int, ...]]] = []
@@ -194,29 +203,21 @@ def resolve_pins(
 
 
 class _Frame(NamedTuple):
-    """Positions (n, 3) in a frame, sorted by x, and their rows."""
+    """Positions (n, 3) in a frame, and the first row."""
 
     place: NDArray[np.float64]
-    rows: Rows
-
-    @classmethod
-    def of(cls, position: NDArray[np.float64], rows: slice) -> _Frame:
-        order = np.argsort(position[rows, 2], kind="stable")
-        return cls(position[rows][order], rows.start + order)
+    start: int
 
     def row_of(self, at: NDArray[np.float64], scale: NDArray[np.float64], tolerance: float | None) -> int:
         """Row of the detection at a place, else of the nearest within the tolerance, else -1."""
-        if not len(self.rows):
+        if not len(self.place):
             return -1
-        x = self.place[:, 2]
-        for k in range(np.searchsorted(x, at[2]), np.searchsorted(x, at[2], "right")):
+        for k in np.flatnonzero(self.place[:, 2] == at[2]):
             if (self.place[k] == at).all():
-                return int(self.rows[k])
+                return self.start + int(k)
         apart = np.linalg.norm((self.place - at) * scale, axis=1)
-        k = int(apart.argmin())
-        return (
-            int(self.rows[k]) if apart[k] <= (self._reach(scale) if tolerance is None else tolerance) else -1
-        )
+        k, reach = int(apart.argmin()), self._reach(scale) if tolerance is None else tolerance
+        return self.start + k if apart[k] <= reach else -1
 
     def _reach(self, scale: NDArray[np.float64]) -> float:
         """Distance up to which a place is that of a detection of this frame."""
