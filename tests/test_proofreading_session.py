@@ -17,6 +17,7 @@ from outbid.viewers.proofreading import (
     answer,
     edit,
     headline,
+    learned_again,
     next_question,
     opened,
     question,
@@ -191,3 +192,24 @@ def test_without_probabilities_the_longest_step_is_asked_first_with_the_nearest_
     joined = answer(session, question(session, 0), "same_cell", 3)
     assert joined.tracks.links.tolist() == [[0, 3], [1, 4]]
     assert joined.changed.tolist() == [0]
+
+
+def test_learned_again_pins_hold_and_what_was_learned_hardly_changes_under_true_ones() -> None:
+    session = begun("learned")
+    for _ in range(20):
+        session, asked = next_question(session)
+        session = true_answer(session, asked)
+    again = learned_again(session)
+    before, after = (one.held.learned.found.model.motion.noise for one in (session, again))
+    assert not np.array_equal(before, after)
+    np.testing.assert_allclose(after, before, rtol=0.2)
+    pinned = {(row, *links) for row, *links in crowd().links.tolist()}
+    for pin in again.pins:
+        assert pin.kind in ("link", "end")
+    assert wrong(again) <= wrong(session) + 1
+    closed = {
+        (int(a), int(b))
+        for a, b in again.tracks.links
+        if any(again.place(int(a)) == pin.detections[0] for pin in again.pins)
+    }
+    assert closed <= pinned

@@ -152,6 +152,19 @@ def hold(
     return HeldModel(detections, used, workers, learned_movie(detections, used, workers, progress))
 
 
+def hold_again(held: HeldModel, pins: Sequence[Pin]) -> HeldModel:
+    """The model learned once more, with these pins held; with a gate there is nothing to learn.
+
+    Tracks under it are no longer what `outbid.track` gives with the pins, which learns without them.
+    """
+    if held.learned is None or not pins:
+        return held
+    from .linked import find_pins, learned_again
+
+    found = find_pins(replace(held.settings, pins=tuple(pins)), held.detections)
+    return replace(held, learned=learned_again(held.learned, found))
+
+
 def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     """Tracks under a model that is held, and pins: what `outbid.track` gives with these.
 

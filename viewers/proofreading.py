@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from outbid.detections import Detections
 from outbid.pins import Pin, PinnedRows, append_pin, check_pins, drop_last, read_pins, resolve_pins
-from outbid.proofreading import Doubt, HeldModel, Resolved, doubt_at, doubts, hold, resolve
+from outbid.proofreading import Doubt, HeldModel, Resolved, doubt_at, doubts, hold, hold_again, resolve
 from outbid.tracking import TrackingRun, TrackingSettings
 from outbid.tracks import Tracks
 
@@ -247,12 +247,10 @@ def redo(session: Session, progress: Report | None = None) -> Session:
     return _with(session, (*session.steps, session.undone[-1]), session.undone[:-1], progress)
 
 
-def learned_again(session: Session, progress: Report | None = None) -> Session:
-    """The session with a model that is learned with the pins held."""
-    if session.given is not None:
-        return session
-    held = hold(session.held.detections, session.held.settings, pins=session.pins, progress=progress)
-    now = _solved(held, None, session.pins)
+def learned_again(session: Session) -> Session:
+    """The session with a model that is learned once more, with the pins held."""
+    held = hold_again(session.held, session.pins)
+    now = _solved(held, session.given, session.pins)
     return replace(session, held=held, now=now, changed=_changed(session.now, now), queue=_doubts(now, held))
 
 

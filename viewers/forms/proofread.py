@@ -250,7 +250,8 @@ class ProofreadForm(Form):
     def learn_again(self) -> None:
         """Learn a model once more, with the pins held."""
         if self.session is not None:
-            self.do(partial(proofreading.learned_again, self.session))
+            session = self.session
+            self.do(lambda _: proofreading.learned_again(session))
 
     def save(self) -> None:
         """Write the tracks; the pins lie beside them already."""
