@@ -1,6 +1,6 @@
 """Corrections until the links are right: asked by doubt and solved again, by cost, or at random.
 
-    python -m accuracy.proofread  # from tests/; writes accuracy/proofread.json and docs/images/proofread.png
+    python -m accuracy.proofread  # from tests/; writes proofread.json and docs/images/proofread.png
 
 An oracle answers each question with where the detection goes next, or that its track ends there.
 """
@@ -8,6 +8,7 @@ An oracle answers each question with where the detection goes next, or that its 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from .movies import Movie, recorded
 from .walkers import diffusing
 
 HERE = Path(__file__).resolve().parent
+RECORD = HERE / "proofread.json"
 PICTURE = HERE.parent.parent / "docs" / "images" / "proofread.png"
 WANTED = 0.99
 """Share of links, by F1, at which a movie counts as corrected."""
@@ -141,16 +143,25 @@ def movies() -> dict[str, Callable[[], Tracks]]:
     return found
 
 
-def main() -> None:
-    found: dict[str, dict[str, Curve]] = {}
+def main(names: list[str]) -> None:
+    """Measure the movies whose names contain one of these, or all; others stay in the record."""
+    found = {}
+    if RECORD.exists() and names:
+        kept = json.loads(RECORD.read_text("utf-8"))
+        found = {
+            name: {order: Curve(curve["answers"], curve["f1"]) for order, curve in curves.items()}
+            for name, curves in kept.items()
+        }
     for seed, (name, movie) in enumerate(movies().items()):
+        if names and not any(part in name for part in names):
+            continue
         found[name] = orders(movie(), seed)
         print(name, {order: (curve.f1[0], curve.reached) for order, curve in found[name].items()}, flush=True)
-    plain = {
-        name: {order: curve._asdict() | {"reached": curve.reached} for order, curve in curves.items()}
-        for name, curves in found.items()
-    }
-    (HERE / "proofread.json").write_text(json.dumps(plain) + "\n")
+        plain = {
+            name: {order: curve._asdict() | {"reached": curve.reached} for order, curve in curves.items()}
+            for name, curves in found.items()
+        }
+        RECORD.write_text(json.dumps(plain) + "\n")
     draw(found)
 
 
@@ -175,4 +186,4 @@ def draw(found: dict[str, dict[str, Curve]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -336,6 +336,8 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
         nothing = _NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING
         learnt = run.learned if run.stats["links"] else nothing
         say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
+    if settings.pins:
+        say(f"Pins that hold: {len(settings.pins) - len(run.unmatched)}.")
     return {**run.stats, **learned, **_trust(run)}
 
 
