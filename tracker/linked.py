@@ -15,7 +15,8 @@ from .columns import marks_of
 from .detections import Detections
 from .errors import ResourceError, SettingsError
 from .inference.decide import decide, log_odds
-from .inference.posterior import LinkPosterior, exponent, settled, swept
+from .inference.jpda import exponent
+from .inference.posterior import LinkPosterior, settled, swept
 from .known import values_along
 from .learn import Learned, learn
 from .learn.fixed import Fixed

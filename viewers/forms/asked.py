@@ -65,7 +65,7 @@ class AskedLayers:
         trails = links[slice(*np.searchsorted(links[:, 0], [begin, stop]))]
         trails = trails[np.isin(trails[:, 0], close(np.arange(begin, stop)))]
         numbers = {
-            int(to): f"{k}: {_known(value, asked)}"
+            int(to): "\n" * (k - 1) + f"{k}: {_known(value, asked)}"
             for k, (to, value) in enumerate(
                 ((to, value) for to, value in asked.doubt.alternatives if to >= 0), 1
             )

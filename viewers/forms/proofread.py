@@ -77,7 +77,7 @@ class ProofreadForm(Form):
         self.session: Session | None = None
         self.asked: Question | None = None
         self._job: Task | None = None
-        self._layers: AskedLayers | None = None
+        self._layers: Any = None  # AskedLayers, while a session is open
         self._place: Place | None = None
         self._record: dict[str, object] | None = None
         self._key, self._clicked = "", list[list[float]]()
@@ -278,6 +278,7 @@ class ProofreadForm(Form):
 
     def _show(self, asked: Question) -> None:
         session, self.asked = self.session, asked
+        assert session is not None
         tracks, row = session.tracks, asked.doubt.row
         self._layers.draw(session, asked)
         links = np.flatnonzero(tracks.links[:, 0] == row)
@@ -291,6 +292,7 @@ class ProofreadForm(Form):
         self.lineage.show_track(track)
 
     def _list_changes(self) -> None:
+        assert self.session is not None
         tracks = self.session.tracks
         self.changes.clear()
         for row in self.session.changed[:_MOST_LISTED].tolist():
@@ -304,6 +306,7 @@ class ProofreadForm(Form):
 
     def _go_to_track(self, track: int, frame: int | None = None) -> None:
         """Ask about the detection of a track in a frame, or its first."""
+        assert self.session is not None
         rows = np.flatnonzero(self.session.tracks.track_id == track)
         frames = self.session.tracks.detections.frame[rows]
         self.ask(int(rows[0 if frame is None else np.abs(frames - frame).argmin()]))
