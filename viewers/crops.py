@@ -60,8 +60,8 @@ class Crops:
         high = np.clip(np.ceil((middle + half) / self.size + 0.5).astype(int), 0, self.movie.shape)
         if (high <= low).any() or max(frames) >= self.movie.frame_count or min(frames) < 0:
             return None
-        box = tuple(slice(start, stop) for start, stop in zip(low.tolist(), high.tolist(), strict=True))
-        flat = [part.max(axis=0).astype(np.float64) for part in self.movie.frames(frames, box)]
+        z, y, x = (slice(start, stop) for start, stop in zip(low.tolist(), high.tolist(), strict=True))
+        flat = [part.max(axis=0).astype(np.float64) for part in self.movie.frames(frames, (z, y, x))]
         dark, bright = np.min(flat), np.max(flat)
         red, green = ((part - dark) / ((bright - dark) or 1.0) for part in flat)
         top, left, bottom, right = np.concatenate([(end - 0.5) * self.size for end in (low, high)])[

@@ -67,7 +67,9 @@ class MeasureForm(Form):
     def _go(self, row: int) -> None:
         """Show where the track of a row of the table starts."""
         layer = self.layers.layer()
-        rows = np.flatnonzero(layer.data[:, 0] == self._numbers[row]) if layer is not None else ()
+        if layer is None:
+            return
+        rows = np.flatnonzero(layer.data[:, 0] == self._numbers[row])
         if len(rows):
             go_to(self.viewer, layer.data[rows[0], 1:], place_of(layer), near=np.inf)
 

@@ -78,9 +78,9 @@ class ProofreadForm(Form):
         self.asked: Question | None = None
         self._job: Task | None = None
         self._layers: Any = None  # AskedLayers, while a session is open
-        self._place: Place | None = None
+        self._place = Place((), (), (), ())
         self._record: dict[str, object] | None = None
-        self._key, self._clicked = "", list[list[float]]()
+        self._key, self._clicked = "", list[int]()
         self._blinks = 0
         self._blink = QTimer(self, interval=_BLINK)
         self.layers = LayerBox(self.viewer, lambda layer: can_be_held(layer) or isinstance(layer, Points))
@@ -125,7 +125,7 @@ class ProofreadForm(Form):
         """Show the session after a step; the first question of one that was opened."""
         first = self.session is None
         session = proofreading.stored(result.session, self.pins_path)
-        edited = not first and session.tracks.detections is not self.session.tracks.detections
+        edited = self.session is not None and session.held.detections is not self.session.held.detections
         self.session = session
         self.headline.setText(proofreading.headline(session))
         self.table.hold(result.columns)
@@ -204,12 +204,14 @@ class ProofreadForm(Form):
 
     def _pin(self, kind: str, *others: int) -> None:
         session, asked = self.session, self.asked
+        assert session is not None
+        assert asked is not None
         self.do(lambda report: proofreading.answer(session, asked, kind, *others, progress=report))
 
     def _click(self, world: Sequence[float], direction: Sequence[float] | None) -> None:
         """A click into the view: for the key before it, else the question about what is clicked."""
         session, asked, key = self.session, self.asked, self._key
-        if session is None or self._place is None or self._work is not None:
+        if session is None or self._work is not None:
             return
         frame, at, along = _in_data(world, direction, self._place)
         if key == "A":
