@@ -136,10 +136,10 @@ def movies() -> dict[str, Callable[[], Tracks]]:
     found: dict[str, Callable[[], Tracks]] = {
         f"simulated {seed}": lambda seed=seed: simulated(seed) for seed in range(3)
     }
-    for stride in (3, 5):
+    for stride, named in ((3, "3rd"), (5, "5th")):
         movie = Movie("celegans/L1.csv", stride)
         if movie in recorded():
-            found[f"C. elegans, every {stride}. frame"] = movie.truth
+            found[f"C. elegans, every {named} frame"] = movie.truth
     return found
 
 
@@ -172,12 +172,12 @@ def draw(found: dict[str, dict[str, Curve]]) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, panels = plt.subplots(1, len(found), figsize=(2.6 * len(found), 2.6), sharey=True, squeeze=False)
+    figure, panels = plt.subplots(1, len(found), figsize=(2.6 * len(found), 2.6), squeeze=False)
     for panel, (name, curves) in zip(panels[0], found.items(), strict=True):
         for order, curve in curves.items():
             panel.plot(curve.answers, curve.f1, label=order)
         panel.axhline(WANTED, color="0.7", lw=0.8)
-        panel.set(title=name, xlabel="answers", xscale="symlog")
+        panel.set(title=name, xlabel="answers", xlim=(0, None))
         panel.title.set_fontsize(8)
     panels[0, 0].set_ylabel("link F1")
     panels[0, 0].legend(fontsize=6)
