@@ -16,10 +16,12 @@ from .columns import marks_of
 from .detections import Detections
 from .errors import ResourceError, SettingsError
 from .inference.decide import decide, log_odds
-from .inference.posterior import LinkPosterior
+from .inference.jpda import exponent
+from .inference.posterior import LinkPosterior, settled, swept
 from .known import values_along
 from .learn import Learned, learn
 from .learn.fixed import Fixed
+from .learn.m_steps import maximised
 from .learn.options import LearnOptions
 from .learn.pinned import pinned
 from .lineage import Lineage, with_divisions, with_merges
@@ -45,6 +47,10 @@ _SHARE = 0.8
 _SLICE = 0.6
 """Prior: least standard deviation of a step between slices, in their distance."""
 Progress = Callable[[int, int], None] | None
+
+
+_AGAIN = 3
+"""Guard: M-steps from posteriors under pins, from a model that had converged without them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,16 +165,36 @@ def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     """
     if not pins.pins:
         return movie.decided
+    decided = _decided_under(_by_row(movie, pins), movie)
+    lap("links under pins")
+    return decided
+
+
+def learned_again(movie: LearnedMovie, pins: Found) -> LearnedMovie:
+    """The movie with a model that was learned once more, by M-steps from posteriors under pins.
+
+    What varies in space stays, and so do columns and whether tracks divide.
+    """
+    found, options, rows = movie.found, movie.options, _by_row(movie, pins)
+    for _ in range(_AGAIN):
+        solved = pinned(found.movie, found.model, found.posterior, rows, options)
+        omega = exponent(solved.posterior.probability)
+        under = swept(*solved[:3], omega=omega, workers=options.workers)
+        model = options.fixed.held(found.movie, maximised(solved.movie, solved.model, under, None))
+        posterior = settled(found.movie, model, found.posterior, workers=options.workers)
+        found = replace(found, model=model, posterior=posterior)
+    return replace(movie, found=found, decided=_decided(found, movie.settings, options.workers))
+
+
+def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
+    """Pins by the rows of the movie as it was read."""
     order = movie.reading.order
     place = np.full(max(*map(max, pins.rows), int(order.max())) + 1, -1)
     place[order] = np.arange(len(order))
     rows = tuple(tuple(place[list(row)].tolist()) for row in pins.rows)
     if (stray := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
         raise SettingsError(f"{pins.pins[stray]}: it is far from all others and left out. Remove the pin.")
-    held = PinnedRows.of(Found(pins.pins, rows, ()), len(movie.found.movie))
-    decided = _decided_under(held, movie)
-    lap("links under pins")
-    return decided
+    return PinnedRows.of(Found(pins.pins, rows, ()), len(movie.found.movie))
 
 
 def _options(

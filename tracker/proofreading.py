@@ -10,6 +10,7 @@ settings and pins, in the time of a few sweeps.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -151,6 +152,19 @@ def hold(
     return HeldModel(detections, used, workers, learned_movie(detections, used, workers, progress))
 
 
+def hold_again(held: HeldModel, pins: Sequence[Pin]) -> HeldModel:
+    """The model learned once more, with these pins held; with a gate there is nothing to learn.
+
+    Tracks under it are no longer what `outbid.track` gives with the pins, which learns without them.
+    """
+    if held.learned is None or not pins:
+        return held
+    from .linked import find_pins, learned_again
+
+    found = find_pins(replace(held.settings, pins=tuple(pins)), held.detections)
+    return replace(held, learned=learned_again(held.learned, found))
+
+
 def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     """Tracks under a model that is held, and pins: what `outbid.track` gives with these.
 
@@ -221,10 +235,10 @@ def doubts(resolved: Resolved, count: int | None = None) -> list[Doubt]:
     np.minimum.at(value, source, of)
     value[PinnedRows.of(resolved.found, many).row_closed] = np.nan
     rows = np.argsort(value, kind="stable")[: int(np.isfinite(value).sum())][:count]
-    return [_doubt(resolved, int(row), float(value[row])) for row in rows]
+    return [doubt_at(resolved, int(row), float(value[row])) for row in rows]
 
 
-def _doubt(resolved: Resolved, row: int, value: float) -> Doubt:
+def doubt_at(resolved: Resolved, row: int, value: float = math.nan) -> Doubt:
     """The doubt about the successor of a detection."""
     links = resolved.run.tracks.links
     present = links[slice(*np.searchsorted(links[:, 0], [row, row + 1])), 1]

@@ -32,6 +32,8 @@ class Pin(NamedTuple):
         When it was stated (ISO 8601), and by whom.
     p_before : float
         Probability of what is stated before it was; NaN where it is not known.
+    audit : str
+        Of an answer about a link chosen at random whether the link was "right" or "wrong"; else empty.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Pin(NamedTuple):
     time: str = ""
     user: str = ""
     p_before: float = math.nan
+    audit: str = ""
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records; `pin_of` reads them."""
@@ -77,6 +80,7 @@ def pin_of(plain: Mapping[str, Any]) -> Pin:
         return Pin(
             str(plain["kind"]), places, int(plain.get("number", 0)), str(plain.get("time", "")),
             str(plain.get("user", "")), math.nan if known is None else float(known),
+            str(plain.get("audit", "")),
         )  # fmt: skip
     except (AttributeError, KeyError, TypeError, ValueError):
         raise SettingsError(f"{plain!r} is no pin. Give a table of pins.") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..errors import InputError
 from .pin import KINDS, Pin, Place, check_pins
 
-_FIXED = ("number", "time", "user", "kind", "p_before")
+_FIXED = ("number", "time", "user", "kind", "p_before", "audit")
 _MOST = max(KINDS.values())
 _HEADER = (*_FIXED, *(f"{name}_{k}" for k in range(1, _MOST + 1) for name in ("frame", "z", "y", "x")))
 
@@ -23,7 +23,7 @@ def read_pins(path: str | os.PathLike[str]) -> tuple[Pin, ...]:
     Parameters
     ----------
     path : path
-        CSV with the columns number, time, user, kind, p_before, and frame_1, z_1, y_1, x_1, frame_2, …
+        CSV with the columns number, time, user, kind, p_before, audit, and frame_1, z_1, y_1, x_1, frame_2, …
 
     Raises
     ------
@@ -74,7 +74,7 @@ def append_pin(path: str | os.PathLike[str], pin: Pin) -> Pin:
         writer.writerow(_HEADER)
     places = [value for frame, at in pin.detections for value in (frame, *map(repr, map(float, at)))]
     known = "" if math.isnan(pin.p_before) else repr(float(pin.p_before))
-    fixed = [pin.number, pin.time, pin.user, pin.kind, known]
+    fixed = [pin.number, pin.time, pin.user, pin.kind, known, pin.audit]
     writer.writerow([*fixed, *places, *[""] * (len(_HEADER) - len(fixed) - len(places))])
     with path.open("ab") as file:
         file.write(text.getvalue().encode())
@@ -103,4 +103,5 @@ def _pin(line: dict[str, str], number: int) -> Pin:
     return Pin(
         line["kind"], tuple(places), int(line.get("number") or number), line.get("time") or "",
         line.get("user") or "", float(line.get("p_before") or math.nan),
+        line.get("audit") or "",
     )  # fmt: skip
