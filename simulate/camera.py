@@ -16,7 +16,7 @@ from scipy.special import erf
 from outbid._arrays import free_memory
 from outbid.detections import Detections
 from outbid.errors import ResourceError, SettingsError
-from outbid.formats.atomic import write_whole
+from outbid.formats.outputs import write_whole
 
 from .ranges import require, require_axes
 from .streams import Purpose, stream

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from outbid.errors import SettingsError
-from outbid.formats.atomic import write_whole
+from outbid.formats.outputs import write_whole
 from outbid.formats.records import to_stand_beside
 
 from .comparison import TUNING_SEEDS

@@ -69,7 +69,7 @@ RECORDS = (
     Record(
         "disturbed commands",
         TESTS / "torture_record.json",
-        (*(f"tracker/formats/{name}.py" for name in ("atomic", "outputs", "parts", "records", "staged")),
+        (*(f"tracker/formats/{name}.py" for name in ("outputs", "parts", "records")),
          "tracker/_interrupt.py"),
         "make torture",
     ),

@@ -24,7 +24,7 @@ from outbid import InputError, OutbidError, ResourceError, SettingsError, Solver
 from outbid._interrupt import end_if_asked
 from outbid._timing import lap
 from outbid.cli import main, terminal
-from outbid.formats.atomic import write_whole
+from outbid.formats.outputs import write_whole
 
 
 def entry_points(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:

@@ -26,7 +26,7 @@ from outbid import (
 from outbid.formats import holds_tracks
 from outbid.viewers.plugin import layers_of_positions, read_positions
 
-pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
+geff = pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
 
 FLAT = Tracks(
     Detections.from_table(
@@ -84,6 +84,7 @@ def lose(array: Path) -> None:
 def test_a_chunk_that_our_file_lost_is_missed(folder: Path, name: str) -> None:
     assert len(chunks(folder / name)) == 1, "chunks of zeros are written as well"
     lose(folder / name)
+    geff.validate_structure(folder)  # the package geff sees nothing there, nor in what is below
     with pytest.raises(InputError, match=f"1 of 1 chunks of {name} are missing"):
         read_tracks(folder)
     assert_refused(run("convert", folder, folder.parent / "b.csv"), 3, str(folder), name)
@@ -116,6 +117,7 @@ def test_a_chunk_that_is_cut_short_is_refused(folder: Path, name: str) -> None:
     content = chunk.read_bytes()
     for length in (0, 10, 20, len(content) - 1):
         chunk.write_bytes(content[:length])
+        geff.validate_structure(folder)
         with pytest.raises(InputError, match="is cut short"):
             read_tracks(folder)
 

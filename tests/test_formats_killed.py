@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from outbid import Detections, InputError, SettingsError, read_detections, read_record, write_detections
-from outbid.formats.staged import staged
+from outbid.formats.outputs import staged
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
@@ -148,7 +148,7 @@ from pathlib import Path
 import click
 from outbid.cli import terminal
 from outbid.cli import main
-from outbid.formats.atomic import write_whole
+from outbid.formats.outputs import write_whole
 
 def write(file):
     file.write(b"half")

@@ -53,9 +53,7 @@ def test_the_planted_faults_are_found(report: dict[str, Any]) -> None:
     assert {*report["planted"]} == {fault.name for fault in PLANTED}
 
 
-@pytest.mark.skipif(
-    PROFILE != NIGHT, reason="the cases of the quick profile reach fewer; `make nightly` tries all"
-)
+@pytest.mark.skipif(PROFILE != NIGHT, reason="few cases reach fewer; `make nightly` tries all")
 def test_the_branches_of_the_readers_are_reached(report: dict[str, Any]) -> None:
     assert report["reached"]["all"] >= BRANCHES
 

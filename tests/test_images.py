@@ -218,7 +218,7 @@ def test_a_distance_of_planes_in_imagej(tmp_path: Path) -> None:
 
 def test_without_pillow_png_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.png").write_bytes(b"anything")
-    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(ResourceError, match=r"pip install 'outbid\[images\]'"):
         open_movie(tmp_path / "a.png")
 

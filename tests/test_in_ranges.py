@@ -323,7 +323,7 @@ def test_a_graph_is_written_a_group_at_a_time(tmp_path: Path, monkeypatch: pytes
     pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
     monkeypatch.setattr("outbid.linking.RUN", 100)
     monkeypatch.setattr("outbid.formats.parquet_write.GROUP", 30)
-    monkeypatch.setattr("outbid.formats.geff_parts._CHUNK", 200)
+    monkeypatch.setattr("outbid.formats.geff_write._CHUNK", 200)
     source = tmp_path / "a.parquet"
     write(source, movie(7, (3,)))
     job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=1))

@@ -1,6 +1,6 @@
 """`open_images`: the same movie in every file format, parts, levels, scenes; and files that are refused."""
 
-import builtins
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,14 +147,8 @@ def test_urls_are_opened_as_folders_are(tmp_path: Path) -> None:
 def test_a_missing_reader_ends_with_4_and_the_line_that_installs_it(
     name: str, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = builtins.__import__
-
-    def without(module: str, *others: object) -> object:
-        if module.split(".")[0] in READERS and (not others or not others[-1]):
-            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
-        return real(module, *others)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    for reader in READERS:
+        monkeypatch.setitem(sys.modules, reader, None)
     done = run("detect", files[name], "-o", tmp_path / "a.csv")
     assert_refused(done, 4, f"pip install 'outbid[{CONTAINERS[name][2]}]'")
 

@@ -18,7 +18,7 @@ from outbid import Detections, InputError, SettingsError, TrackingSettings, trac
 from outbid import stream as streaming
 from outbid.formats import parquet_write, read_record, read_tracks, write_detections
 from outbid.formats.parquet import detections_in_parts
-from outbid.formats.parquet_write import packed
+from outbid.formats.parquet_write import Packer
 from outbid.formats.parts import Parts
 from outbid.stream import track_stream
 from outbid.tracking import gated_links
@@ -202,9 +202,9 @@ def test_a_disk_that_is_full_is_reported_by_the_thread_that_packs(rows):
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
         pytest.raises(OSError, match="No space"),
-        packed(full, table.schema) as (_, add),
+        Packer(full, table.schema) as output,
     ):
-        add(table)
+        output.add(table)
 
 
 def test_groups_that_threads_pack_are_one_file_as_arrow_writes_it(tmp_path, monkeypatch):
@@ -217,11 +217,11 @@ def test_groups_that_threads_pack_are_one_file_as_arrow_writes_it(tmp_path, monk
     }  # fmt: skip
     rows = pa.table(values).append_column("cost", pa.array([None, 0.5] * 10_250))
     rows = rows.replace_schema_metadata({b"outbid": b"{}"})
-    with (tmp_path / "a.parquet").open("wb") as file, packed(file, rows.schema) as (packer, add):
-        add(rows[:12_345])
-        add(rows[12_345:12_345])
-        add(rows[12_345:])
-        packer.note({b"more": b"said"})
+    with (tmp_path / "a.parquet").open("wb") as file, Packer(file, rows.schema) as output:
+        output.add(rows[:12_345])
+        output.add(rows[12_345:12_345])
+        output.add(rows[12_345:])
+        output.note({b"more": b"said"})
     with pa.parquet.ParquetFile(tmp_path / "a.parquet", page_checksum_verification=True) as found:
         assert found.read().equals(rows)
         assert found.schema_arrow.equals(rows.schema)
@@ -241,8 +241,8 @@ def test_groups_that_threads_pack_are_one_file_as_arrow_writes_it(tmp_path, monk
     again = pa.parquet.ParquetFile(tmp_path / "a.parquet").read_row_group(13, ["z"])
     assert again["z"].to_pylist() == values["z"][12_345:13_345].tolist()
     for name in ("none.parquet", "twice.parquet"):
-        with (tmp_path / name).open("wb") as file, packed(file, rows.schema) as (_, add):
-            add(rows[:0])
+        with (tmp_path / name).open("wb") as file, Packer(file, rows.schema) as output:
+            output.add(rows[:0])
         assert pa.parquet.read_table(tmp_path / name).equals(rows[:0])
 
 
@@ -279,8 +279,8 @@ def test_flushing_changes_no_byte_and_a_full_disk_is_said(tmp_path, monkeypatch)
     monkeypatch.setattr(parquet_write, "GROUP", 100)
 
     def write(name):
-        with (tmp_path / name).open("wb") as file, packed(file, rows.schema) as (_, add):
-            add(rows)
+        with (tmp_path / name).open("wb") as file, Packer(file, rows.schema) as output:
+            output.add(rows)
 
     write("at once")
     flushed = []

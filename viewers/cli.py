@@ -69,8 +69,7 @@ def report(
     overwrite: bool,
 ) -> None:
     """Write a page about tracks."""
-    from outbid.formats.atomic import write_whole
-    from outbid.formats.outputs import refuse_output
+    from outbid.formats.outputs import refuse_output, write_whole
     from outbid.movies.scored import Truth
 
     from .report_job import ReportJob
@@ -167,8 +166,7 @@ def view(
     overwrite: bool,
 ) -> None:
     """Show files in napari: images, detections and tracks."""
-    from outbid.formats.atomic import write_whole
-    from outbid.formats.outputs import refuse_output
+    from outbid.formats.outputs import refuse_output, write_whole
 
     from .opened import open_files, scene_of
     from .scene import LAST_FRAME, refuse_frame

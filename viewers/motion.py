@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outbid.errors import ResourceError
-from outbid.formats.atomic import write_whole
+from outbid.formats.outputs import write_whole
 from outbid.measuring import Measures
 
 from .lineage import WIDTH, Tree, trees_of

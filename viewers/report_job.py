@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 
 from outbid import formats
 from outbid.errors import InputError
-from outbid.formats.atomic import write_whole
 from outbid.formats.columns import AS_NAMED
+from outbid.formats.outputs import write_whole
 from outbid.formats.records import record_beside, to_stand_beside
 from outbid.movies.jobs import run_record
 from outbid.movies.scored import Truth

@@ -12,7 +12,7 @@ import numpy as np
 from outbid import Detections, InputError, read_detections, read_record, read_tracks
 from outbid.formats import holds_tracks
 from outbid.formats.images import open_movie
-from outbid.formats.matrix import read_matrix
+from outbid.formats.npy import read_matrix
 
 from . import (
     containers,
@@ -125,7 +125,7 @@ _ENTRIES = (
     ),
     (
         "geff",
-        ("geff", "geff_folder", "chunks"),
+        ("geff", "geff_checks"),
         seeds_graph.geff,
         harm.BYTES | harm.WHOLE | harm_text.JSON,
         _read,
@@ -164,7 +164,7 @@ _ENTRIES = (
     ("record", ("records",), seeds_graph.records, _TEXT | harm_text.JSON, _record, second_binary.read_record),
     (
         "matrix",
-        ("matrix",),
+        ("npy",),
         seeds_graph.matrices,
         harm.BYTES | harm_text.NUMBERS,
         _matrix,

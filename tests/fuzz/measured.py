@@ -11,21 +11,19 @@ from pathlib import Path
 from typing import TextIO
 
 WRITERS = (
-    "atomic", "staged", "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write",
-    "parquet_footer", "geff_write", "geff_parts",
+    "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write", "geff_write",
     "interfaces", "unknown",
 )  # fmt: skip
 """Modules of `outbid.formats` that read nothing: tests of outputs and of kills judge them."""
 _CONTAINERS = ("czi", "hdf5", "imaris", "lif", "nd2", "stacks", "zarr")
 """Readers whose packages may be missing, by the variants of which their own tests go: not counted."""
 _LEFT_OUT = (
-    r"def (_)?write", r"def table_of_", r"def _table\(", r"def _at_targets", r"def _parents", r"def packed\(",
-    r"class _Behind", r"def _writer", r"def _floats_distinct", r"def feature_column", r"def declare_no_fill",
+    r"def (_)?write", r"def table_of_", r"def _table\(", r"def _at_targets", r"def _parents",
+    r"def _floats_distinct", r"def feature_column", r"def declare_no_fill",
     r"def (check_output|_output|_read_with|read_with|input_of|sha256_of|is_record|to_stand_beside)\(",
-    r"def (record_bytes|_plain|families|refuse_hidden|columns_from|text_of_columns)\(",
+    r"def (record_bytes|_plain|families|refuse_unwritable|columns_from|text_of_columns)\(",
     r"def (detections_in_parts|rows_between|frames_in|_whole_frames|row_count)\(", r"def foreign\(",
-    r"def _package", r"def _pillow",
-    r"def (takes_columns|check_input|_is_table|free_memory|is_feature|frames)\(", r"class .*Protocol",
+    r"def (takes_columns|check_input|free_memory|is_feature|frames|package|missing)\(", r"class .*Protocol",
 )  # fmt: skip
 """What in the readers' modules writes, streams or asks for packages: not reached by reading a file whole."""
 

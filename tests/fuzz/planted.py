@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import unwrap
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -37,7 +38,6 @@ FAULTS = (
         "frame < 0",
     ),
     Planted("0x10 is 16", "csv", "number", "csv", 'r"^\\s*[+-]?0[xX]"', 'r"^never$"'),
-    Planted("positions may be nan", "csv", "number", "table", "if not finite.all():", "if False:"),
     Planted(
         "rows are sorted, positions are not", "csv", "", "table", "position[order], _unit", "position, _unit"
     ),
@@ -122,15 +122,15 @@ FAULTS = (
         "if False:",
     ),
     Planted(
-        "track numbers are cut", "myptv", "number", "myptv", "(label == np.rint(label))", "(label == label)"
+        "track numbers are cut", "myptv", "number", "graph", "(label == np.rint(label))", "(label == label)"
     ),
     Planted(
         "labels stay where the rows were",
         "npy",
         "",
-        "npy",
-        '[np.argsort(rows[:, 1], kind="stable")].astype',
-        ".astype",
+        "graph",
+        'label[np.argsort(frame, kind="stable")].astype',
+        "label.astype",
     ),
     Planted(
         "a count is believed", "mastodon", "member", "mastodon", "count < 0 or stop > len(data)", "count < 0"
@@ -200,7 +200,7 @@ def _exchange(module: ModuleType, other: ModuleType) -> Iterator[tuple[object, s
     for name, new in vars(other).items():
         old = vars(module).get(name)
         if isinstance(new, FunctionType) and isinstance(old, FunctionType):
-            yield from _code(old, new)
+            yield from _code(unwrap(old), unwrap(new))
         elif isinstance(new, type) and isinstance(old, type):
             for method, of in vars(new).items():
                 mine = vars(old).get(method)

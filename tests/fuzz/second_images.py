@@ -93,6 +93,13 @@ def _page(image: Image.Image) -> np.ndarray:
     return values.view(np.uint32) if values.dtype == np.int32 else values
 
 
+def _look_at_numbers(files: list[Path]) -> None:
+    """Numbers that are missing are frames that are missing."""
+    numbers = [int(number) for file in files for number in re.findall(r"\d+", file.stem)[-1:]]
+    if len(set(np.diff(numbers).tolist())) > 1:
+        raise Unsure("missing frames")
+
+
 def read_tiff(path: Path, seed: Seed) -> Found:
     """The planes of all files, in the order of the numbers in their names."""
     if not seed.hint.get("judged"):
@@ -100,6 +107,7 @@ def read_tiff(path: Path, seed: Seed) -> Found:
     files = [path]
     if path.is_dir():
         files = sorted(path.glob("*.tif"), key=lambda file: [int(n) for n in re.findall(r"\d+", file.name)])
+        _look_at_numbers(files)
     stacks = [np.atleast_3d(pages(file)) if pages(file).ndim == 3 else pages(file)[None] for file in files]
     if not stacks or len({stack.shape for stack in stacks}) > 1:
         raise Unsure("sizes that differ")
@@ -121,6 +129,7 @@ def read_png(path: Path, seed: Seed) -> Found:
     files = [path]
     if path.is_dir():
         files = sorted(path.glob("*.png"), key=lambda file: [int(n) for n in re.findall(r"\d+", file.name)])
+        _look_at_numbers(files)
     try:
         shots = [imagecodecs.png_decode(file.read_bytes()) for file in files]
     except Exception:

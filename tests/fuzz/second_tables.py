@@ -122,6 +122,10 @@ def read_rows(parsed: Sequence[Mapping[str, Any]], columns: Mapping[str, str], s
     features = [name for name in seed.hint.get("features", ()) if parsed and name in parsed[0]]  # type: ignore[attr-defined]
     if any(all(row[name] is None for row in parsed) for name in features):
         raise Unsure("a feature without a value, which may be left out")
+    if columns["frame"].lower() in ("t", "time", "position_t") and any(
+        isinstance(row[columns["frame"]], float) for row in parsed
+    ):
+        raise Unsure("times")
     rows: list[Row] = []
     for row in parsed:
         frame = frame_of(_needed(row[columns["frame"]]))

@@ -141,7 +141,7 @@ def _costs(
 ) -> DenseCosts | PointCosts:
     """The costs in the files; a memory-mapped matrix is read piece by piece."""
     from ..assignment import DenseCosts, PointCosts
-    from ..formats.matrix import mapped_matrix, read_matrix
+    from ..formats.npy import mapped_matrix, read_matrix
 
     if target is not None:
         return PointCosts(_points(source, columns), _points(target, columns), metric)
@@ -244,7 +244,7 @@ def _points(path: Path, columns: Mapping[str, str]) -> NDArray:
     """Read a file of positions as an (N, D) float64 array."""
     from .. import formats
     from ..errors import InputError
-    from ..formats.matrix import read_matrix
+    from ..formats.npy import read_matrix
 
     if path.suffix != ".npy":
         seen = formats.read_detections(path, columns=columns)

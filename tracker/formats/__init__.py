@@ -1,10 +1,9 @@
 """Read and write detections, tracks and run records; the suffix of a file names its format.
 
-Each format is one module. To add a format that is read and written, write a module here with the functions of
-`csv` and add a line to `FORMATS`. A format that is only read needs the reading functions, `recognises`, and a
-line in `READERS`. A module may also define `RECORD_BESIDE` (the run record is a file beside the output),
-`foreign` (for an output that is a folder, see `outputs.refuse_output`) and `read_with` (the files that are
-read together with the named one).
+Each format is one module; `interfaces` states what it defines. One that is read and written has a line in
+`FORMATS`, one that is only read a line in `READERS`. A module may also define `RECORD_BESIDE` (the run record
+is a file beside the output), `foreign` (for an output that is a folder, see `outputs.refuse_output`) and
+`read_with` (the files that are read together with the named one).
 """
 
 from __future__ import annotations
@@ -17,14 +16,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..tracks import Tracks
 from .columns import AS_NAMED, checked_columns, text_of_columns
-from .interfaces import ByColumns, Format, Reader, TableReader, holds_tracks_always, no_record
+from .interfaces import ByColumns, Reader, TableReader
 from .memory import larger_than_memory
 from .outputs import refuse_output
-from .records import record_from, record_path, sha256_of
+from .records import record_beside, record_from, record_path, sha256_of
 from .unknown import advice
 
 __all__ = [
@@ -86,10 +87,9 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
     with _reading(path, columns) as (checked, form):
-        if not hasattr(form, "read_detections"):
-            return form.read_tracks(checked).detections
-        found: Detections = form.read_detections(checked)
-        return found
+        if hasattr(form, "read_detections"):
+            return cast(Detections, form.read_detections(checked))
+        return form.read_tracks(checked).detections
 
 
 def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
@@ -116,27 +116,15 @@ def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks
 
 
 def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
-    """Whether the caller named columns and the file is a table, in which columns can be named.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    """
+    """Whether the caller named columns and the file is a table, in which columns can be named."""
     with _reading_errors_explained(Path(path)):
         return bool(columns) and isinstance(_reader(Path(path), columns), ByColumns)
 
 
 def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
-    """Whether the file contains tracks.
-
-    Raises
-    ------
-    InputError
-        As `read_detections`, for errors that show at the beginning of the file.
-    """
+    """Whether the file contains tracks; it raises what `read_detections` does of the file's beginning."""
     with _reading(path, columns) as (checked, form):
-        return bool(getattr(form, "holds_tracks", holds_tracks_always)(checked))
+        return not hasattr(form, "holds_tracks") or bool(form.holds_tracks(checked))
 
 
 def read_record(path: _Path) -> dict[str, Any]:
@@ -156,7 +144,8 @@ def read_record(path: _Path) -> dict[str, Any]:
         with _reading_errors_explained(Path(path)):
             return record_from(Path(path).read_bytes(), Path(path))
     with _reading(path) as (checked, form):
-        record: dict[str, Any] | None = getattr(form, "read_record", no_record)(checked)
+        kept = record_beside if getattr(form, "RECORD_BESIDE", False) else lambda _: None
+        record: dict[str, Any] | None = getattr(form, "read_record", kept)(checked)
     if record is None:
         raise InputError(
             f"{path} has no run record. Give an output of Outbid; the record of a CSV is the .json beside it."
@@ -201,7 +190,7 @@ def write_detections(
     OSError
         If the disk is full or read-only; an earlier output is then unchanged.
     """
-    _output(path, overwrite).write_detections(Path(path), detections, record, overwrite)
+    _write(path, detections, Tracks(detections, np.empty((0, 2), np.int64)), record, overwrite)
 
 
 def write_tracks(
@@ -234,43 +223,39 @@ def write_tracks(
     >>> read_record("tracks.csv")
     {'command': 'track'}
     """
-    _output(path, overwrite).write_tracks(Path(path), tracks, record, overwrite)
+    _write(path, tracks, tracks, record, overwrite)
 
 
 def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
-    """Raise an error now if an input cannot be read later.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or none of a known format.
-    SettingsError
-        If `columns` make no sense, or the file is no table.
-    """
+    """Raise an error now, as `read_detections` does, if an input cannot be read later."""
     with _reading(path, columns):
         pass
 
 
 def check_output(path: _Path, *, overwrite: bool = False, inputs: Iterable[_Path] = ()) -> None:
-    """Raise an error now if an output cannot be written later.
+    """Raise an error now, as `write_detections` does, if an output cannot be written later.
 
-    Parameters
-    ----------
-    path, overwrite
-        As for `write_detections`.
-    inputs : iterable of path-like
-        Files from which the output is made; the output must not replace any of them.
-
-    Raises
-    ------
-    SettingsError
-        As `write_detections`; or if the output is one of the inputs, also through links.
+    The output must not replace any of the inputs from which it is made, also through links.
     """
     _output(path, overwrite, [file for source in inputs for file in _read_with(Path(source))])
 
 
-def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Format:
-    name = _by_suffix(Path(path))
+def _write(
+    path: _Path, what: Detections | Tracks, tracks: Tracks, record: Mapping[str, object] | None,
+    overwrite: bool,
+) -> None:  # fmt: skip
+    """Write what is given as a table, or else as tracks."""
+    form = _output(path, overwrite)
+    if hasattr(form, "write_table"):
+        from .table import table_of
+
+        form.write_table(Path(path), table_of(what), tracks.detections.unit, record, overwrite)
+    else:
+        form.write_tracks(Path(path), tracks, record, overwrite)
+
+
+def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Any:
+    name = format_of(path)
     if name is None:
         raise SettingsError(
             f"{path} would be of an unknown format. Let the output end in {_known_suffixes()}."
@@ -283,7 +268,7 @@ def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Format
         record=record_path(Path(path)) if getattr(form, "RECORD_BESIDE", False) else None,
         foreign=getattr(form, "foreign", None),
     )
-    return cast(Format, form)
+    return form
 
 
 def _read_with(path: Path) -> list[Path]:
@@ -292,7 +277,6 @@ def _read_with(path: Path) -> list[Path]:
     if path.is_file() or path.is_dir():
         with suppress(InputError, OSError):  # reading it says so
             form = _reader(path, AS_NAMED)
-    form = form.form if isinstance(form, ByColumns) else form
     return [path, *getattr(form, "read_with", lambda _: [])(path)]
 
 
@@ -320,8 +304,13 @@ def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[tup
 
 @contextmanager
 def _reading_errors_explained(path: Path) -> Iterator[None]:
+    """Errors of the system become an InputError; one that names no file gets the name."""
     try:
         yield
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}. Check the file.") from None
     except MemoryError:
@@ -330,7 +319,7 @@ def _reading_errors_explained(path: Path) -> Iterator[None]:
 
 def _reader(path: Path, columns: Mapping[str, str]) -> Reader | None:
     """The module that reads a file or folder."""
-    name = None if path.is_dir() else _by_suffix(path)
+    name = None if path.is_dir() else format_of(path)
     if name and path.stat().st_size == 0:
         raise InputError(f"{path} is empty. Check where it was made.")
     asked = path.name.lower() + ("/" if path.is_dir() else "")
@@ -345,22 +334,15 @@ def _reader(path: Path, columns: Mapping[str, str]) -> Reader | None:
 def _form(name: str, columns: Mapping[str, str]) -> Reader:
     """The format of a module; formats of tables also get the columns that the caller named."""
     module = import_module(f".{name}", __package__)
-    if _is_table(module):
+    if getattr(module, "TAKES_COLUMNS", False):
         return ByColumns(cast(TableReader, module), columns)
     return cast(Reader, module)
 
 
-def _is_table(form: object) -> bool:
-    return getattr(form, "TAKES_COLUMNS", False)
-
-
 def format_of(path: _Path) -> str | None:
     """The module in `FORMATS` for a file name; None if no suffix matches."""
-    return _by_suffix(Path(path))
-
-
-def _by_suffix(path: Path) -> str | None:
-    return next((name for suffix, name in FORMATS.items() if path.name.lower().endswith(suffix)), None)
+    name = Path(path).name.lower()
+    return next((module for suffix, module in FORMATS.items() if name.endswith(suffix)), None)
 
 
 def _known_suffixes() -> str:

@@ -80,10 +80,7 @@ def axes_of(names: Sequence[str]) -> dict[str, str]:
     then the one with the shortest names. An axis missing from it is taken from another set; see
     `mixed_styles`.
 
-    Raises
-    ------
-    InputError
-        If two names differ only in case, spaces or underscores.
+    Raises InputError if two names differ only in case, spaces or underscores.
 
     Examples
     --------
@@ -142,12 +139,7 @@ def frame_of_napari(axes: Mapping[str, str]) -> str | None:
 def mixed_styles(axes: Mapping[str, str], given: Mapping[str, str]) -> str:
     """A warning if the axes follow different naming schemes, and so may differ in unit; else empty.
 
-    Parameters
-    ----------
-    axes : mapping of str to str
-        Columns by axis, as `axes_of` returns them.
-    given : mapping of str to str
-        Columns that the caller named; their naming scheme is not checked.
+    The naming scheme of columns that the caller named (`given`) is not checked.
 
     Examples
     --------

@@ -88,10 +88,7 @@ def is_nameless(name: str) -> bool:
 def columns_from(texts: Iterable[str]) -> dict[str, str]:
     """Parse columns by role from texts of the form ``role=name,role=name``.
 
-    Raises
-    ------
-    SettingsError
-        If a text has another form, or a role or column occurs twice.
+    Raises SettingsError if a text has another form, or a role or column occurs twice.
 
     Examples
     --------
@@ -132,10 +129,7 @@ def text_of_columns(columns: Mapping[str, str]) -> str:
 def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
     """Check the columns that a caller named.
 
-    Raises
-    ------
-    SettingsError
-        If a role is unknown, or two roles have the same column.
+    Raises SettingsError if a role is unknown, or two roles have the same column.
     """
     unknown = [role for role in columns if role not in ALIASES]
     if unknown:

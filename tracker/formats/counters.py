@@ -28,24 +28,12 @@ _Row = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The images of a folder by frame, channel, position and plane.
+    """The images of a folder by frame, channel, position and plane."""
 
-    Parameters
-    ----------
-    axes : str
-        The counters, of TSCZ.
-    files : mapping of (int, int, int, int) to Path
-        By frame, position, channel and plane, each from 0 up.
-    names : mapping of str to tuple of str
-        What the files of each axis are called by; a number that no file has is missing.
-    doubts : tuple of str
-        Sentences about what was guessed.
-    """
-
-    axes: str
-    files: Mapping[tuple[int, int, int, int], Path]
-    names: Mapping[str, tuple[str, ...]]
-    doubts: tuple[str, ...] = ()
+    axes: str  # the counters, of TSCZ
+    files: Mapping[tuple[int, int, int, int], Path]  # by frame, position, channel and plane, each from 0 up
+    names: Mapping[str, tuple[str, ...]]  # what the files of each axis are called by, also of missing frames
+    doubts: tuple[str, ...] = ()  # sentences about what was guessed
 
     def size(self, axis: str) -> int:
         """How many there are along an axis."""
@@ -54,10 +42,7 @@ class Arrangement:
     def frames(self, scene: int, channel: int) -> tuple[tuple[Path, ...], ...]:
         """The planes of each frame; none for a frame that is missing.
 
-        Raises
-        ------
-        InputError
-            If some planes or channels of a frame are missing.
+        Raises InputError if some planes or channels of a frame are missing.
         """
         found = []
         for t in range(self.size("T")):
@@ -85,10 +70,7 @@ def arranged(files: Sequence[Path], given: str | None = None) -> Arrangement:
     given : str, optional
         The counters as the caller names them, in the order of the names, of TSCZ.
 
-    Raises
-    ------
-    InputError
-        If several numbers vary and nothing says what they count.
+    Raises InputError if several numbers vary and nothing says what they count.
 
     Examples
     --------

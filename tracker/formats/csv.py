@@ -13,31 +13,27 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from ..detections import Detections
 from ..errors import InputError
-from ..tracks import LINK_MEASURES, Tracks
+from ..tracks import LINK_MEASURES
 from . import table
-from .atomic import write_whole
 from .axes import place_of
 from .columns import AS_NAMED, is_nameless, plain, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .memory import refuse_if_larger_than_memory
-from .records import record_beside, to_stand_beside, unit_beside
+from .outputs import write_whole
+from .records import to_stand_beside, unit_beside
 
-RECORD_BESIDE = True
+TAKES_COLUMNS = RECORD_BESIDE = True
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """Text that pyarrow parses as a whole number although authors of tables do not mean one."""
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
-
-
-TAKES_COLUMNS = True
 
 
 def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
@@ -56,26 +52,10 @@ def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     return table.holds_tracks(roles_of(once[::-1], columns))
 
 
-def write_detections(
-    path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
-) -> None:
-    """See `outbid.formats.write_detections`."""
-    _write(path, table.table_of_detections(detections), detections.unit, record, overwrite)
-
-
-def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
-    """See `outbid.formats.write_tracks`."""
-    _write(path, table.table_of_tracks(tracks), tracks.detections.unit, record, overwrite)
-
-
-def read_record(path: Path) -> dict[str, Any] | None:
-    """See `outbid.formats.read_record`."""
-    return record_beside(path)
-
-
-def _write(
+def write_table(
     path: Path, rows: pa.Table, unit: str, record: Mapping[str, object] | None, overwrite: bool
 ) -> None:
+    """Write a table, with its record beside it."""
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     rows = _floats_distinct_from_integers(rows)
 

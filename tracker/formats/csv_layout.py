@@ -22,31 +22,15 @@ _DECIMAL_COMMA = re.compile(rb"[;\t\r\n]\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*[;\t\
 
 @dataclass(frozen=True)
 class Layout:
-    """Position and format of the table within UTF-8 text.
+    """Position and format of the table within UTF-8 text."""
 
-    Parameters
-    ----------
-    names : list of str
-        Column names, one for each field of a row.
-    header : int
-        Line number of the column names; the first line of the file is 1.
-    start : int
-        Byte offset of the first row.
-    line : int
-        Line number of the first row.
-    separator, decimal : str
-        One character each.
-    unit : str or None
-        Unit of the positions, if the lines below the header state one.
-    """
-
-    names: list[str]
-    header: int
-    start: int
-    line: int
-    separator: str
+    names: list[str]  # of the columns, one for each field of a row
+    header: int  # line number of the column names; the first line of the file is 1
+    start: int  # byte offset of the first row
+    line: int  # line number of the first row
+    separator: str  # one character, as is `decimal`
     decimal: str
-    unit: str | None
+    unit: str | None  # of the positions, if the lines below the header state one
 
 
 def as_utf8(content: bytes, path: Path) -> bytes:
@@ -57,10 +41,7 @@ def as_utf8(content: bytes, path: Path) -> bytes:
     >>> as_utf8("frame,x".encode("utf-16"), Path("a.csv"))
     b'frame,x'
 
-    Raises
-    ------
-    InputError
-        If UTF-16 text is damaged, or a byte is NUL.
+    Raises InputError if UTF-16 text is damaged, or a byte is NUL.
     """
     head = content[:4096]
     encoding = None
@@ -92,10 +73,7 @@ def layout_of(text: bytes, path: Path, columns: Mapping[str, str]) -> Layout:
     above it, as Imaris writes, are skipped. Three lines without numbers below a header of TrackMate belong to
     the header.
 
-    Raises
-    ------
-    InputError
-        If there is no such line; the message quotes the first line.
+    Raises InputError if there is no such line; the message quotes the first line.
     """
     lines = list(islice(_first_lines(text), _MOST_PREAMBLE + 4))
     for number, (_, line) in enumerate(lines[:_MOST_PREAMBLE]):

@@ -19,9 +19,9 @@ from ..detection import centroids
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
-from .atomic import write_whole_folder
 from .graph import detections_of
 from .images import open_movie
+from .outputs import write_whole_folder
 
 _TABLES = ("res_track.txt", "man_track.txt")
 _MOST = 2**16 - 1
@@ -58,10 +58,7 @@ def read_tracks(path: Path) -> Tracks:
         )
     # A parent may be in the table but in no image: then its child gets no link to it.
     parent = np.where(np.isin(table[:, 3], label) & (table[:, 3] > 0), table[:, 3], -1)
-    try:
-        return Tracks.from_track_ids(detections, label, parent[place])
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    return Tracks.from_track_ids(detections, label, parent[place])
 
 
 def write_masks(
@@ -69,14 +66,7 @@ def write_masks(
 ) -> None:
     """Write a folder of masks mask000.tif, mask001.tif, … with the table res_track.txt.
 
-    Parameters
-    ----------
-    path : Path
-        By the rules of the challenge it is called 01_RES, 02_RES, ….
-    frames : iterable of (Z, Y, X) integer array
-        The masks; 0 is background.
-    rows : (n, 4) int64 array
-        Label, first frame, last frame, and label of the parent, 0 for none.
+    `rows`, (n, 4), are label, first frame, last frame, and label of the parent, 0 for none.
 
     Raises
     ------

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, SettingsError
+from ..errors import InputError
 from .memory import refuse_if_larger_than_memory
-from .stacks import Held, Stack, damage_explained, missing
-from .tiff_scenes import refuse_scene
+from .stacks import Held, Stack, chosen, damage_explained, opened, refuse_level
 
 SUFFIXES = (".czi",)
 _LETTERS = "TCZYX"
@@ -36,35 +35,18 @@ class _Tile:
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """The tiles of a scene as one array; only full resolution is read.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, or has axes beyond T, C, Z, Y, X.
-    SettingsError
-        If there is no such scene or level.
-    ResourceError
-        If czifile is missing.
-    """
-    try:
-        import czifile
-    except ModuleNotFoundError:
-        raise missing("CZI", "czi") from None
-    if level:
-        raise SettingsError(f"Of {source} only level 0 is read. Leave --level out.")
-    with damage_explained(source, "CZI"):
+    """See `stacks.Opener`."""
+    refuse_level(source, level)
+    with opened(source, "CZI", "czifile") as czifile:
         held = Held(czifile.CziFile(source))
         tiles = [_tile(entry) for entry in held.file.subblock_directory if _is_whole(entry)]
         scenes = sorted({tile.scene for tile in tiles})
         if not tiles:
             raise InputError(f"{source} holds no image. Check where it was made.")
-        refuse_scene(source, scene or 0, len(scenes))
-        chosen = [tile for tile in tiles if tile.scene == scenes[scene or 0]]
-        pixels = _Pixels(held, source, chosen)
+        number, listed = chosen(source, scene, list(map(str, scenes)))
+        pixels = _Pixels(held, source, [tile for tile in tiles if tile.scene == scenes[number]])
         text = held.file.metadata()
         facts = _facts(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
-    listed = tuple(f"{number}" for number in scenes) if len(scenes) > 1 and scene is None else ()
     return Stack(
         pixels, _LETTERS + "S", facts.spacing, facts.unit, facts.interval, facts.depth, facts.channels, listed
     )

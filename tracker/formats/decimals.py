@@ -10,10 +10,7 @@ from ..errors import InputError
 def decimal(text: str) -> float:
     """Parse a number; infinity and NaN are allowed.
 
-    Raises
-    ------
-    ValueError
-        If the text is not a number; Python's underscores and digits of other scripts are refused.
+    Raises ValueError if the text is no number; Python's underscores and digits of other scripts are refused.
 
     Examples
     --------
@@ -30,10 +27,7 @@ def decimal(text: str) -> float:
 def whole(text: str) -> int:
     """A whole number.
 
-    Raises
-    ------
-    ValueError
-        As `decimal`; or if the number is not whole or needs more than 63 bits.
+    Raises ValueError as `decimal` does, or if the number is not whole or needs more than 63 bits.
 
     Examples
     --------

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ..errors import InputError, OutbidError, ResourceError
+from ..errors import InputError, OutbidError
 from . import table
 from .columns import AS_NAMED, is_nameless
 from .memory import refuse_if_larger_than_memory
+from .stacks import package
 
 TAKES_COLUMNS = True
 _SWELLS = 10
@@ -43,15 +44,10 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
 
 def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
     """The header, the non-empty rows below it, and Excel's number of the first of these."""
-    try:
-        from openpyxl import load_workbook
-    except ImportError:
-        raise ResourceError(
-            "Excel files need openpyxl. Install it: pip install 'outbid[excel]'; or save the table as CSV."
-        ) from None
+    excel = package("openpyxl", "Excel, unless the table is saved as CSV,", "excel")
     try:
         _refuse_harmful(path)
-        book = load_workbook(path, read_only=True, data_only=True)
+        book = excel.load_workbook(path, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         kept = [
             (number, row)

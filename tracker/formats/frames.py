@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import SettingsError
-from .stacks import WHOLE, Box
+from .stacks import WHOLE, Box, package
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +106,7 @@ class Images:
         ResourceError
             If dask is not installed.
         """
-        from .stacks import missing
-
-        try:
-            import dask.array as lazily
-        except ModuleNotFoundError:
-            raise missing("A lazy array", "zarr") from None
+        arrays = package("dask.array", "A lazy array", "zarr")
         first = next(self.frames([0]))
         shape = (self.frame_count, *self.shape)
 
@@ -119,7 +114,6 @@ class Images:
             return next(self.frames([block_id[0]]))[None]
 
         chunks = ((1,) * self.frame_count, *((size,) for size in self.shape))
-        arrays: Any = lazily  # dask's functions have no type annotations
         return arrays.map_blocks(
             block, chunks=chunks, dtype=first.dtype, meta=np.empty((0,) * len(shape), first.dtype)
         )

@@ -19,15 +19,12 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from . import columns, graph
-from .chunks import absent_chunks
-from .geff_folder import checked, explained, foreign, inside, row_count
-from .geff_write import package, write_detections, write_tracks
+from .geff_checks import absent_chunks, checked, explained, foreign, inside, row_count
+from .geff_write import write_tracks
+from .stacks import package
 from .units import TIMES
 
-__all__ = [
-    "foreign", "holds_tracks", "read_record", "read_tracks", "recognises",
-    "write_detections", "write_tracks",
-]  # fmt: skip
+__all__ = ["foreign", "holds_tracks", "read_record", "read_tracks", "recognises", "write_tracks"]
 _LOG = logging.getLogger("outbid")
 _TIME = ("t", "time", "frame")
 _FRAME = ("frame", "timepoint")
@@ -42,7 +39,7 @@ def recognises(path: Path) -> bool:
 
 def read_tracks(path: Path) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    package()
+    package("geff", "GEFF", "geff")
     with explained(path):
         return _tracks(path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,8 @@ from .units import unit_of
 _OWN = ["track_id", "frame", "z", "y", "x", "parent", *LINK_MEASURES]
 
 
-def is_feature(name: str) -> bool:
-    """Whether a feature may have this name without being read back as another column.
+def is_feature(name: str, beside: Sequence[str] = ()) -> bool:
+    """Whether a feature may have this name, beside others, without being read back as another column.
 
     Examples
     --------
@@ -28,21 +28,17 @@ def is_feature(name: str) -> bool:
     if name in _OWN or not name.isprintable() or name != name.strip() or not feature_names([name], {}):
         return False
     try:
-        return roles_of([*_OWN, name]) == roles_of(_OWN)
+        return roles_of([*_OWN, *(beside or [name])]) == roles_of(_OWN)
     except InputError:
         return False
 
 
-def refuse_hidden(features: Mapping[str, NDArray]) -> None:
-    """Refuse features that would not be read back under their names, or that are not numeric.
-
-    Raises
-    ------
-    InputError
-        Naming the first of them.
-    """
-    for name, values in features.items():
-        if not is_feature(name):
+def refuse_unwritable(seen: Detections) -> None:
+    """Refuse negative frames, and features that are neither numbers nor text or would get another name."""
+    if len(seen) and seen.frame[0] < 0:
+        raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
+    for name, values in seen.features.items():
+        if not is_feature(name, [*seen.features]):
             raise InputError(f"A feature called {name!r} would be read back as something else. Rename it.")
         if values.dtype.kind not in "biuf" and not is_text(values):
             raise InputError(
@@ -59,18 +55,12 @@ def detections_of(
 ) -> Detections:
     """Detections from frames (N,) and positions (N, 3) in any order, with the features that can be kept.
 
-    Raises
-    ------
-    InputError
-        If a frame is negative or fractional, or a position is not finite; the message names the file.
+    Raises InputError if a frame is negative or fractional, or a position is not finite.
     """
     if len(frame) and np.nanmin(frame) < 0:
         raise InputError(f"{path}: frame {np.nanmin(frame)} is negative. Number the frames from 0 up.")
     kept = {name: values for name, values in (features or {}).items() if is_feature(name)}
-    try:
-        return Detections.from_table(frame, position, unit=unit_of(unit), features=kept)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    return Detections.from_table(frame, position, unit=unit_of(unit), features=kept)
 
 
 def tracks_of(
@@ -85,38 +75,16 @@ def tracks_of(
 ) -> Tracks:
     """Tracks from numbered detections and undirected edges between their numbers.
 
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    node : (N,) int64 array
-        Number of each detection.
-    frame, position, unit, features
-        As in `detections_of`, in the order of `node`.
-    edges : (E, 2) int64 array
-        Pairs of detection numbers; duplicate edges count once.
-    measures : mapping of str to (E,) array, optional
-        Link measures of `LINK_MEASURES`, as far as known.
-
-    Raises
-    ------
-    InputError
-        If a number is missing or occurs twice, or an edge joins detections of the same frame.
+    `node` has the number of each detection, in the order of `frame` and `position`, see `detections_of`;
+    `edges`, (E, 2), are pairs of these numbers, of which duplicates count once; `measures` are those of
+    `LINK_MEASURES` that are known, (E,). Raises InputError if a number is missing or occurs twice, or an edge
+    joins detections of the same frame.
     """
     detections = detections_of(path, frame, position, unit, features)
-    number = node[np.argsort(frame, kind="stable")]
-    order = np.argsort(number, kind="stable")
-    twice = number[order][1:] == number[order][:-1]
-    if twice.any():
-        raise InputError(f"{path}: two detections have the number {number[order][1:][np.argmax(twice)]}.")
-    place = np.searchsorted(number, edges, sorter=order)
-    known = place < len(number)
-    known[known] = number[order[place[known]]] == edges[known]
-    if not known.all():
-        raise InputError(
-            f"{path}: a link names detection {edges[~known][0]}, which is not there. Export the file again."
-        )
-    links = order[place] if len(number) else np.empty((0, 2), np.int64)
+    links = rows_of(node[np.argsort(frame, kind="stable")], edges)
+    if (links < 0).any():
+        lost = edges[links < 0][0]
+        raise InputError(f"{path}: a link names detection {lost}, which is not there. Export the file again.")
     at = detections.frame[links]
     if (at[:, 0] == at[:, 1]).any():
         source, target = edges[np.argmax(at[:, 0] == at[:, 1])]
@@ -128,6 +96,34 @@ def tracks_of(
     links, first = np.unique(links, axis=0, return_index=True)
     known_measures = {name: values[first] for name, values in (measures or {}).items()}
     return Tracks(detections, links.astype(np.int64), *(known_measures.get(name) for name in LINK_MEASURES))
+
+
+def rows_of(number: NDArray[np.int64], named: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of each named detection, -1 for none, where each row has a number; none may occur twice.
+
+    Examples
+    --------
+    >>> rows_of(np.array([7, 5]), np.array([5, 6])).tolist()
+    [1, -1]
+    """
+    order = np.argsort(number, kind="stable")
+    ordered = number[order]
+    twice = ordered[1:] == ordered[:-1]
+    if twice.any():
+        raise InputError(f"two detections have the number {ordered[1:][np.argmax(twice)]}. Number them anew.")
+    place = np.searchsorted(ordered, named)
+    known = np.append(ordered, 0)[place] == named
+    return np.where(known & (place < len(ordered)), np.append(order, 0)[place], -1)
+
+
+def labelled(
+    path: Path, label: NDArray, frame: NDArray, position: NDArray[np.float64], unit: str | None
+) -> Tracks:
+    """Tracks from detections with track numbers, in any order; see `detections_of`."""
+    if not (np.isfinite(label) & (label == np.rint(label)) & (np.abs(label) < 2**53)).all():
+        raise InputError(f"{path}: a track number is not whole. Let the first column hold whole numbers.")
+    detections = detections_of(path, frame, position, unit)
+    return Tracks.from_track_ids(detections, label[np.argsort(frame, kind="stable")].astype(np.int64))
 
 
 def is_text(values: NDArray) -> bool:

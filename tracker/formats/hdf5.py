@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, SettingsError
-from .stacks import Stack, damage_explained, missing
-from .tiff_scenes import refuse_scene
+from ..errors import InputError
+from .stacks import Stack, chosen, damage_explained, opened, refuse_level
 
 SUFFIXES = (".h5", ".hdf5", ".he5")
 _MOST_AXES = 6
@@ -23,49 +22,23 @@ _LOOKED_AT = 1 << 26
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """Read a data set of the file.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged or has no image.
-    SettingsError
-        If there is no such scene, or if a level is chosen, which the format does not have.
-    ResourceError
-        If h5py is missing.
-    """
-    if level:
-        raise SettingsError(f"{source} has no levels: choose a data set with --scene. Leave --level out.")
-    file = opened(source)
+    """See `stacks.Opener`."""
+    refuse_level(source, level, ": choose a data set with --scene")
+    file = file_at(source)
     with damage_explained(source, "HDF5"):
         found = [each for each in objects_in(file, {file}) if _is_image(each)]
         if not found:
             raise InputError(f"{source} holds no data set of numbers over y and x. Check where it was made.")
-        refuse_scene(source, scene or 0, len(found))
-        data = found[scene or 0]
+        number, listed = chosen(source, scene, [f"{each.name} {each.shape}" for each in found])
+        data = found[number]
         spacing, depth = _spacing(data)
-        listed = tuple(f"{each.name} {each.shape}" for each in found)
-        return Stack(
-            data, _axes(data), spacing, "micrometer" if spacing != (1.0, 1.0, 1.0) else "pixel", None, depth,
-            scenes=listed if len(found) > 1 and scene is None else (),
-        )  # fmt: skip
+        unit = "micrometer" if spacing != (1.0, 1.0, 1.0) else "pixel"
+        return Stack(data, _axes(data), spacing, unit, None, depth, scenes=listed)
 
 
-def opened(source: str) -> Any:
-    """Open an HDF5 file for reading.
-
-    Raises
-    ------
-    InputError
-        If the file is not HDF5.
-    ResourceError
-        If h5py is missing.
-    """
-    try:
-        import h5py
-    except ModuleNotFoundError:
-        raise missing("HDF5", "hdf5") from None
-    with damage_explained(source, "HDF5"):
+def file_at(source: str) -> Any:
+    """Open an HDF5 file for reading; it is refused if its texts are damaged."""
+    with opened(source, "HDF5", "h5py") as h5py:
         _refuse_damaged_heaps(Path(source))
         return h5py.File(source, "r")
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, OutbidError
 from . import table
 from .columns import AS_NAMED, missing_roles, roles_of
-from .hdf5 import SUFFIXES, objects_in, opened
+from .hdf5 import SUFFIXES, file_at, objects_in
 from .memory import refuse_if_larger_than_memory
 from .stacks import damage_explained
 
@@ -27,15 +27,15 @@ def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     if not path.is_file() or path.suffix.lower() not in SUFFIXES:
         return False
     try:
-        with opened(str(path)) as file:
+        with file_at(str(path)) as file, damage_explained(str(path), "HDF5"):
             return next(_kinds_of_table(file, columns), None) is not None
-    except (OutbidError, KeyError, ValueError, RuntimeError):
+    except OutbidError:  # reading it says so
         return False
 
 
 def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
     """Read the first table of the file."""
-    with opened(str(path)) as file, damage_explained(str(path), "HDF5"):
+    with file_at(str(path)) as file, damage_explained(str(path), "HDF5"):
         found = next(_kinds_of_table(file, columns), None)
         if found is None:
             raise InputError(f"{path} holds no table of frame, y and x. Export the tracks as CSV.")

@@ -9,19 +9,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, ResourceError, SettingsError
+from ..errors import InputError, SettingsError
 from .counters import arranged, counts_scenes, main_pattern
 from .frames import Images
 from .memory import refuse_if_larger_than_memory
-from .stacks import WHOLE, Box, doubts_of, grey, named_axes
+from .stacks import WHOLE, Box, doubts_of, grey, named_axes, package, refuse_scene
 from .tiff import files_of_ome, look_at_tiff, planes_by_frame
-from .tiff_headers import Header
-from .tiff_scenes import refuse_scene
+from .tiff_scenes import Header
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 """First bytes of a PNG file."""
@@ -92,7 +90,7 @@ class _Files:
             raise InputError(f"{path} has size {header.sizes}, and {first} {self.sizes}. Leave it out.")
         if path.suffix.lower() != ".png":
             return next(self._frames(path, [0]))
-        pillow = _pillow()
+        pillow = package("PIL.Image", "PNG", "images")
         _refuse_cut_png(path)
         try:
             with pillow.open(path) as image:
@@ -115,35 +113,7 @@ def open_movie(
     spacing: tuple[float, float, float] | None = None,
     partial: bool = False,
 ) -> Images:
-    """Open a TIFF file, or a folder with one image per frame, sorted by the numbers in their names.
-
-    Parameters
-    ----------
-    path : Path
-    axes : str, optional
-        Axes of the array, as letters of TZCYX in order, if the file names none or names them wrongly. By
-        default an unnamed axis is time, or z in a folder of stacks.
-    channel : int
-        Channel to read, if there are several.
-    scene : int, optional
-        Number of the image to read, from 0, if a file has several. By default, unnamed images of the same
-        size and type are the frames of one movie; of named images the first is read, and `Images.doubts`
-        lists all.
-    spacing : tuple of 3 float, optional
-        Voxel size along z, y, x; replaces the size that the file states.
-    partial : bool
-        Whether the frames that are there are wanted, if a TIFF file declares more.
-
-    Raises
-    ------
-    InputError
-        If there is no image, if it is truncated, if its axes are invalid, or if a file has several images of
-        different size or type and none was chosen.
-    ResourceError
-        If a frame does not fit into memory, or a package that the format needs is missing.
-    SettingsError
-        If `axes`, `channel` or `scene` do not fit the file.
-    """
+    """Open a TIFF or PNG file, or a folder with one image per frame; see `outbid.open_images`."""
     path = Path(path)
     try:
         if not path.exists():
@@ -169,10 +139,8 @@ def _look_at(path: Path, given: _Given) -> Images:
         files = files[:1]  # all are read together
     outer = None
     if len(files) > 1 and axes is not None and len(axes) > len(header.axes.rstrip("S")):
-        outer, axes = (
-            axes[: len(header.axes.rstrip("S")) * -1].upper(),
-            axes[len(header.axes.rstrip("S")) * -1 :],
-        )
+        own = len(header.axes.rstrip("S"))
+        outer, axes = axes[:-own].upper(), axes[-own:]
     named = named_axes(str(first), header, axes, several=len(files) > 1)
     if not named.removesuffix("S").endswith("YX"):
         raise InputError(
@@ -264,7 +232,7 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
 
 
 def _look_at_png(path: Path) -> Header:
-    pillow = _pillow()
+    pillow = package("PIL.Image", "PNG", "images")
     _refuse_cut_png(path)
     try:
         with pillow.open(path, formats=["PNG"]) as image:
@@ -289,13 +257,3 @@ def _refuse_cut_png(path: Path) -> None:
                 )
             if kind == b"IEND":
                 return
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ModuleNotFoundError:
-        raise ResourceError(
-            "PNG needs a package that is not installed: pip install 'outbid[images]'."
-        ) from None
-    return Image

@@ -10,28 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, SettingsError
-from .hdf5 import opened
-from .stacks import Stack, damage_explained
-from .tiff_scenes import refuse_scene
+from .hdf5 import file_at
+from .stacks import Stack, damage_explained, refuse_scene
 from .units import unit_of
 
 SUFFIXES = (".ims",)
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """Read the image of the file at a level of resolution.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged or was written by a version of Imaris before 5.5.
-    SettingsError
-        If there is no such scene or level.
-    ResourceError
-        If h5py is missing.
-    """
+    """See `stacks.Opener`."""
     refuse_scene(source, scene or 0, 1)
-    file = opened(source)
+    file = file_at(source)
     with damage_explained(source, "Imaris"):
         if "DataSet" not in file or "DataSetInfo" not in file:
             raise InputError(f"{source} has no DataSet as Imaris writes it. Save it anew from Imaris.")

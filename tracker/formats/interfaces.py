@@ -1,11 +1,15 @@
-"""The functions that the module of a format provides for `outbid.formats`."""
+"""The functions that the module of a format provides for `outbid.formats`.
+
+A format that is written defines ``write_table(path, rows, unit, record, overwrite)`` if it is a table, else
+``write_tracks(path, tracks, record, overwrite)``, which detections without links are written by as well.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ..detections import Detections
 from ..tracks import Tracks
@@ -14,8 +18,8 @@ from ..tracks import Tracks
 class Reader(Protocol):
     """Functions of a format that can be read; `outbid.formats` checks paths before it calls them.
 
-    A format without `read_record` keeps no record. One without `holds_tracks` always holds tracks, and one
-    without `read_detections` gives those of its tracks.
+    A format without `read_record` keeps no record, or one beside its files if it defines RECORD_BESIDE. One
+    without `holds_tracks` always holds tracks, and one without `read_detections` gives those of its tracks.
     """
 
     def recognises(self, path: Path) -> bool: ...
@@ -25,10 +29,12 @@ class Reader(Protocol):
 class TableReader(Protocol):
     """Functions of a table format whose columns a caller may name; it defines TAKES_COLUMNS.
 
-    It has `read_table` of a path and the columns, or the functions of `Reader`, which take them as well.
+    It has `read_table` of a path and the columns; `read_tracks` and `holds_tracks` that take both, if the
+    table alone does not say.
     """
 
     def recognises(self, path: Path, columns: Mapping[str, str]) -> bool: ...
+    def read_table(self, path: Path, columns: Mapping[str, str]) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -38,53 +44,28 @@ class ByColumns:
     form: TableReader
     columns: Mapping[str, str]
 
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the format defines, such as `read_record`."""
+        return getattr(self.form, name)
+
     def recognises(self, path: Path) -> bool:
         return self.form.recognises(path, self.columns)
 
     def read_detections(self, path: Path) -> Detections:
-        found: Detections = self._read("detections_of", "read_detections", path)
-        return found
+        from .table import detections_of
+
+        return detections_of(self.form.read_table(path, self.columns))
 
     def read_tracks(self, path: Path) -> Tracks:
-        found: Tracks = self._read("tracks_of", "read_tracks", path)
-        return found
+        from .table import tracks_of
+
+        if hasattr(self.form, "read_tracks"):
+            return cast(Tracks, self.form.read_tracks(path, self.columns))
+        return tracks_of(self.form.read_table(path, self.columns))
 
     def holds_tracks(self, path: Path) -> bool:
-        if hasattr(self.form, "holds_tracks"):
-            return bool(self.form.holds_tracks(path, self.columns))
         from .table import holds_tracks
 
-        return not hasattr(self.form, "read_table") or holds_tracks(
-            self.form.read_table(path, self.columns).roles
-        )
-
-    def read_record(self, path: Path) -> dict[str, Any] | None:
-        record: dict[str, Any] | None = getattr(self.form, "read_record", no_record)(path)
-        return record
-
-    def _read(self, of_rows: str, own: str, path: Path) -> Any:
-        if not hasattr(self.form, "read_table"):
-            return getattr(self.form, own)(path, self.columns)
-        from . import table
-
-        return getattr(table, of_rows)(self.form.read_table(path, self.columns))
-
-
-def no_record(_path: Path) -> None:
-    """The record of a format that cannot store one."""
-
-
-def holds_tracks_always(_path: Path) -> bool:
-    """Whether a file of a format that always holds tracks does."""
-    return True
-
-
-class Format(Reader, Protocol):
-    """Functions of a format that can also be written."""
-
-    def write_detections(
-        self, path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
-    ) -> None: ...
-    def write_tracks(
-        self, path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool
-    ) -> None: ...
+        if hasattr(self.form, "holds_tracks"):
+            return bool(self.form.holds_tracks(path, self.columns))
+        return holds_tracks(self.form.read_table(path, self.columns).roles)

@@ -13,17 +13,19 @@ import logging
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
-from .atomic import write_whole
-from .graph import detections_of
-from .records import record_beside, to_stand_beside, unit_beside
-from .xml_stream import Enough, number, read_xml, refuse_if_too_large, root_of
+from .graph import detections_of, labelled
+from .memory import refuse_if_larger_than_memory
+from .outputs import write_whole
+from .records import to_stand_beside, unit_beside
+from .xml_stream import Enough, number, read_xml, root_of
 
 RECORD_BESIDE = True
 _LOG = logging.getLogger("outbid")
@@ -38,16 +40,14 @@ def recognises(path: Path) -> bool:
 
 def read_detections(path: Path) -> Detections:
     """See `outbid.formats.read_detections`."""
-    return _read(path)[0]
+    _, table = _read(path)
+    return detections_of(path, table[:, 0], table[:, 1:], unit_beside(path))
 
 
 def read_tracks(path: Path) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    detections, particle = _read(path)
-    try:
-        return Tracks.from_track_ids(detections, particle)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    particle, table = _read(path)
+    return labelled(path, particle, table[:, 0], table[:, 1:], unit_beside(path))
 
 
 def holds_tracks(path: Path) -> bool:
@@ -62,13 +62,6 @@ def holds_tracks(path: Path) -> bool:
 
     read_xml(path, begin)
     return count > 1
-
-
-def write_detections(
-    path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
-) -> None:
-    """See `outbid.formats.write_detections`: each detection becomes a separate particle."""
-    write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
 
 
 def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
@@ -98,13 +91,8 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """See `outbid.formats.read_record`."""
-    return record_beside(path)
-
-
-def _read(path: Path) -> tuple[Detections, np.ndarray]:
-    """The detections, and the particle number of each."""
+def _read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The particle number of each detection; and its t, z, y, x."""
     values, particle = array("d"), array("q")
     count, current = 0, -1
     inside = False
@@ -135,11 +123,6 @@ def _read(path: Path) -> tuple[Detections, np.ndarray]:
         if name in _PARTICLE:
             current = -1
 
-    refuse_if_too_large(path)
+    refuse_if_larger_than_memory(path, path.stat().st_size)  # numbers take less than their text
     read_xml(path, begin, end=end)
-    table = np.array(values, dtype=np.float64).reshape(-1, 4)
-    number_of = np.array(particle, dtype=np.int64)
-    unit = unit_beside(path)
-    return detections_of(path, table[:, 0], table[:, 1:], unit), number_of[
-        np.argsort(table[:, 0], kind="stable")
-    ]
+    return np.array(particle, dtype=np.int64), np.array(values, dtype=np.float64).reshape(-1, 4)

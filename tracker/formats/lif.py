@@ -8,43 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, SettingsError
-from .stacks import Held, Stack, damage_explained, missing
-from .tiff_scenes import refuse_scene
+from ..errors import InputError
+from .stacks import Held, Stack, chosen, damage_explained, opened, refuse_level
 
 SUFFIXES = (".lif",)
 _METRES_TO_MICROMETRES = 1e6
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """Read an image of the file.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged or has no image.
-    SettingsError
-        If there is no such scene, or if a level is chosen, which the format does not have.
-    ResourceError
-        If liffile is missing.
-    """
-    try:
-        import liffile
-    except ModuleNotFoundError:
-        raise missing("LIF", "lif") from None
-    if level:
-        raise SettingsError(f"{source} has no levels. Leave --level out.")
-    with damage_explained(source, "LIF"):
+    """See `stacks.Opener`."""
+    refuse_level(source, level)
+    with opened(source, "LIF", "liffile") as liffile:
         held = Held(liffile.LifFile(source))
         images = [each for each in held.file.images if {"Y", "X"} <= {*each.dims}]
         if not images:
             raise InputError(f"{source} holds no image. Check where it was made.")
-        refuse_scene(source, scene or 0, len(images))
-        image = images[scene or 0]
+        number, listed = chosen(source, scene, [f"{each.name} {dict(each.sizes)}" for each in images])
+        image = images[number]
         pixels = _Pixels(held, image, source)
         steps = {axis: _step(values) for axis, values in image.coords.items()}
     spacing = [_METRES_TO_MICROMETRES * abs(steps.get(axis) or 0.0) or 1.0 for axis in "ZYX"]
-    listed = tuple(f"{each.name} {dict(each.sizes)}" for each in images)
     return Stack(
         pixels,
         "".join(image.dims),
@@ -52,7 +35,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         "micrometer" if steps.get("X") else "pixel",
         steps.get("T"),
         bool(steps.get("Z")),
-        scenes=listed if len(images) > 1 and scene is None else (),
+        scenes=listed,
     )
 
 

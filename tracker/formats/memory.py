@@ -22,16 +22,15 @@ def free_memory() -> int:
         return pages * 4096
 
 
-def refuse_if_larger_than_memory(path: Path | str, needed: float) -> None:
-    """Refuse a file that needs more than 0.8 of the free memory.
+def fits_memory(needed: float) -> bool:
+    """Whether bytes take at most 0.8 of the free memory."""
+    return needed <= _SHARE * free_memory()
 
-    Raises
-    ------
-    ResourceError
-        The message states the memory needed.
-    """
-    free = free_memory()
-    if needed > _SHARE * free:
+
+def refuse_if_larger_than_memory(path: Path | str, needed: float) -> None:
+    """Refuse a file that needs more memory than there is: a ResourceError that states how much."""
+    if not fits_memory(needed):
+        free = free_memory()
         raise ResourceError(
             f"{path}: reading it would take {needed / 1e9:.3g} GB of memory; {free / 1e9:.3g} GB are free. "
             f"{_REMEDY}"

@@ -15,7 +15,7 @@ from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
 from .decimals import decimal, row_of
-from .graph import detections_of
+from .graph import detections_of, labelled
 
 _COUNTS = {8: 0, 9: 1, 11: 1}  # number of columns of each kind of file, and how many precede x
 
@@ -43,12 +43,7 @@ def read_tracks(path: Path) -> Tracks:
     frame, place, label = _read(path)
     if label is None:
         raise InputError(f"{path} holds particles without track numbers. Track them first.")
-    try:
-        return Tracks.from_track_ids(
-            detections_of(path, frame, place, "mm"), label[np.argsort(frame, kind="stable")]
-        )
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    return labelled(path, label, frame, place, "mm")
 
 
 def holds_tracks(path: Path) -> bool:
@@ -57,13 +52,10 @@ def holds_tracks(path: Path) -> bool:
         return _COUNTS[len(file.readline(1000).split())] == 1
 
 
-def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64] | None]:
+def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
     """Frames, positions z, y, x, and track numbers."""
     lines = path.read_text("ascii", "replace").splitlines()
     wide = len(lines[0].split())
     rows = np.array([row_of(path, number, line, wide, wide) for number, line in enumerate(lines, 1)])
     before = _COUNTS[wide]
-    label = rows[:, 0]
-    if before and not (np.isfinite(label) & (label == np.rint(label)) & (np.abs(label) < 2**53)).all():
-        raise InputError(f"{path}: a track number is not whole. Fix the first column.")
-    return rows[:, -1], rows[:, before : before + 3][:, ::-1], label.astype(np.int64) if before else None
+    return rows[:, -1], rows[:, before : before + 3][:, ::-1], rows[:, 0] if before else None

@@ -4,43 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import SettingsError
-from .stacks import Stack, damage_explained, missing
-from .tiff_scenes import refuse_scene
+from .stacks import Stack, chosen, opened, refuse_level
 
 SUFFIXES = (".nd2",)
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """Read one stage position with all times, planes and channels.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged.
-    SettingsError
-        If there is no such scene, or if a level is chosen, which the format does not have.
-    ResourceError
-        If nd2 is missing.
-    """
-    try:
-        import nd2
-    except ModuleNotFoundError:
-        raise missing("ND2", "nd2") from None
-    if level:
-        raise SettingsError(f"{source} has no levels. Leave --level out.")
-    with damage_explained(source, "ND2"), nd2.ND2File(source) as file:
+    """See `stacks.Opener`."""
+    refuse_level(source, level)
+    with opened(source, "ND2", "nd2") as nd2, nd2.ND2File(source) as file:
         axes = "".join(file.sizes)
-        count = file.sizes.get("P", 1)
-        refuse_scene(source, scene or 0, count)
+        number, several = chosen(source, scene, [f"position {k}" for k in range(file.sizes.get("P", 1))])
         array = file.to_dask()
         if "P" in axes:
-            array = array[tuple((scene or 0) if axis == "P" else slice(None) for axis in axes)]
+            array = array[tuple(number if axis == "P" else slice(None) for axis in axes)]
         voxel = file.voxel_size()
         interval = _interval(file.experiment)
         channels = tuple(each.channel.name for each in getattr(file.metadata, "channels", None) or ())
         deep = "Z" in axes and _z_is_known(file.experiment)
-    several = tuple(f"position {number}" for number in range(count))
     return Stack(
         array,
         axes.replace("P", ""),
@@ -49,7 +30,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         interval,
         deep,
         channels,
-        several if count > 1 and scene is None else (),
+        several,
     )
 
 

@@ -1,4 +1,7 @@
-"""NumPy .npy: the array of a napari tracks layer, with rows of track number, frame, (z,) y, x."""
+"""NumPy .npy: matrices (costs of pairs, or points), and the array of a napari tracks layer.
+
+The rows of the latter are: track number, frame, (z,) y, x.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..detections import Detections
-from ..errors import InputError
+from ..errors import InputError, ResourceError
 from ..tracks import Tracks
-from .graph import detections_of
-from .memory import refuse_if_larger_than_memory
+from .graph import detections_of, labelled
+from .memory import fits_memory, refuse_if_larger_than_memory
 
 
 def recognises(path: Path) -> bool:
@@ -30,25 +33,13 @@ def read_detections(path: Path) -> Detections:
 def read_tracks(path: Path) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     rows = _rows(path)
-    label = rows[:, 0]
-    if not (np.isfinite(label) & (label == np.rint(label)) & (np.abs(label) < 2**53)).all():
-        raise InputError(f"{path}: a track number is not whole. Let column 0 hold the track numbers.")
-    detections = detections_of(path, rows[:, 1], rows[:, 2:], None)
-    try:
-        return Tracks.from_track_ids(
-            detections, label[np.argsort(rows[:, 1], kind="stable")].astype(np.int64)
-        )
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    return labelled(path, rows[:, 0], rows[:, 1], rows[:, 2:], None)
 
 
 def header_of(path: Path) -> tuple[tuple[int, ...], np.dtype]:
     """Shape and dtype of an array, from the header of its file.
 
-    Raises
-    ------
-    InputError
-        If the header is damaged, or the array holds Python objects.
+    Raises InputError if the header is damaged, or the array holds Python objects.
     """
     try:
         with path.open("rb") as file:
@@ -79,3 +70,39 @@ def _rows(path: Path) -> NDArray[np.float64]:
         return np.load(path, allow_pickle=False).astype(np.float64)
     except (ValueError, EOFError, OverflowError) as error:
         raise InputError(f"{path} is cut short: {error}. Save the array again.") from None
+
+
+def read_matrix(path: Path) -> NDArray:
+    """Read an (R, C) matrix into memory.
+
+    Raises
+    ------
+    InputError
+        If the file does not contain such an array.
+    ResourceError
+        If it does not fit into memory.
+    """
+    stored = mapped_matrix(path)
+    if not fits_memory(stored.nbytes):
+        raise ResourceError(
+            f"{path} holds {stored.nbytes / 2**30:.1f} GiB, more than is free. Give two point sets, "
+            "whose costs are not stored, or take a larger machine."
+        )
+    return np.array(stored)
+
+
+def mapped_matrix(path: Path) -> NDArray:
+    """Open a matrix as a memory map, which is read from the file where it is used; see `read_matrix`."""
+    if path.suffix != ".npy":
+        raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
+    header_of(path)
+    try:
+        # Refuse a header that declares more data than the file holds, before memory is allocated.
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError, OverflowError) as error:
+        raise InputError(f"{path} cannot be read as an array: {error}. Save it again.") from None
+    if stored.ndim != 2:
+        raise InputError(f"{path} holds an array of shape {stored.shape}; it needs rows and columns.")
+    if stored.dtype.kind not in "biuf":
+        raise InputError(f"{path} holds values of type {str(stored.dtype)[:40]}; costs are real numbers.")
+    return stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from .._threads import Ahead
 from .._timing import lap
 from ..detections import Detections
-from ..errors import InputError
-from ..tracks import Tracks
+from ..errors import InputError, OutbidError
 from . import table
-from .atomic import write_whole
 from .columns import AS_NAMED, feature_names, missing_roles, roles_of
 from .memory import refuse_if_larger_than_memory
-from .parquet_write import GROUP, packed
+from .outputs import write_whole
+from .parquet_write import GROUP, Packer
 from .records import record_bytes, record_from
 
 _LOG = logging.getLogger("outbid")
@@ -44,32 +43,30 @@ def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # no
     return path.is_dir() and next(path.glob(PARTS), None) is not None
 
 
-def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    return table.detections_of(_read(path, columns))
-
-
-def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
-    """See `outbid.formats.read_tracks`."""
-    return table.tracks_of(_read(path, columns))
+def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+    """Read all rows."""
+    count, pieces = row_count(path), []
+    for part in files_of(path):
+        with _opened(part) as file:
+            schema = file.schema_arrow
+            wanted = _wanted(schema, path, columns)
+            # A few bytes can encode millions of equal values, so the size follows from the number of rows.
+            refuse_if_larger_than_memory(path, count * max(len(wanted), 1) * 16)
+            pieces.append(file.read(wanted))
+            _refuse_other_count(part, len(pieces[-1]), file.metadata.num_rows)
+    try:
+        rows = pa.concat_tables(pieces)
+    except pa.ArrowException:
+        raise InputError(
+            f"{path}: its parts do not have the same columns. Remove what belongs to another run."
+        ) from None
+    return _rows(path, rows, schema, columns)
 
 
 def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """See `outbid.formats.holds_tracks`."""
     with _opened(files_of(path)[0]) as file:
         return table.holds_tracks(_roles(file.schema_arrow.names, path, columns))
-
-
-def write_detections(
-    path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
-) -> None:
-    """See `outbid.formats.write_detections`."""
-    _write(path, table.table_of_detections(detections), record, overwrite)
-
-
-def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
-    """See `outbid.formats.write_tracks`."""
-    _write(path, table.table_of_tracks(tracks), record, overwrite)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
@@ -91,10 +88,7 @@ def row_count(path: Path) -> int:
 def rows_between(path: Path, begin: int, end: int, columns: Mapping[str, str] = AS_NAMED) -> Detections:
     """Read a range of rows from a file or its parts; only the row groups that contain them are read.
 
-    Raises
-    ------
-    InputError
-        As `read_detections`; or if the table has fewer rows.
+    Raises InputError as `read_detections` does, or if the table has fewer rows.
     """
     pieces: list[pa.Table] = []
     before = 0
@@ -106,10 +100,7 @@ def rows_between(path: Path, begin: int, end: int, columns: Mapping[str, str] = 
                 count = file.metadata.row_group(group).num_rows
                 low, high = max(begin - before, 0), min(end - before, count)
                 if low < high:
-                    try:
-                        pieces.append(file.read_row_group(group, wanted)[low:high])
-                    except (pa.ArrowException, OSError, ValueError) as error:
-                        raise _damaged(part, error) from None
+                    pieces.append(file.read_row_group(group, wanted)[low:high])
                 before += count
     rows = pa.concat_tables(pieces)
     if len(rows) != end - begin:
@@ -122,10 +113,7 @@ def frames_in(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The frames that have rows in a file or its parts, and the number of rows of each.
 
-    Raises
-    ------
-    InputError
-        If there is no frame column, or if frames decrease from one row to the next.
+    Raises InputError if there is no frame column, or if frames decrease from one row to the next.
     """
     frames, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for part in files_of(path):
@@ -149,10 +137,7 @@ def frames_in(
 def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_NAMED) -> Iterator[Detections]:
     """Yield the detections of a file in chunks of about this many, always with whole frames.
 
-    Raises
-    ------
-    InputError
-        As `read_detections`; or if the frames decrease from one row to the next.
+    Raises InputError as `read_detections` does, or if the frames decrease from one row to the next.
     """
     kept, seen, declared = pa.table({}), 0, 0
     for each in files_of(path):
@@ -160,19 +145,14 @@ def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_N
             schema = file.schema_arrow
             wanted = _wanted(schema, path, columns)
             declared += file.metadata.num_rows
-            try:
-                with closing(Ahead(file.iter_batches(rows, columns=wanted), "decode")) as batches:
-                    for batch in batches:
-                        lap("waiting")
-                        piece = pa.Table.from_batches([batch])
-                        kept = pa.concat_tables([kept, piece]) if len(kept) else piece
-                        part, kept, seen = _whole_frames(path, schema, columns, kept, seen)
-                        if part is not None:
-                            yield part
-            except InputError:
-                raise
-            except (pa.ArrowException, OSError, ValueError) as error:
-                raise _damaged(each, error) from None
+            with closing(Ahead(file.iter_batches(rows, columns=wanted), "decode")) as batches:
+                for batch in batches:
+                    lap("waiting")
+                    piece = pa.Table.from_batches([batch])
+                    kept = pa.concat_tables([kept, piece]) if len(kept) else piece
+                    part, kept, seen = _whole_frames(path, schema, columns, kept, seen)
+                    if part is not None:
+                        yield part
         _refuse_other_count(path, seen + len(kept), declared)
     if len(kept):
         yield table.detections_of(_rows(path, kept, schema, columns, seen))
@@ -199,22 +179,33 @@ def _whole_frames(
     return table.detections_of(_rows(path, rows[:last], schema, columns, before)), rows[last:], before + last
 
 
-def _write(path: Path, rows: pa.Table, record: Mapping[str, object] | None, overwrite: bool) -> None:
+def write_table(
+    path: Path, rows: pa.Table, _unit: str, record: Mapping[str, object] | None, overwrite: bool
+) -> None:
+    """Write a table, with its record and the unit inside."""
     if record is not None:
         rows = rows.replace_schema_metadata({RECORD: record_bytes(record)})
 
     def write(file: BinaryIO) -> None:
-        with packed(file, rows.schema) as (_, add):
-            add(rows)
+        with Packer(file, rows.schema) as output:
+            output.add(rows)
 
     write_whole(path, write, overwrite=overwrite)
 
 
-def _opened(path: Path) -> pa.parquet.ParquetFile:
+@contextmanager
+def _opened(path: Path) -> Iterator[pa.parquet.ParquetFile]:
+    """Open a file; errors of pyarrow about damaged data become an InputError."""
     try:
-        return pa.parquet.ParquetFile(path, page_checksum_verification=True)
+        with pa.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
+    except OutbidError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise _damaged(path, error) from None
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
+        raise InputError(
+            f"{path} cannot be read as Parquet: {reason}. It may be damaged; write it again."
+        ) from None
 
 
 def _refuse_other_count(path: Path, rows: int, declared: int) -> None:
@@ -230,28 +221,6 @@ def _roles(names: list[str], path: Path, columns: Mapping[str, str]) -> dict[str
         return roles_of(names, columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
-    count, pieces = row_count(path), []
-    for part in files_of(path):
-        with _opened(part) as file:
-            schema = file.schema_arrow
-            wanted = _wanted(schema, path, columns)
-            # A few bytes can encode millions of equal values, so the size follows from the number of rows.
-            refuse_if_larger_than_memory(path, count * max(len(wanted), 1) * 16)
-            try:
-                pieces.append(file.read(wanted))
-            except (pa.ArrowException, OSError, ValueError) as error:
-                raise _damaged(part, error) from None
-            _refuse_other_count(part, len(pieces[-1]), file.metadata.num_rows)
-    try:
-        rows = pa.concat_tables(pieces)
-    except pa.ArrowException:
-        raise InputError(
-            f"{path}: its parts do not have the same columns. Remove what belongs to another run."
-        ) from None
-    return _rows(path, rows, schema, columns)
 
 
 def _rows(
@@ -287,8 +256,3 @@ def _may_matter(kind: pa.DataType) -> bool:
 def _unit(schema: pa.Schema, roles: Mapping[str, str]) -> str | None:
     unit = (schema.field(roles["x"]).metadata or {}).get(b"unit") if "x" in roles else None
     return unit.decode(errors="replace") if unit is not None else None
-
-
-def _damaged(path: Path, error: Exception) -> InputError:
-    reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
-    return InputError(f"{path} cannot be read as Parquet: {reason}. It may be damaged; write it again.")

@@ -22,12 +22,18 @@ from ..errors import InputError, SettingsError
 from ..tables.arrow import column_of, integers_of
 from ..tracks import Tracks
 from . import table
-from .atomic import move_whole, write_whole, write_whole_folder
-from .outputs import refuse_output
+from .outputs import (
+    held_here,
+    move_whole,
+    refuse_output,
+    remove_folder,
+    remove_leftovers,
+    write_whole,
+    write_whole_folder,
+)
 from .parquet import RECORD
-from .parquet_write import packed
+from .parquet_write import Packer
 from .records import record_bytes, record_from
-from .staged import held_here, remove_folder, remove_leftovers
 
 _FACTS = b"outbid.part"
 _WHOLE = "whole.parquet"
@@ -40,16 +46,8 @@ class Parts:
     """The finished parts of an output, in a folder beside it with the suffix ``.parts``.
 
     Each part is a small file with the columns that the input lacks. Within a ``with`` block, a thread writes
-    the output from the parts as they arrive; the output stays in that folder until it is complete.
-
-    Parameters
-    ----------
-    output : Path
-        The Parquet file that is made from the parts.
-    record : mapping
-        Its run record; parts of a run with a different record are never used.
-    overwrite, resume : bool
-        Whether an existing output may be replaced, and whether parts of an earlier run are used.
+    the output, a Parquet file, from the parts as they arrive; it stays in that folder until it is complete.
+    Parts of an earlier run with the same record are used if `resume` is true.
 
     Raises
     ------
@@ -103,12 +101,9 @@ class Parts:
     def repeat(self, number: int, detections: Detections) -> NDArray[np.int64]:
         """Write an existing part to the output, with its detections; returns its track numbers.
 
-        Raises
-        ------
-        InputError
-            If the part has a different number of rows.
+        Raises InputError if the part has a different number of rows.
         """
-        own, rows = self._read(number), table.table_of_detections(detections)
+        own, rows = self._read(number), table.table_of(detections)
         if len(own) != len(rows):
             raise InputError(
                 f"{self._path(number)} has {len(own)} rows, not {len(rows)}. Remove {self.folder}."
@@ -140,7 +135,7 @@ class Parts:
 
     def _add(self, number: int, tracks: Tracks, track_id: NDArray[np.int64], facts: dict[str, Any]) -> None:
         """See `add`."""
-        rows = table.table_of_tracks(tracks)[len(tracks.detections) - len(track_id) :]
+        rows = table.table_of(tracks)[len(tracks.detections) - len(track_id) :]
         rows = rows.set_column(0, "track_id", column_of(track_id))
         own = rows.select(["track_id", *tracks.measures])
         own = own.replace_schema_metadata({_FACTS: json.dumps(facts).encode()})
@@ -164,12 +159,12 @@ class Parts:
         """Write the output, part by part, as the parts arrive."""
         lap("waiting")
         rows = self._ready.get()
-        empty = table.table_of_tracks(Tracks(Detections.from_table([], []), np.empty((0, 2), np.int64)))
+        empty = table.table_of(Tracks(Detections.from_table([], []), np.empty((0, 2), np.int64)))
         schema = (rows if isinstance(rows, pa.Table) else empty).schema
-        with packed(file, schema) as (output, add):
+        with Packer(file, schema) as output:
             while isinstance(rows, pa.Table):
                 lap("waiting")
-                add(rows.cast(schema))
+                output.add(rows.cast(schema))
                 lap("output")
                 rows = self._ready.get()
             if rows is None:
@@ -192,10 +187,7 @@ def begin_folder(folder: Path, record: Mapping[str, object], held: ExitStack, *,
 
     A folder whose record is a draft (`DRAFT`) is emptied, for nobody knows of which input its files are.
 
-    Raises
-    ------
-    SettingsError
-        If there are parts of another run, parts that must not be resumed, or none to resume.
+    Raises SettingsError if there are parts of another run, parts that must not be resumed, or none to resume.
     """
     content, run = record_bytes(record), folder / _RUN
     remove_leftovers(folder)

@@ -17,7 +17,7 @@ _LONGEST = 1 << 24
 _HASHED = 1 << 24
 """Bytes that are hashed at a time. Many: before each step a thread may wait for the interpreter's lock."""
 _IN_ALL_COMMANDS = {"command", "version", "input"}
-"""Keys of the records of version 0.1, which have no mark."""
+"""Keys of the records of the first version, which have no mark."""
 
 
 def record_bytes(record: Mapping[str, object]) -> bytes:
@@ -38,13 +38,7 @@ def marked_bytes(record: Mapping[str, object]) -> bytes:
 
 
 def record_from(content: bytes, path: Path) -> dict[str, Any]:
-    """Parse the record in `content`, which was read from `path`.
-
-    Raises
-    ------
-    InputError
-        If it is not a JSON object.
-    """
+    """Parse the record in `content`, which was read from `path`; anything but a JSON object is refused."""
     try:
         record = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -54,7 +48,7 @@ def record_from(content: bytes, path: Path) -> dict[str, Any]:
             f"{path} holds a {type(record).__name__} and no run record. Give a file that Outbid wrote."
         )
     marked = record.items() >= _MARK.items()
-    return {name: value for name, value in record.items() if name not in _MARK} if marked else record
+    return {name: value for name, value in record.items() if not marked or name not in _MARK}
 
 
 def record_path(path: Path) -> Path:

@@ -5,67 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, OutbidError, ResourceError, SettingsError
-from .tiff_scenes import listed
 
 Box = tuple[slice, slice, slice]
 """Region of a frame along z, y and x."""
 WHOLE: Box = (slice(None), slice(None), slice(None))
+_SHOWN = 8
+"""Scenes that a message lists."""
 
 
 class Sliced(Protocol):
     """An array that is read when it is indexed by integers and slices."""
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Length of each axis."""
-
+    def shape(self) -> tuple[int, ...]: ...
     @property
-    def dtype(self) -> np.dtype:
-        """Dtype of the values."""
-
-    def __getitem__(self, where: Any, /) -> Any:
-        """The values at an index, as an array or anything that NumPy converts to one."""
+    def dtype(self) -> np.dtype: ...
+    def __getitem__(self, where: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """A multi-dimensional image with its metadata.
-
-    Parameters
-    ----------
-    array : Sliced
-    axes : str
-        One letter of TZCYXS per axis; any other letter marks an unnamed axis.
-    spacing : tuple of 3 float
-        Size of a voxel along z, y, x, in `unit`.
-    unit : str
-    interval : float or None
-        Seconds from frame to frame.
-    depth : bool
-        Whether the file states the distance between planes.
-    channels : tuple of str
-        Names of the channels, if the file states them.
-    scenes : tuple of str
-        Descriptions of the images, if there are several and none was chosen.
-    levels : tuple of tuple of int
-        Sizes of each level of resolution.
-    """
+    """A multi-dimensional image with its metadata."""
 
     array: Sliced
-    axes: str
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    axes: str  # one letter of TZCYXS per axis; any other letter marks an unnamed axis
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)  # size of a voxel along z, y, x, in `unit`
     unit: str = "pixel"
-    interval: float | None = None
-    depth: bool = False
-    channels: tuple[str, ...] = ()
-    scenes: tuple[str, ...] = ()
-    levels: tuple[tuple[int, ...], ...] = ()
+    interval: float | None = None  # seconds from frame to frame
+    depth: bool = False  # whether the file states the distance between planes
+    channels: tuple[str, ...] = ()  # names of the channels, if the file states them
+    scenes: tuple[str, ...] = ()  # descriptions of the images, if there are several and none was chosen
+    levels: tuple[tuple[int, ...], ...] = ()  # sizes at each level of resolution
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -76,16 +53,7 @@ class Stack:
 def named_axes(name: str, stack: Any, given: str | None, *, several: bool = False) -> str:
     """Axes with all names filled in; unnamed axes become time and z.
 
-    Parameters
-    ----------
-    name : str
-        Of the file, for messages.
-    stack : Stack or Header
-        The image, of which axes and sizes are used.
-    given : str, optional
-        Axes as given by the caller.
-    several : bool
-        Whether each of several files is one frame.
+    `given` are the axes as the caller names them; `several`: whether each of several files is a frame.
 
     Raises
     ------
@@ -136,15 +104,7 @@ def doubts_of(
 ) -> Iterator[str]:
     """Sentences about metadata that were guessed, because neither the caller nor the file stated them.
 
-    Parameters
-    ----------
-    stack : Stack or Header
-    named : str
-        Its axes as they were interpreted.
-    several : bool
-        Whether each of several files is one frame.
-    axes, channel, spacing
-        As given by the caller.
+    `named` are the axes as they were interpreted; the others are as for `named_axes`, or the caller's.
     """
     size = dict(zip(named, stack.sizes, strict=True))
     deep = size.get("Z", 1) > 1
@@ -173,16 +133,7 @@ def frames_of(
 ) -> Iterator[NDArray]:
     """Yield frames of a channel as (z, y, x) arrays; only the region in `box` is read.
 
-    Parameters
-    ----------
-    stack : Stack
-    named : str
-        Its axes, in any order.
-    channel : int
-    numbers : sequence of int
-        Frame numbers.
-    box : 3 slices
-        Region along z, y, x.
+    `named` are the axes of the stack, in any order.
 
     Examples
     --------
@@ -204,10 +155,7 @@ def frames_of(
 def explained(name: str, frames: Iterator[NDArray]) -> Iterator[NDArray]:
     """Yield frames, turning errors of a damaged file into an InputError.
 
-    Raises
-    ------
-    InputError
-        If a frame cannot be read.
+    Raises InputError if a frame cannot be read.
     """
     with damage_explained(name, "images"):
         yield from frames
@@ -216,6 +164,23 @@ def explained(name: str, frames: Iterator[NDArray]) -> Iterator[NDArray]:
 def grey(samples: NDArray) -> NDArray:
     """Average the colour channels; a fourth one, transparency, is ignored."""
     return samples[..., 0] if samples.shape[-1] < 3 else samples[..., :3].mean(axis=-1, dtype=np.float32)
+
+
+class Opener(Protocol):
+    """A module that reads one format of images."""
+
+    def open_stack(self, source: str, scene: int | None, level: int) -> Stack:
+        """Open an image of a file, or of a URL for Zarr, at a level of resolution, of which 0 is the finest.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged, has no image, or has axes beyond T, C, Z, Y, X.
+        SettingsError
+            If there is no such scene or level.
+        ResourceError
+            If the package is missing that reads the format.
+        """
 
 
 class Held:
@@ -233,6 +198,56 @@ def missing(what: str, extra: str) -> ResourceError:
     return ResourceError(f"{what} needs a package that is not installed: pip install 'outbid[{extra}]'.")
 
 
+def refuse_scene(path: object, number: int, count: int) -> None:
+    """Refuse the number of a scene that does not exist.
+
+    Raises
+    ------
+    SettingsError
+        The message states the number of scenes.
+    """
+    if not 0 <= number < count:
+        raise SettingsError(f"There is no scene {number}: {path} has {count}, from 0 up.")
+
+
+def listed(choice: Sequence[str]) -> str:
+    """Descriptions of the first scenes with their numbers, for messages."""
+    said = [f"scene {number}: {what}" for number, what in enumerate(choice[:_SHOWN])]
+    left = len(choice) - len(said)
+    return "; ".join(said) + (f"; and {left} more" if left else "")
+
+
+def refuse_level(source: str, level: int, remedy: str = "") -> None:
+    """Refuse a level of an image that has one only."""
+    if level:
+        raise SettingsError(f"{source} has no levels{remedy}. Leave --level out.")
+
+
+def chosen(source: str, scene: int | None, described: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+    """The number of the image to read; and the descriptions of all, if there are several to choose from.
+
+    Raises SettingsError if there is no such scene.
+    """
+    refuse_scene(source, scene or 0, len(described))
+    return scene or 0, tuple(described) if len(described) > 1 and scene is None else ()
+
+
+def package(name: str, what: str, extra: str) -> Any:
+    """Import a package that `what` needs; the error about one that is missing names the extra that has it."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        raise missing(what, extra) from None
+
+
+@contextmanager
+def opened(source: str, kind: str, reader: str) -> Iterator[Any]:
+    """A context with the package that reads files of a kind, in which its errors become an InputError."""
+    found = package(reader, kind, kind.lower())
+    with damage_explained(source, kind):
+        yield found
+
+
 @contextmanager
 def damage_explained(name: str, what: str) -> Iterator[None]:
     """Turn errors of a reader at damaged data into an InputError."""
@@ -240,10 +255,6 @@ def damage_explained(name: str, what: str) -> Iterator[None]:
         yield
     except OutbidError:
         raise
-    except ModuleNotFoundError as error:
-        if error.name != "imagecodecs":
-            raise
-        raise missing(f"The compression of {name}", "images") from None
     except MemoryError:
         raise ResourceError(
             f"{name}: the memory does not suffice for what it declares. Read a region (--region), or copy "
@@ -251,4 +262,9 @@ def damage_explained(name: str, what: str) -> Iterator[None]:
         ) from None
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        absent = error.name if isinstance(error, ModuleNotFoundError) else None
+        if absent == "imagecodecs" or "requires the 'imagecodecs' package" in reason:
+            raise missing(f"The compression of {name}", "images") from None
+        if absent:
+            raise
         raise InputError(f"{name} cannot be read as {what}: {reason}. It may be damaged.") from None

@@ -20,6 +20,7 @@ from ..tables.arrow import column_of, feature_of, floats_of, integers_of, is_num
 from ..tracks import LINK_MEASURES, Tracks
 from .axes import mixed_styles, unit_in_names, unused_axes
 from .columns import alike, divided, feature_names, missing_roles, plain, roles_of
+from .graph import refuse_unwritable, rows_of
 from .times import are_times, frames_and_times, remark_on_frames
 from .units import unit_of
 
@@ -32,31 +33,14 @@ _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 
 @dataclass(frozen=True)
 class Rows:
-    """A table as read from a file.
+    """A table as read from a file."""
 
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    table : pyarrow.Table
-        With the column names of the file.
-    cell : callable
-        Function of row and column that describes a value and its place:
-        ``"line 7: x is 'abc'"``.
-    unit : str or None
-        Unit of the positions, if the file states it outside the table.
-    given : mapping of str to str
-        Columns by role that the caller named.
-    first : bool
-        Whether these are the first rows of the file; if so, unusual columns are reported.
-    """
-
-    path: Path
-    table: pa.Table
-    cell: Callable[[int, str], str]
-    unit: str | None = None
-    given: Mapping[str, str] = field(default_factory=dict)
-    first: bool = True
+    path: Path  # for messages
+    table: pa.Table  # with the column names of the file
+    cell: Callable[[int, str], str]  # describes a value by its row and column: "line 7: x is 'abc'"
+    unit: str | None = None  # of the positions, if the file states it outside the table
+    given: Mapping[str, str] = field(default_factory=dict)  # columns by role that the caller named
+    first: bool = True  # whether these are the first rows of the file: then unusual columns are reported
     roles: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -134,43 +118,10 @@ def holds_tracks(roles: dict[str, str]) -> bool:
     return "track_id" in roles or "node" in roles
 
 
-def table_of_detections(detections: Detections) -> pa.Table:
-    """The table of detections to be written, see `outbid.tables`, after a check of the feature names.
-
-    Raises
-    ------
-    InputError
-        If a feature has a name that would be read back as another column.
-    """
-    _refuse_what_is_read_otherwise(detections, [*tables.place_columns(detections)], [])
-    return tables.table_of_detections(detections)
-
-
-def table_of_tracks(tracks: Tracks) -> pa.Table:
-    """The table of tracks to be written, see `outbid.tables`, after a check of the feature names.
-
-    Raises
-    ------
-    InputError
-        As `table_of_detections`.
-    """
-    own, measures = tables.track_columns(tracks)
-    _refuse_what_is_read_otherwise(tracks.detections, [*own], [*measures])
-    return tables.together(own, tracks.detections, measures)
-
-
-def _refuse_what_is_read_otherwise(detections: Detections, own: list[str], after: list[str]) -> None:
-    """Refuse negative frames, and features whose names would be read back as another column."""
-    if len(detections) and detections.frame[0] < 0:
-        raise InputError(f"Frame {detections.frame[0]} is negative. Number frames from 0 up to write them.")
-    taken = roles_of([*own, *after])
-    for name in detections.features:
-        names = [*own, *after, *detections.features]
-        clear = (
-            name not in own and name not in after and roles_of(names) == taken and feature_names([name], {})
-        )
-        if not clear or name != name.strip() or not name.isprintable():
-            raise InputError(f"A feature called {name!r} would be read back as something else. Rename it.")
+def table_of(what: Detections | Tracks) -> pa.Table:
+    """The table of detections or tracks to be written, see `outbid.tables`, after a check of the features."""
+    refuse_unwritable(what.detections if isinstance(what, Tracks) else what)
+    return tables.table_of_tracks(what) if isinstance(what, Tracks) else tables.table_of_detections(what)
 
 
 def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slice]:
@@ -334,20 +285,14 @@ def _links_between_nodes(rows: Rows, order: NDArray[np.int64] | slice) -> NDArra
     """Links of a table in which each detection has a number and names its predecessor."""
     node = _whole_numbers(rows, rows.roles["node"], blank=-1)[order]
     previous = _whole_numbers(rows, rows.roles["node_parent"], blank=-1)[order]
-    by_number = np.argsort(node, kind="stable")
-    twice = np.diff(node[by_number]) == 0
-    if twice.any():
-        raise InputError(
-            f"Two detections have the number {node[by_number[np.argmax(twice)]]}. Number them anew."
-        )
     child = np.nonzero(previous >= 0)[0]
-    where = np.minimum(np.searchsorted(node, previous[child], sorter=by_number), max(len(node) - 1, 0))
-    unknown = node[by_number[where]] != previous[child]
-    # 0 means no predecessor if no detection has number 0.
-    if (unknown & (previous[child] != 0)).any():
-        lost = previous[child[np.argmax(unknown & (previous[child] != 0))]]
-        raise InputError(f"No detection has the number {lost} that another names as its parent. Add its row.")
-    links = np.column_stack([by_number[where], child])[~unknown]
+    parent = rows_of(node, previous[child])
+    lost = previous[child][(parent < 0) & (previous[child] != 0)]  # 0 without such a row means none
+    if len(lost):
+        raise InputError(
+            f"No detection has the number {lost[0]} that another names as its parent. Add its row."
+        )
+    links = np.column_stack([parent, child])[parent >= 0]
     return links[np.lexsort((links[:, 1], links[:, 0]))].astype(np.int64)
 
 

@@ -12,7 +12,7 @@ import math
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, OutbidError, ResourceError
-from .tiff_headers import Header, with_imagej, with_ome
-from .tiff_scenes import planes_of, scene_of
+from ..errors import InputError, ResourceError
+from .stacks import damage_explained
+from .tiff_scenes import Header, planes_of, scene_of, with_imagej, with_ome
 
 _DECIDING = {256, 257, 258, 259, 266, 277, 278, 284, 317, 322, 323, 338, 339}
 """Tags that determine how the bytes of an image are decoded."""
@@ -43,13 +43,7 @@ _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 
 def look_at_tiff(path: Path, number: int | None = None, partial: bool = False) -> Header:
     """Axes, sizes, voxel size and frame interval of a scene, or of the whole file if no number is given.
 
-    Parameters
-    ----------
-    path : Path
-    number : int, optional
-        Of the scene.
-    partial : bool
-        Whether the frames that are there are wanted, if the file declares more.
+    `partial`: whether the frames that are there are wanted, if the file declares more.
 
     Raises
     ------
@@ -102,42 +96,22 @@ def _set_of(path: Path) -> list[str]:
     return names if here and path.name in names else []
 
 
-class _opened:
+@contextmanager
+def _opened(path: Path, *, alone: bool = False) -> Iterator[Any]:
     """Open a TIFF file; errors of tifffile about damaged data become an InputError."""
+    import tifffile
 
-    def __init__(self, path: Path, *, alone: bool = False) -> None:
-        self._path, self._alone = path, alone
-        self._unheard = logging.NullHandler()  # keeps its log off the screen
-
-    def __enter__(self) -> Any:
-        import tifffile
-
-        self._tiff = None
-        logging.getLogger("tifffile").addHandler(self._unheard)
-        try:
-            # An OME header may name other files anywhere on the disk: only those of its folder are opened.
-            self._tiff = tifffile.TiffFile(
-                self._path, _multifile=not self._alone and bool(_set_of(self._path))
-            )
-            if not self._alone and not self._tiff.series:
-                raise InputError(f"{self._path} holds no image. Check where it was made.")
-        except Exception as error:
-            self.__exit__(type(error), error, None)
-            raise
-        return self._tiff
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        logging.getLogger("tifffile").removeHandler(self._unheard)
-        if self._tiff is not None:
-            self._tiff.close()
-        # tifffile and the codecs raise many kinds of errors at damaged data.
-        if isinstance(error, Exception) and not isinstance(error, OutbidError | MemoryError):
-            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            if "requires the 'imagecodecs' package" in reason:
-                raise ResourceError(
-                    f"{self._path}: {reason}. Install it: pip install 'outbid[images]'."
-                ) from None
-            raise InputError(f"{self._path} cannot be read as TIFF: {reason}. It may be damaged.") from None
+    unheard = logging.NullHandler()  # keeps its log off the screen
+    logging.getLogger("tifffile").addHandler(unheard)
+    try:
+        # An OME header may name other files anywhere on the disk: only those of its folder are opened.
+        several = not alone and bool(_set_of(path))
+        with damage_explained(str(path), "TIFF"), tifffile.TiffFile(path, _multifile=several) as tiff:
+            if not alone and not tiff.series:
+                raise InputError(f"{path} holds no image. Check where it was made.")
+            yield tiff
+    finally:
+        logging.getLogger("tifffile").removeHandler(unheard)
 
 
 def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
@@ -335,10 +309,7 @@ def planes_by_frame(
 ) -> Iterator[NDArray]:
     """Yield the planes of each given frame, sorted by z, for one channel of a scene.
 
-    Raises
-    ------
-    InputError
-        If a plane cannot be decoded.
+    Raises InputError if a plane cannot be decoded.
     """
     size = dict(zip(axes, sizes, strict=True))
     leading = axes.rstrip("S")[:-2]

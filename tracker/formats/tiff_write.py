@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from numpy.typing import DTypeLike, NDArray
 
-from .atomic import write_whole
+from .outputs import write_whole
 
 if TYPE_CHECKING:
     from .frames import Images
@@ -23,10 +23,7 @@ def write_like(
 ) -> None:
     """Write images with the shape, voxel size and frame count of a movie, holding one frame in memory.
 
-    Raises
-    ------
-    SettingsError
-        If the output exists, or its folder does not.
+    Raises SettingsError if the output exists, or its folder does not.
     """
     import tifffile
 

@@ -41,6 +41,11 @@ def frames_and_times(rows: Rows, name: str, step: float) -> tuple[NDArray[np.int
             8 * np.finfo(np.float64).eps * np.abs(times).max(initial=0)
         )  # equal but for their last digits
         step = float(steps[steps > rounded].min(initial=np.inf))
+        if rows.first and not seconds_in_name(name):
+            _LOG.warning(
+                "%s: the values of %r are taken for times of frames that are %g apart. For another interval: "
+                "--columns frame=%s/INTERVAL (Python: columns=)", rows.path, name, step, name,
+            )  # fmt: skip
     return _frames_of(rows, name, times, step), times * (seconds_in_name(name) or 1)
 
 

@@ -22,10 +22,11 @@ from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from .decimals import decimal
 from .graph import detections_of, tracks_of
+from .memory import refuse_if_larger_than_memory
 from .records import record_from
 from .trackmate_write import CONTOUR, RECORD_MARK, key_of, write_model
 from .units import TIMES
-from .xml_stream import Enough, number, read_xml, refuse_if_too_large
+from .xml_stream import Enough, number, read_xml
 
 _PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
 _NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
@@ -66,13 +67,6 @@ def holds_tracks(path: Path) -> bool:
 
     read_xml(path, begin)
     return bool(found)
-
-
-def write_detections(
-    path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
-) -> None:
-    """See `outbid.formats.write_detections`."""
-    write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
 
 
 def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
@@ -119,7 +113,7 @@ class _Model:
         self._clock, self._times = "frame", array("d")
         self._titles, self._contours = list[str](), dict[int, list[str]]()
         self._not_kept = list[str]()
-        refuse_if_too_large(path)
+        refuse_if_larger_than_memory(path, path.stat().st_size)  # numbers take less than their text
         read_xml(path, self._begin, self._characters, self._end)
         if self._not_kept:
             some = ", ".join(self._not_kept[:6]) + (", …" if len(self._not_kept) > 6 else "")

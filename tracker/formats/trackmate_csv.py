@@ -9,15 +9,13 @@ import csv
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
-from . import csv as csv_format
 from .columns import AS_NAMED, plain
+from .csv import read_table
 from .csv_layout import as_utf8
 from .decimals import decimal, whole
 from .graph import tracks_of
@@ -25,8 +23,7 @@ from .table import detections_of
 
 _ENDS = ("spot_source_id", "spot_target_id")
 
-
-TAKES_COLUMNS = True
+TAKES_COLUMNS = RECORD_BESIDE = True
 
 
 def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001
@@ -34,19 +31,19 @@ def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # no
     return _edges_beside(path).is_file()
 
 
+def holds_tracks(path: Path, columns: Mapping[str, str]) -> bool:  # noqa: ARG001
+    """See `outbid.formats.holds_tracks`."""
+    return True
+
+
 def read_with(path: Path) -> list[Path]:
     """Files that are read together with the spots."""
     return [_edges_beside(path)]
 
 
-def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    return detections_of(csv_format.read_table(path, columns))
-
-
-def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
+def read_tracks(path: Path, columns: Mapping[str, str]) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    spots = read_detections(path, columns)
+    spots = detections_of(read_table(path, columns))
     name = next((name for name in spots.features if plain(name) == "id"), None)
     if name is None:
         raise InputError(
@@ -59,11 +56,6 @@ def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
     number = np.asarray(spots.features[name]).astype(np.int64)
     measures = {"link_cost": cost} if np.isfinite(cost).any() else {}
     return tracks_of(path, number, spots.frame, spots.position, edges, spots.unit, features, measures)
-
-
-def read_record(path: Path) -> dict[str, Any] | None:
-    """See `outbid.formats.read_record`."""
-    return csv_format.read_record(path)
 
 
 def _edges_beside(path: Path) -> Path:

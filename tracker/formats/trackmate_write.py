@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
-from .atomic import write_whole
-from .graph import families, interval_of, is_text, refuse_hidden
+from .graph import families, interval_of, is_text, refuse_unwritable
+from .outputs import write_whole
 from .records import record_bytes
 
 if TYPE_CHECKING:
@@ -62,30 +62,15 @@ def key_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Image:
-    """Metadata of the image to which the tracks belong; lengths are in the unit of the positions.
+    """Metadata of the image to which the tracks belong; lengths are in the unit of the positions."""
 
-    Parameters
-    ----------
-    folder, name : str
-        Path of the image; if empty, TrackMate creates an empty image.
-    shape : (int, int, int)
-        Voxels along z, y, x.
-    frames : int
-    spacing : (float, float, float)
-        Size of a voxel.
-    interval : float
-        Time between frames.
-    clock : str
-        Unit of time.
-    """
-
-    folder: str
+    folder: str  # with the name, the path of the image; if empty, TrackMate creates an empty image
     name: str
-    shape: tuple[int, int, int]
+    shape: tuple[int, int, int]  # voxels along z, y, x
     frames: int
-    spacing: tuple[float, ...] = (1.0, 1.0, 1.0)
-    interval: float = 1.0
-    clock: str = "frame"
+    spacing: tuple[float, ...] = (1.0, 1.0, 1.0)  # size of a voxel
+    interval: float = 1.0  # time between frames
+    clock: str = "frame"  # unit of time
 
 
 def write_with_image(
@@ -94,17 +79,7 @@ def write_with_image(
 ) -> None:  # fmt: skip
     """Write tracks in a file that TrackMate opens together with their image.
 
-    Parameters
-    ----------
-    path : Path
-    tracks : Tracks
-        Positions in pixels are multiplied by the voxel size, because TrackMate expects physical units.
-    image : Path
-        The image file.
-    movie : Images
-        Metadata of the image file.
-    record, overwrite
-        As for `outbid.formats.write_tracks`.
+    Positions in pixels are multiplied by the voxel size, because TrackMate expects physical units.
     """
     seen = tracks.detections
     if seen.unit == "pixel":
@@ -129,9 +104,7 @@ def write_model(
 ) -> None:
     """Write tracks; see `outbid.formats.write_tracks`."""
     seen = tracks.detections
-    if len(seen) and seen.frame[0] < 0:
-        raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
-    refuse_hidden(seen.features)
+    refuse_unwritable(seen)
     columns = _columns({name: of for name, of in seen.features.items() if not _is_of_spot(name, of)})
     texts = [name for name in columns.values() if is_text(seen.features[name])]
     if texts:

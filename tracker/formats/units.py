@@ -8,11 +8,9 @@ _FULL = {
     "px": "pixel", "pixels": "pixel", "nm": "nanometer", "mm": "millimeter",
 }  # fmt: skip
 _SPELLED = {
-    "micrometers": "micrometer", "micrometre": "micrometer", "micrometres": "micrometer", "pix": "pixel",
-    "nanometers": "nanometer", "nanometre": "nanometer", "nanometres": "nanometer",
-    "millimeters": "millimeter", "millimetre": "millimeter", "millimetres": "millimeter",
-    "vox": "pixel", "voxel": "pixel", "voxels": "pixel",
-}  # fmt: skip
+    **{f"{of}met{end}": f"{of}meter" for of in ("micro", "nano", "milli") for end in ("ers", "re", "res")},
+    **dict.fromkeys(("pix", "vox", "voxel", "voxels"), "pixel"),
+}
 """Further spellings of units in column names."""
 
 LENGTHS = {name: name for name in {*_FULL.values(), *_SPELLED.values()}} | _FULL | _SPELLED

@@ -14,7 +14,6 @@ from defusedxml.expatreader import DefusedExpatParser
 
 from ..errors import InputError
 from .decimals import decimal
-from .memory import refuse_if_larger_than_memory
 
 _DEEPEST = 64
 """Largest nesting depth of elements; the supported formats need eight."""
@@ -26,17 +25,6 @@ class Enough(Exception):
     """Raised by a callback to stop reading."""
 
 
-def refuse_if_too_large(path: Path) -> None:
-    """Refuse a file whose numbers would not fit into memory; they need at most the size of its text.
-
-    Raises
-    ------
-    ResourceError
-        The message states the memory needed.
-    """
-    refuse_if_larger_than_memory(path, path.stat().st_size)
-
-
 def read_xml(
     path: Path,
     begin: Begin,
@@ -45,15 +33,7 @@ def read_xml(
 ) -> None:
     """Call `begin` with name, attributes and line of every element, in the order of the file.
 
-    Parameters
-    ----------
-    path : Path
-    begin : callable
-        Raises `Enough` to stop.
-    text : callable, optional
-        Called with the name of the innermost element and a piece of its text.
-    end : callable, optional
-        Called with the name of every element at its end.
+    `text` gets the name of the innermost element and a piece of its text, `end` the name of an element.
 
     Raises
     ------
@@ -87,10 +67,7 @@ def read_xml(
 def root_of(path: Path) -> str:
     """Name of the root element.
 
-    Raises
-    ------
-    InputError
-        As `read_xml`.
+    Raises InputError as `read_xml` does.
     """
     found: list[str] = []
 

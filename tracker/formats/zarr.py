@@ -4,45 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..errors import InputError, SettingsError
 from .hdf5 import letters
-from .stacks import Stack, damage_explained, missing
-from .tiff_scenes import refuse_scene
-from .units import unit_of
+from .stacks import Stack, chosen, damage_explained, missing, opened, refuse_level
+from .units import TIMES, unit_of
 
 SUFFIXES = (".zarr", ".zarr.zip")
-_SECONDS = {"millisecond": 1e-3, "microsecond": 1e-6, "second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """Read an image of the store at a level of resolution.
-
-    Raises
-    ------
-    InputError
-        If there is no image, or its metadata are invalid.
-    SettingsError
-        If there is no such scene or level.
-    ResourceError
-        If zarr, or the package that reads such a URL, is missing.
-    """
+    """See `stacks.Opener`."""
     node = _opened(source)
     with damage_explained(source, "Zarr"):
         images = _images(node)
         if not images:
             raise InputError(f"{source} holds no image. Give the array or image inside, such as {source}/0.")
-        refuse_scene(source, scene or 0, len(images))
-        image = list(images.values())[scene or 0]
+        number, listed = chosen(source, scene, [*images])
+        image = list(images.values())[number]
         stack = _plain(source, image, level) if hasattr(image, "dtype") else _multiscale(source, image, level)
-    if len(images) == 1 or scene is not None:
-        return stack
-    described = tuple(images)
-    return Stack(
-        stack.array, stack.axes, stack.spacing, stack.unit, stack.interval, stack.depth, stack.channels,
-        described, stack.levels,
-    )  # fmt: skip
+        return replace(stack, scenes=listed)
 
 
 def recognises(source: str, is_folder: bool) -> bool:
@@ -57,11 +40,7 @@ def recognises(source: str, is_folder: bool) -> bool:
 
 def _opened(source: str) -> Any:
     """Open the group or array, read-only."""
-    try:
-        import zarr
-    except ModuleNotFoundError:
-        raise missing("Zarr", "zarr") from None
-    with damage_explained(source, "Zarr"):
+    with opened(source, "Zarr", "zarr") as zarr:
         try:
             if "://" not in source and source.lower().endswith(".zip"):
                 return zarr.open(zarr.storage.ZipStore(source, mode="r"), mode="r")
@@ -77,9 +56,7 @@ def _images(node: Any) -> dict[str, Any]:
     if hasattr(node, "dtype") or "multiscales" in _ome(node):
         return {node.path or node.name: node}
     found: dict[str, Any] = {}
-    for name in sorted(
-        node.keys(), key=lambda key: (not key.isdigit(), int(key) if key.isdigit() else 0, key)
-    ):
+    for name in sorted(node.keys(), key=_natural):
         child = node[name]
         if hasattr(child, "dtype"):
             if child.ndim >= 2 and child.dtype.kind in "biuf":
@@ -107,8 +84,7 @@ def _ome(node: Any) -> Mapping[str, Any]:
 
 def _plain(source: str, array: Any, level: int) -> Stack:
     """Read a plain array."""
-    if level:
-        raise SettingsError(f"{source} is one array and has no levels. Leave --level out.")
+    refuse_level(source, level)
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS") or []
     return Stack(array, letters([name or "" for name in names], array.ndim))
 
@@ -130,7 +106,7 @@ def _multiscale(source: str, group: Any, level: int) -> Stack:
     lengths = {unit_of(units[axis]) for axis in "ZYX" if units.get(axis)}
     if len(lengths) > 1:
         raise InputError(f"{source} has axes in different units ({', '.join(sorted(lengths))}). Use one.")
-    seconds = size.get("T", 1.0) * _SECONDS.get(units.get("T") or "", math.nan)
+    seconds = size.get("T", 1.0) * TIMES.get(units.get("T") or "", math.nan)
     channels = ome.get("omero", {}).get("channels", [])
     return Stack(
         array,

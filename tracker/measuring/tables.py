@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ResourceError, SettingsError
-from ..formats.atomic import write_whole
-from ..formats.outputs import refuse_output
+from ..formats.outputs import refuse_output, write_whole
 from ..formats.records import record_bytes, record_path, to_stand_beside
 from .scales import Scale
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from .. import formats
 from ..advise import Advice, advise
-from ..formats.atomic import write_whole
 from ..formats.columns import AS_NAMED
+from ..formats.outputs import write_whole
 from ..formats.records import marked_bytes
 from .jobs import run_record
 

@@ -11,7 +11,7 @@ from .. import formats
 from ..errors import InputError, SettingsError
 from ..filling import with_gaps_filled, with_time
 from ..formats.columns import AS_NAMED
-from ..formats.geff_parts import can_be_written_in_parts, write_parts
+from ..formats.geff_write import can_be_written_in_parts, write_parts
 from ..formats.parquet import row_count
 from ..measuring.scales import without_drift
 from ..tracks import Tracks

@@ -12,8 +12,8 @@ import numpy as np
 
 from .. import formats
 from ..errors import InputError
-from ..formats.atomic import write_whole
 from ..formats.columns import AS_NAMED
+from ..formats.outputs import write_whole
 from ..formats.records import marked_bytes
 from ..known import EACH_AXIS, LEAST_RATE, MOST_CLUTTER, Values, check_known
 from ..tracking import TrackingSettings, track

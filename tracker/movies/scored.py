@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from .. import formats
 from ..errors import InputError
-from ..formats.atomic import write_whole
 from ..formats.columns import AS_NAMED
+from ..formats.outputs import write_whole
 from ..formats.records import marked_bytes
 from ..scoring import Scores, score
 from .jobs import run_record, stem_of

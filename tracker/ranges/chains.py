@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .._arrays import free_memory
 from .._threads import in_threads
-from ..formats.atomic import write_whole
+from ..formats.outputs import write_whole
 from ..linking import CANDIDATE_SHARE, LinkCosts, link
 from ..tracking import TrackingSettings
 from .files import links_file, numbers_file, save_arrays

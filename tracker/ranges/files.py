@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from .._threads import begun
 from ..detections import Detections
-from ..formats.atomic import write_whole
+from ..formats.outputs import write_whole
 from ..formats.parquet import RECORD, rows_between
-from ..formats.parquet_write import GROUP, packed
+from ..formats.parquet_write import GROUP, Packer
 from ..formats.parts import complete_record
 from ..formats.records import record_bytes
 
@@ -78,17 +78,17 @@ def join_parts(parts: Sequence[Path], output: Path, record: Mapping[str, object]
 
     def write(file: BinaryIO) -> None:
         schema = pa.parquet.read_schema(parts[0]).with_metadata({RECORD: record_bytes(record)})
-        with packed(file, schema) as (_, add):
+        with Packer(file, schema) as packer:
             waiting = schema.empty_table()
             for part in parts:
                 rows = pa.parquet.read_table(part, use_threads=False).replace_schema_metadata(schema.metadata)
                 waiting = pa.concat_tables([waiting, rows.cast(schema)])
                 whole = len(waiting) - len(waiting) % GROUP
                 if whole:
-                    add(waiting[:whole].combine_chunks())
+                    packer.add(waiting[:whole].combine_chunks())
                     waiting = waiting[whole:]
             if len(waiting):
-                add(waiting.combine_chunks())
+                packer.add(waiting.combine_chunks())
 
     write_whole(output, write, overwrite=overwrite)
 
@@ -136,5 +136,5 @@ def save_arrays(file: BinaryIO, held: Mapping[str, NDArray]) -> None:
 
 def save_rows(file: BinaryIO, rows: pa.Table) -> None:
     """Write a table as Parquet."""
-    with packed(file, rows.schema) as (_, add):
-        add(rows)
+    with Packer(file, rows.schema) as output:
+        output.add(rows)

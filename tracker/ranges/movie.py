@@ -20,11 +20,10 @@ from ..detections import Detections
 from ..device import device_for
 from ..errors import SettingsError
 from ..formats import parquet
-from ..formats.atomic import write_whole, write_whole_folder
-from ..formats.geff_parts import write_parts
+from ..formats.geff_write import write_parts
+from ..formats.outputs import remove_folder, write_whole, write_whole_folder
 from ..formats.parts import DRAFT, begin_folder
 from ..formats.records import record_bytes
-from ..formats.staged import remove_folder
 from ..movies.jobs import DetectJob, TrackJob
 from ..tracking import WORTH_A_GPU
 from ..tracks import Tracks

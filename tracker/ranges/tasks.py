@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..extent import Part
 from ..formats.parquet import RECORD
-from ..formats.table import table_of_detections
+from ..formats.table import table_of
 from ..movies.jobs import DetectJob
 from ..tables.arrow import column_of
 from ..tracking import TrackingSettings, gated_links
@@ -132,7 +132,7 @@ class WriteRange:
         for target, of in into:
             values[:, target] = of
             unknown[target] = False
-        rows = table_of_detections(seen).add_column(0, "track_id", column_of(track_id))
+        rows = table_of(seen).add_column(0, "track_id", column_of(track_id))
         for name, each in zip(_MEASURES, values, strict=True):
             rows = rows.append_column(name, column_of(each, unknown))
         rows = rows.replace_schema_metadata({RECORD: self.record})
@@ -158,7 +158,7 @@ class DetectRange:
         first, end = self.frames
         part = Part(self.job.part.region, f"{first}:{end}", self.job.part.mask)
         found, _ = replace(self.job, part=part).detect(self.job.opening.open(self.source))
-        rows = table_of_detections(found)
+        rows = table_of(found)
         return written(self.output, lambda file: save_rows(file, rows), len(found), begun)
 
 

@@ -1,7 +1,8 @@
-"""Check the folder of a GEFF before zarr opens it: its metadata, and that reading it is safe.
+"""Check the folder of a GEFF before zarr opens it: its metadata, its chunks, and that reading it is safe.
 
-A folder is safe if no symbolic link leads out of it, no codec could execute code, and all arrays fit into
-memory. Errors that zarr, numcodecs and geff still raise about invalid metadata become an InputError.
+A folder is safe if no symbolic link leads out of it, no codec could execute code, all arrays fit into memory,
+and no chunk is larger than declared. The package geff checks none of these; what it checks (the structure of
+groups, properties and types) is left to it, and its errors become an InputError.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, OutbidError
-from .chunks import refuse_bombs
 from .memory import refuse_if_larger_than_memory
 
 _HARMLESS = {
@@ -31,6 +32,11 @@ _PART = re.compile(
     r"(\.z[a-z]+|zarr\.json|(c/)?\d+([./]\d+)*|c)"
 )
 """Patterns of file names in a GEFF: metadata and chunks."""
+_SLACK = 1 << 16
+_TEXT = 64
+"""Old files declare strings as 4 bytes each; chunks of strings may be larger by this factor."""
+_MOST_ABSENT = 100_000
+"""Largest number of missing chunks that is accepted; zarr searches for each of them."""
 
 
 @contextmanager
@@ -114,10 +120,7 @@ def foreign(path: Path) -> str | None:
 def row_count(array: Path) -> int:
     """Number of rows that an array declares.
 
-    Raises
-    ------
-    InputError
-        If the array is missing or declares none.
+    Raises InputError if the array is missing or declares none.
     """
     file = array / ".zarray" if (array / ".zarray").is_file() else array / "zarr.json"
     shape = _json(file).get("shape") if file.is_file() else None
@@ -157,8 +160,9 @@ def _size_if_harmless(array: Path, metadata: Mapping[str, Any]) -> float:
         return 0.0
     codecs = [metadata.get("compressor"), *_listed(array, metadata, "filters")]
     codecs += _listed(array, metadata, "codecs")
-    names = [codec.get("id", codec.get("name")) if isinstance(codec, dict) else codec for codec in codecs]
-    strange = sorted(str(name) for name in names if name is not None and str(name) not in _HARMLESS)
+    stated = [codec.get("id", codec.get("name")) if isinstance(codec, dict) else codec for codec in codecs]
+    names = {str(name) for name in stated if name is not None}
+    strange = sorted(names - _HARMLESS)
     dtype = metadata.get("dtype", metadata.get("data_type"))
     if strange or "O" in str(dtype):
         raise InputError(
@@ -172,7 +176,7 @@ def _size_if_harmless(array: Path, metadata: Mapping[str, Any]) -> float:
         width = np.dtype(dtype).itemsize
     except (TypeError, ValueError):
         width = 8
-    refuse_bombs(array, metadata, width)
+    _refuse_bombs(array, metadata, width, names)
     return float(math.prod(shape)) * width
 
 
@@ -181,3 +185,101 @@ def _listed(array: Path, metadata: Mapping[str, Any], key: str) -> list[Any]:
     if value is not None and not isinstance(value, list):
         raise InputError(f"{array}: its {key} are {str(value)[:40]!r}, no list. Export the graph again.")
     return value or []
+
+
+def _refuse_bombs(array: Path, meta: Mapping[str, Any], width: int, codecs: set[str]) -> None:
+    """Compare the size of each chunk with the size that the metadata of its array declare.
+
+    Blosc states the unpacked size in its header. Data of zlib and gzip are unpacked up to the declared size
+    and no further. For other codecs the packed size is compared: deflate compresses at most about 1000 times,
+    so a chunk whose packed size does not exceed the declared size can do little harm.
+
+    Raises
+    ------
+    InputError
+        Naming the chunk.
+    ResourceError
+        If one chunk of the declared size does not fit into memory.
+    """
+    grid = _grid(meta)
+    if grid is None:
+        return  # zarr reports the error
+    refuse_if_larger_than_memory(array, float(math.prod(grid)) * width)  # zarr holds a whole chunk in memory
+    most = _TEXT * math.prod(grid) * width + _SLACK
+    needed = math.prod(grid) * width if "sharding_indexed" not in codecs else 0
+    stored = 0
+    for chunk in array.rglob("*"):
+        if chunk.name.startswith(".") or chunk.name == "zarr.json" or not chunk.is_file():
+            continue
+        stored += 1
+        _refuse_cut_blosc(chunk, codecs, needed)
+        if chunk.stat().st_size > most or _unpacked(chunk, codecs, most) > most:
+            raise InputError(
+                f"{chunk} holds more than the {math.prod(grid) * width} bytes that its array declares. "
+                "It may be an attack; export the graph again."
+            )
+
+    declared = math.prod(
+        -(-n // max(step, 1)) for n, step in zip(meta.get("shape") or (), grid, strict=False)
+    )
+    if declared > stored + _MOST_ABSENT:
+        raise InputError(
+            f"{array} declares {declared} chunks and has {stored}. It may be an attack; export the graph "
+            "again."
+        )
+
+
+def absent_chunks(group: Any) -> dict[str, Any]:
+    """Names of the arrays in a zarr group that lack stored chunks.
+
+    Zarr 3.2 and later can raise an error at such a chunk instead (``read_missing_chunks``).
+    """
+    arrays = ((name, found) for name, found in group.members(max_depth=None) if hasattr(found, "nchunks"))
+    return {name: array for name, array in arrays if array.nchunks_initialized < array.nchunks}
+
+
+def declare_no_fill(folder: Path) -> None:
+    """Mark all arrays of a zarr v2 folder as complete, so that readers take an absent chunk for lost."""
+    for file in folder.rglob(".zarray"):
+        stated = json.loads(file.read_bytes())
+        file.write_text(json.dumps(stated | {"fill_value": None}, indent=2))
+
+
+def _grid(meta: Mapping[str, Any]) -> list[int] | None:
+    """Shape of a chunk, for zarr v2 and v3."""
+    grid: Any = meta.get("chunks") or meta
+    for key in () if grid is not meta else ("chunk_grid", "configuration", "chunk_shape"):
+        grid = grid.get(key) if isinstance(grid, Mapping) else None
+    if not isinstance(grid, list) or not all(isinstance(n, int) and n >= 0 for n in grid):
+        return None
+    return grid
+
+
+def _refuse_cut_blosc(chunk: Path, codecs: set[str], needed: int) -> None:
+    """Refuse a truncated blosc chunk: blosc would read memory beyond its end."""
+    if "blosc" not in codecs:
+        return
+    with chunk.open("rb") as file:
+        head = file.read(16)
+    unpacked, packed = (int.from_bytes(head[place : place + 4], "little") for place in (4, 12))
+    size = chunk.stat().st_size
+    if len(head) < 16 or packed > size or unpacked < needed:
+        raise InputError(
+            f"{chunk} is cut short: {size} bytes for {packed}, which hold {unpacked} of {needed}. "
+            "Copy it again."
+        )
+
+
+def _unpacked(chunk: Path, codecs: set[str], most: int) -> int:
+    """Unpacked size of a chunk in bytes, determined without unpacking more than `most` bytes."""
+    with chunk.open("rb") as file:
+        if "blosc" in codecs:
+            head = file.read(16)
+            return int.from_bytes(head[4:8], "little") if len(head) == 16 else 0
+        if codecs & {"zlib", "gzip"}:
+            unpack = zlib.decompressobj(wbits=47)  # either head
+            try:
+                return len(unpack.decompress(file.read(), most + 1))
+            except zlib.error:
+                return 0  # zarr reports the error
+    return 0
