@@ -17,6 +17,7 @@ from outbid.learn.m_steps import raw_steps, sums_of
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of, summed
 from outbid.neighbours import nearest
+from outbid.pins import Pin
 
 pytestmark = pytest.mark.gpu
 
@@ -192,3 +193,13 @@ def test_what_does_not_fit_the_gpu_is_swept_on_the_host_which_is_counted(monkeyp
     monkeypatch.setattr("outbid.linked.free_device_memory", lambda: 1_000_000)
     run = track(Detections.from_table(*walks(300, 6)), TrackingSettings(device="gpu"))
     assert (run.stats["swept_on"], run.stats["device"], run.stats["fallbacks"]) == ("cpu", "cpu", 1)
+
+
+def test_pins_hold_and_the_host_solves_again_under_them_which_is_counted():
+    detections = Detections.from_table(*walks(500, 12))
+    links = track(detections, device="cpu").tracks.links
+    places = [(int(detections.frame[row]), tuple(detections.position[row].tolist())) for row in links[0]]
+    here, there = both(detections, pins=(Pin("forbid", tuple(places)),))
+    assert (here.tracks.links == links[0]).all(axis=1).sum() == 0
+    np.testing.assert_array_equal(here.tracks.links, there.tracks.links)
+    assert (there.stats["swept_on"], there.stats["fallbacks"]) == ("gpu and cpu", 1)

@@ -246,7 +246,7 @@ def test_a_table_replays_and_undo_drops_a_line(tmp_path: Path) -> None:
         done = run("track", spots, "-o", tmp_path / f"{name}.csv", "--max-distance", "0.8", *options)
         assert done.exit_code == 0, done.output
         outputs.append((tmp_path / f"{name}.csv").read_bytes())
-        assert ("Pins that hold: 2." in done.output) == (name != "c")
+        assert ("Pins: 2; left out: 0." in done.output) == (name != "c")
     assert outputs[0] == outputs[1] != outputs[2]
     assert [0, 75] in read_tracks(tmp_path / "a.csv").links.tolist()
     record = read_record(tmp_path / "a.csv")

@@ -337,7 +337,7 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
         learnt = run.learned if run.stats["links"] else nothing
         say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
     if settings.pins:
-        say(f"Pins that hold: {len(settings.stated) - len(run.unmatched)}.")
+        say(f"Pins: {run.stats['pins']}; left out: {run.stats['unmatched_pins']}.")
     return {**run.stats, **learned, **_trust(run)}
 
 

@@ -212,12 +212,12 @@ class _Frame(NamedTuple):
         """Row of the detection at a place, else of the nearest within the tolerance, else -1."""
         if not len(self.place):
             return -1
-        for k in np.flatnonzero(self.place[:, 2] == at[2]).tolist():
-            if (self.place[k] == at).all():
-                return self.start + int(k)
+        same = np.flatnonzero((self.place == at).all(axis=1))
+        if len(same):
+            return self.start + int(same[0])
         apart = np.linalg.norm((self.place - at) * scale, axis=1)
-        nearest, reach = int(apart.argmin()), self._reach(scale) if tolerance is None else tolerance
-        return self.start + nearest if apart[nearest] <= reach else -1
+        k, reach = int(apart.argmin()), self._reach(scale) if tolerance is None else tolerance
+        return self.start + k if apart[k] <= reach else -1
 
     def _reach(self, scale: NDArray[np.float64]) -> float:
         """Distance up to which a place is that of a detection of this frame."""
