@@ -17,7 +17,7 @@ from PIL import Image
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from napari_window import Window  # noqa: E402
+from napari_window import Window, pause  # noqa: E402
 
 from outbid.simulate.camera import Camera, render  # noqa: E402
 from outbid.simulate.motions import PersistentWalk  # noqa: E402
@@ -81,12 +81,34 @@ def score(window: Window) -> None:
     window.click(form.next_button)
 
 
+def proofread(window: Window) -> None:
+    """A crowd in a plane after some answers, at the next question."""
+    box = (1.0, 60.0, 60.0)
+    truth = walk(WalkSettings(PersistentWalk(1.4, 0.6), particles=110, frames=15, box=box, seed=5))
+    window.viewer.layers.clear()
+    window.viewer.dims.ndisplay = 2
+    camera = Camera.looking_at(box, psf=(1.0, 0.9, 0.9), snr=6.0, spacing=(1.0, 0.5, 0.5))
+    movie = np.stack([frame[0] for frame in render(truth.detections, camera, seed=5)])
+    place = {name: (value[0], *value[2:]) for name, value in PLACE.items()}
+    window.viewer.add_image(movie, name="crowd", **place)
+    rows = np.column_stack([truth.detections.frame, truth.detections.position[:, 1:] / 0.5])
+    window.viewer.add_points(rows, name="spots", size=0.1, **place)
+    form = window.form("Proofread")
+    form.file.setText(str(window.pictures / "crowd_proofread.csv"))
+    window.click(form.run_button)
+    window.wait(lambda: form.asked, 120)
+    for key in "1N1N1N1N1N2N":
+        form.press(key)
+        window.wait(form.run_button.isEnabled)
+    pause(2000)  # what changed has blinked
+
+
 def main() -> None:
     """Draw them all, one after the other, in one window."""
     with tempfile.TemporaryDirectory() as name:
         window = Window(Path(name))
         window.viewer.window.resize(*SIZE)
-        for show in (detect, track, score):
+        for show in (detect, track, score, proofread):
             show(window)
             window.shot(show.__name__)
             with Image.open(Path(name) / f"{show.__name__}.png") as drawn:

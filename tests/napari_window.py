@@ -12,12 +12,19 @@ from typing import Any
 import napari
 import numpy as np
 from numpy.typing import NDArray
-from qtpy.QtCore import Qt, QTimer
+from qtpy.QtCore import QEventLoop, Qt, QTimer
 from qtpy.QtGui import QColor
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractSpinBox, QWidget
 
 SIZE = (1400, 850)
+
+
+def pause(milliseconds: int) -> None:
+    """Let the window live; vispy's QTest.qWait for PySide6 gives references to None away by the thousand."""
+    loop = QEventLoop()
+    QTimer.singleShot(milliseconds, loop.quit)
+    loop.exec()
 
 
 class Window:
@@ -33,7 +40,7 @@ class Window:
         self._watch()
         self.viewer = napari.Viewer()
         self.viewer.window.resize(*SIZE)
-        QTest.qWait(200)
+        pause(200)
         gc.freeze()  # napari collects garbage when layers are removed; what is there by now is none
 
     def _keep(self, _: type[BaseException], error: BaseException, __: TracebackType | None) -> None:
@@ -46,16 +53,16 @@ class Window:
     def close(self) -> None:
         sys.excepthook = sys.__excepthook__
         self.viewer.close()
-        QTest.qWait(100)
+        pause(100)
 
     def clear(self) -> None:
         """Take all forms and layers away."""
         self.viewer.window.remove_dock_widget("all")
-        QTest.qWait(10)
+        pause(10)
         self.viewer.layers.clear()
         self.viewer.dims.ndisplay = 2
         self.viewer.reset_view()
-        QTest.qWait(50)
+        pause(50)
         self.errors.clear()
         sys.excepthook = sys.__excepthook__
 
@@ -63,7 +70,7 @@ class Window:
         """Open a form as its menu entry does."""
         self._watch()
         _, form = self.viewer.window.add_plugin_dock_widget("outbid", name)
-        QTest.qWait(50)
+        pause(50)
         return form
 
     def click(self, button: QWidget) -> None:
@@ -98,7 +105,7 @@ class Window:
         while not what():
             assert self.errors == []
             assert monotonic() - start < seconds, "it did not happen in time"
-            QTest.qWait(10)
+            pause(10)
         return monotonic() - start
 
     @contextmanager
@@ -121,7 +128,7 @@ class Window:
 
     def shot(self, name: str, *, canvas_only: bool = False) -> NDArray[np.uint8]:
         """(height, width, 4) uint8: what is seen now; kept as a file."""
-        QTest.qWait(100)
+        pause(100)
         path = self.pictures / f"{name}.png"
         return self.viewer.screenshot(str(path), canvas_only=canvas_only, flash=False)
 

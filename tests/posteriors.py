@@ -6,7 +6,8 @@ from outbid.inference.candidates import Search, candidates_of, distinct, pairs_n
 from outbid.inference.posterior import LinkPosterior, settled
 from outbid.model import Model
 from outbid.model.advection import advected
-from outbid.model.gate import CHANCE, reaches
+from outbid.model.gate import reaches
+from outbid.model.levels import NEGLIGIBLE
 from outbid.model.movie import Movie
 
 NEAREST = 10
@@ -17,7 +18,7 @@ def posterior_of(
     movie: Movie, model: Model, *, sweeps: int = 10, still: float = 1e-4, workers: int = 1
 ) -> LinkPosterior:
     """Probabilities of all candidates within the gate of the model."""
-    chance, keys = CHANCE * float(np.median(movie.density)), [np.empty(0, np.int64)]
+    chance, keys = NEGLIGIBLE * float(np.median(movie.density)), [np.empty(0, np.int64)]
     flow, rows, longest = model.surroundings.flow, np.arange(len(movie)), model.association.longest
     for lag, way in enumerate(advected(movie, flow, rows, longest, workers=workers), 1):
         if model.association.delay[lag - 1] > 0:

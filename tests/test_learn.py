@@ -135,7 +135,7 @@ def test_a_sideways_view_of_noise_is_registered_alike() -> None:
 def test_gaps_are_bridged_unless_they_are_not_sought(walkers: Walkers, learned: Learned) -> None:
     lags = [
         one.posterior.candidates.lag[one.posterior.probability > 0.5]
-        for one in (learned, learn(walkers.position, walkers.frame_start, LearnOptions(gaps=False)))
+        for one in (learned, learn(walkers.position, walkers.frame_start, LearnOptions(longest_lag=1)))
     ]
     assert (lags[0] > 1).sum() > 200
     assert lags[1].max() == 1
@@ -145,7 +145,7 @@ def test_gaps_are_bridged_unless_they_are_not_sought(walkers: Walkers, learned: 
 def test_half_of_those_without_a_successor_are_expected_later(
     monkeypatch: pytest.MonkeyPatch, missed: float
 ) -> None:
-    monkeypatch.setattr(em, "_MISSED", missed)
+    monkeypatch.setattr(em, "MISSED", missed)
     one, delay = np.ones(1), np.append(0.8, np.zeros(20))
     motion = MotionModel(one[:, None], 0 * one, one, one, one, one)
     model = Model(motion, AssociationModel(delay, delay, 0.0), Surroundings.uniform(np.zeros((2, 1))))

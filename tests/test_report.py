@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import io
 import re
 import sys
 from collections import Counter
@@ -13,11 +14,22 @@ import defusedxml.ElementTree as ElementTree
 import matplotlib as mpl
 import numpy as np
 import pytest
+import tifffile
 from commands import assert_refused, run
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from outbid import Detections, TrackingSettings, Tracks, measure, read_detections, read_tracks, track
+from outbid import (
+    Detections,
+    TrackingSettings,
+    Tracks,
+    measure,
+    read_detections,
+    read_tracks,
+    track,
+    write_tracks,
+)
 from outbid.data import sample
 from outbid.reliability import sentence_on
 from outbid.viewers import curves, plots
@@ -193,6 +205,31 @@ def test_the_page_begins_with_the_sentence_and_ends_with_the_keys(page: str, fou
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     assert "<details open" not in page
+
+
+def test_a_movie_is_shown_around_each_doubtful_link(tmp_path: Path) -> None:
+    """Positions in micrometres, voxels of half of one: each picture is red where its link starts."""
+    frame, place = [0, 0, 1, 1], np.array([[0, 5, 5], [0, 20, 30], [0, 6, 5], [0, 20, 33]])
+    tracks = Tracks(Detections.from_table(frame, place, unit="micrometer"), np.array([[0, 2], [1, 3]]))
+    movie = np.zeros((2, 80, 80), np.uint8)
+    movie[(frame, *(2 * place[:, 1:]).T)] = 200
+    tif, path, out = tmp_path / "movie.tif", tmp_path / "tracks.geff", tmp_path / "page.html"
+    size = {"axes": "TYX", "PhysicalSizeX": 0.5, "PhysicalSizeY": 0.5}
+    tifffile.imwrite(tif, movie, ome=True, metadata={**size, "PhysicalSizeXUnit": "µm"})
+    write_tracks(path, tracks)
+    run("report", path, "--movie", tif, "-o", out)
+    text = out.read_text("utf-8")
+    gallery = pictures(text)[-1][1].decode()
+    crops = re.findall(r"data:image/png;base64,\s*([^\"]+)", gallery)
+    assert len(crops) == 2
+    for crop in crops:
+        red, green, _ = (
+            np.moveaxis(np.asarray(Image.open(io.BytesIO(base64.b64decode(crop)))), -1, 0)[:3] > 200
+        )
+        assert red.any()
+        assert green.any()
+        assert not (red & green).any()
+    assert re.search(r"<th>track</th><th>frame</th>", text)
 
 
 def test_three_projections_show_every_link_in_its_colour(found: Tracks) -> None:

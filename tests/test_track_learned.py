@@ -12,7 +12,6 @@ from scenes import simulated
 
 from outbid import (
     Detections,
-    ResourceError,
     SettingsError,
     TrackingSettings,
     Tracks,
@@ -198,8 +197,6 @@ def test_the_command_needs_no_option_and_repeats_itself_from_its_record(tmp_path
 def test_costs_are_not_set_where_they_are_learned():
     with pytest.raises(SettingsError, match="need a max_distance"):
         TrackingSettings(unmatched_cost=1.0)
-    with pytest.raises(ResourceError, match="CPU tracks"):
-        track(simulated(BrownianWalk(0.2), particles=9, frames=2).detections, TrackingSettings(device="gpu"))
 
 
 def test_a_drift_much_longer_than_diffusion_is_learnt():

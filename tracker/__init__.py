@@ -10,7 +10,8 @@ only. The map of a folder is the docstring of its ``__init__``.
     `movies`             many movies: in processes or on any executor; one model for all; what a job is
     `extent`             a region, some frames, a mask: of images before detection, of tracks after linking
     `estimate`           the time and the memory that a run of `track` would take
-7   `tracking`           `TrackingSettings` and `track`: what commands, plugins and Python call
+7   `tracking`           `track`: what commands, plugins and Python call
+    `proofreading`       a model that is held while pins come and go; the links that are in doubt
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               links detections frame by frame while a movie is recorded
     `advise`             previews the effect of a linking distance; suggests changes to the recording
@@ -29,6 +30,8 @@ only. The map of a folder is the docstring of its ``__init__``.
     `formats`            files in and out, one format a file
     `given`              converts data frames, dicts, arrays and paths to detections and tracks
     `filtering`, `filling`, `relabel`  some of the tracks; positions in gaps; label images by track
+    `settings`           `TrackingSettings`: all that determines the result of `track`
+    `pins`               what a person states of links, which holds exactly
 3   `matching`           matches two point clouds: gate, cost, assignment
     `model`              what `learn` and `inference` assume: motion, association, movie, gate
     `reading`, `known`   detections as arrays for learned linking; values that the user fixes

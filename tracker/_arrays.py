@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -68,6 +70,25 @@ def to_device(array: NDArray) -> Any:
     """Copy the array to the current GPU."""
     way = crossing.get()
     return cupy_module().asarray(array) if way is None or array.nbytes < _LARGE else way.to_device(array)
+
+
+def placed(record: Any, place: Callable[[Any], Any]) -> Any:
+    """A record (dataclass or tuple, of records) with its arrays placed by `to_host` or `to_device`.
+
+    Examples
+    --------
+    >>> placed((np.zeros(2), (np.ones(1), None)), len)
+    (2, (1, None))
+    """
+    if isinstance(record, np.ndarray) or on_device(record):
+        return place(record)
+    if isinstance(record, tuple):
+        made = [placed(part, place) for part in record]
+        return type(record)(*made) if hasattr(record, "_fields") else tuple(made)
+    if is_dataclass(record) and not isinstance(record, type):
+        of = {field.name: placed(getattr(record, field.name), place) for field in fields(record)}
+        return replace(record, **of)
+    return record
 
 
 def free_device_memory() -> int:

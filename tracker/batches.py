@@ -105,11 +105,16 @@ def _where(on_gpu: int, on_host: int) -> str:
     return "gpu and cpu" if on_gpu and on_host else "cpu" if on_host else "gpu"
 
 
-RECORDED = ("device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on")
-"""Keys of a run record that state the device of each stage and the GPU memory."""
+RECORDED = (
+    "device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on", "swept_on",
+    "unmatched_pins",
+)  # fmt: skip
+"""Keys of a run record that state the device of each stage, the GPU memory, and pins that are left out."""
 
 
-def account(batches: Batches, device: str, *, exact_margins: bool) -> dict[str, int | str]:
+def account(
+    batches: Batches, device: str, *, exact_margins: bool, learned: bool = False
+) -> dict[str, int | str]:
     """Entries of a run record: the device of each stage and, on a GPU, the batches.
 
     Parameters
@@ -119,6 +124,8 @@ def account(batches: Batches, device: str, *, exact_margins: bool) -> dict[str, 
         Device to which the points were copied.
     exact_margins : bool
         Whether margins were found by solving again, which only the host does.
+    learned : bool
+        Whether a model was learned: then the GPU sweeps, and the host decides.
 
     Examples
     --------
@@ -126,11 +133,16 @@ def account(batches: Batches, device: str, *, exact_margins: bool) -> dict[str, 
     {'device': 'cpu', 'fallbacks': 0}
     >>> account(Batches(without_kernels=2), "gpu", exact_margins=False)["device"]
     'cpu'
+    >>> account(Batches(1), "gpu", exact_margins=False, learned=True)["swept_on"]
+    'gpu'
     """
     if device != "gpu":
         return {"device": device, "fallbacks": batches.fallbacks}
     stages = batches.stages()
     solved = stages["solved_on"]
+    if learned:
+        where = _where(batches.count, 1)
+        return {"device": where, "fallbacks": batches.fallbacks, "swept_on": solved, "solved_on": "cpu"}
     return {
         "device": solved,
         "fallbacks": batches.fallbacks,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,17 @@ from ._lanes import in_lanes
 from .batches import Batches, bytes_for, candidates_each, room_for_candidates
 from .detections import Detections
 from .errors import ResourceError
-from .linking import CANDIDATE_SHARE, NO_LIMIT, LinkCosts, Links, Place, host_share, joined, link, one_batch
+from .linking import (
+    CANDIDATE_SHARE,
+    NO_LIMIT,
+    LinkCosts,
+    Links,
+    Place,
+    host_share,
+    joined,
+    link_rows,
+    one_batch,
+)
 
 
 def close_gaps(
@@ -63,9 +71,15 @@ def close_gaps(
     if max_gap < 1 or len(detections) == 0:
         return links
     ends, starts = (_without(detections, links.pairs[:, side]) for side in (0, 1))
+    if costs.pins is not None:
+        ends, starts = ends[~costs.pins.row_closed[ends]], starts[~costs.pins.column_closed[starts]]
     ends = ends[detections.frame[ends] < detections.frame[-1]]
     starts = starts[detections.frame[starts] > detections.frame[0]]
-    work = partial(_joining, detections, position, (ends, starts), max_gap, costs, workers)
+    movie, lags = (detections, position, costs), (2, max_gap + 1)
+
+    def work(place: Place, most_bytes: int) -> Links:
+        return link_rows(movie, (ends, starts), lags, place, workers, most_bytes)
+
     if place is np.asarray:
         return joined([links, work(place, int(CANDIDATE_SHARE * memory))])
     # One problem, for a start that one frame's end takes is lost to those of others: it cannot be halved.
@@ -94,25 +108,3 @@ def _fitting(work: Callable[[Place, int], Links], place: Place, most_bytes: int)
         return work(place, most_bytes)
     except (MemoryError, ResourceError):
         return None
-
-
-def _joining(
-    detections: Detections,
-    position: NDArray[np.float64],
-    rows: tuple[NDArray[np.int64], NDArray[np.int64]],
-    max_gap: int,
-    costs: LinkCosts,
-    workers: int,
-    place: Place,
-    most_bytes: int,
-) -> Links:
-    """Links from track ends to track starts, given their rows."""
-    ends, starts = rows
-    found = link(
-        *((place(position[ends]), place(position[starts])), (2, max_gap + 1), costs),
-        blocks=(detections.frame[ends], detections.frame[starts]),
-        workers=workers,
-        most_bytes=most_bytes,
-    )
-    pairs = np.column_stack([ends[found.pairs[:, 0]], starts[found.pairs[:, 1]]])
-    return replace(found, pairs=pairs)

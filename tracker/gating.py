@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import array_module, kernels, on_device
+from ._arrays import array_module, kernels, on_device, to_host
 from .errors import InputError, ResourceError, SettingsError
 
 
@@ -60,6 +60,19 @@ class Candidates:
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     distance2: NDArray[np.float64]
+
+    def without(self, pairs: NDArray[np.int64]) -> Candidates:
+        """The candidates without some pairs (M, 2), of rows and columns as they were given; on the host."""
+        xp = array_module(self.indices)
+        row, column = (
+            np.argsort(to_host(cloud.order))[side]
+            for cloud, side in zip((self.rows, self.cols), pairs.T, strict=True)
+        )
+        of = xp.searchsorted(self.indptr, xp.arange(len(self.indices)), side="right") - 1
+        count = len(self.cols)
+        keep = ~xp.isin(of * count + self.indices, xp.asarray(row * count + column))
+        before = xp.concatenate([xp.zeros(1, self.indptr.dtype), xp.cumsum(keep).astype(self.indptr.dtype)])
+        return Candidates(self.rows, self.cols, before[self.indptr], self.indices[keep], self.distance2[keep])
 
 
 def pairs_within(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from .errors import SettingsError
+from .model.levels import LARGEST, TINY
 
 Values = Mapping[str, float | tuple[float, ...]]
 """Fixed values by name: one number, or one for each of z, y, x."""
@@ -19,10 +20,6 @@ NAMES = (*EACH_AXIS, "persistence", *RATES)
 
 MOST_CLUTTER = 0.98
 """Guard: largest share of ends and of starts that may be clutter."""
-LEAST_RATE = 1e-9
-"""Guard: least probability of an end and of a start."""
-_SMALLEST, _LARGEST = 1e-100, 1e100
-"""Guard: range of lengths whose squares do not overflow."""
 
 
 def known_of(texts: Iterable[str]) -> dict[str, float | tuple[float, ...]]:
@@ -83,10 +80,10 @@ def check_known(known: Values) -> None:
         _check_value(name, value)
     rates = {name: float(np.max(known[name])) for name in RATES if name in known}
     most = MOST_CLUTTER * min(rates.get("end", 1.0), rates.get("start", 1.0))
-    if rates.get("clutter", 0.0) > most or most < LEAST_RATE:
+    if rates.get("clutter", 0.0) > most or most < TINY:
         raise SettingsError(
             f"Clutter starts and ends: it must be at most {MOST_CLUTTER} of end and start, which are above "
-            f"{LEAST_RATE:g}."
+            f"{TINY:g}."
         )
 
 
@@ -102,7 +99,7 @@ def _check_value(name: str, value: float | tuple[float, ...]) -> None:
             raise SettingsError(f"{name} is {value}; a probability from {more}0 to less than 1 is needed.")
     elif not (values >= 0).all() or (name in EACH_AXIS and not np.isfinite(values).all()):
         raise SettingsError(f"{name} is {value}; it must be 0 or more.")
-    elif name in ("step", "gate") and not ((values > _SMALLEST) & (values < _LARGEST)).all():
+    elif name in ("step", "gate") and not ((values > 1 / LARGEST) & (values < LARGEST)).all():
         raise SettingsError(f"{name} is {value}; it must be more than 0, and a length.")
 
 
@@ -114,12 +111,12 @@ def values_along(known: Values, axes: str) -> dict[str, float | tuple[float, ...
     >>> values_along({"noise": (0.3, 0.1, 0.2), "gate": 2, "end": 0.1}, "zx")
     {'noise': (0.3, 0.2), 'gate': (2.0, 2.0), 'end': 0.1}
     """
-    found: dict[str, float | tuple[float, ...]] = {}
+    along: dict[str, float | tuple[float, ...]] = {}
     for name, value in known.items():
         values = np.atleast_1d(np.asarray(value, dtype=np.float64))
         if name in EACH_AXIS:
             values = np.broadcast_to(values, 3)[["zyx".index(axis) for axis in axes]]
-            found[name] = tuple(values.tolist())
+            along[name] = tuple(values.tolist())
         else:
-            found[name] = float(values[0])
-    return found
+            along[name] = float(values[0])
+    return along

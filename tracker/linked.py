@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import free_memory
+from ._arrays import free_device_memory, free_memory
 from ._timing import lap
+from .batches import Batches
 from .columns import marks_of
 from .detections import Detections
-from .errors import ResourceError
-from .inference.decide import decide
+from .errors import ResourceError, SettingsError
+from .inference.decide import decide, log_odds
+from .inference.jpda import exponent
+from .inference.posterior import LinkPosterior, settled, swept
 from .known import values_along
 from .learn import Learned, learn
 from .learn.fixed import Fixed
+from .learn.m_steps import maximised
 from .learn.options import LearnOptions
-from .lineage import with_divisions, with_merges
+from .learn.pinned import pinned
+from .lineage import Lineage, with_divisions, with_merges
+from .lineage.again import divided_again
+from .lineage.joint import decide_jointly
 from .linking import Links
+from .pins.rows import Found, PinnedRows, resolve_pins
 from .reading import Reading, read_movie
 from .summary import Summary, summarise
 
 if TYPE_CHECKING:
     from .tracking import TrackingSettings
 
+WORTH_A_GPU_LEARNED = 500_000
+"""Number of detections below which `auto` uses the CPU: of so many, 16 cores take 7.0 s and an H100 2.8 s, to
+which a second comes for its start."""
+_GPU_BYTES = 2500
+"""Guard: bytes of a GPU's memory that a detection takes at most."""
 _PAIR_BYTES = 110
 """Guard: bytes that a candidate pair takes at most, all arrays of a sweep together."""
 _SHARE = 0.8
@@ -36,10 +49,50 @@ _SLICE = 0.6
 Progress = Callable[[int, int], None] | None
 
 
+_AGAIN = 3
+"""Guard: M-steps from posteriors under pins, from a model that had converged without them."""
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedMovie:
+    """What was learned from a movie, and its links without pins.
+
+    Parameters
+    ----------
+    reading : Reading
+    found : Learned
+    summary : Summary
+    settings : TrackingSettings
+    options : LearnOptions
+    decided : Decided
+        Without pins.
+    """
+
+    reading: Reading
+    found: Learned
+    summary: Summary
+    settings: TrackingSettings
+    options: LearnOptions
+    decided: Decided
+
+
+class Decided(NamedTuple):
+    """Links, by the posterior that they follow from; rows are those of the movie as it was read.
+
+    lineage : Lineage or None
+        Without pins, if tracks divide; or if they merge, which `merges` says.
+    """
+
+    links: Links
+    posterior: LinkPosterior
+    lineage: Lineage | None = None
+    merges: bool = False
+
+
 def linked(
     detections: Detections, settings: TrackingSettings, workers: int = 1, progress: Progress = None
 ) -> tuple[Summary, Links]:
-    """Learn a model from the detections of a movie, and link them by the posterior over links.
+    """Learn a model from the detections of a movie, and link them by the posterior over links and pins.
 
     Parameters
     ----------
@@ -61,36 +114,99 @@ def linked(
     ResourceError
         If candidates need more memory than there is.
     """
-    reading = read_movie(detections, settings.spacing, holes=settings.max_gap is None).without_strays()
+    movie = learned_movie(detections, settings, workers, progress)
+    pins = find_pins(settings, detections)
+    links = under_pins(movie, pins).links
+    if settings.device == "gpu":  # which learns; the CPU alone solves again under pins
+        there = movie.options.device == "gpu"
+        here = not there or len(pins.pins) > 0
+        links = replace(links, batches=Batches(int(there), on_host=int(here)))
+    return movie.summary, in_given_order(links, movie.reading.order)
+
+
+def learned_movie(
+    detections: Detections, settings: TrackingSettings, workers: int = 1, progress: Progress = None
+) -> LearnedMovie:
+    """Learn a model, and decide on links without pins. Parameters are those of `linked`."""
+    holes, device = settings.max_gap is None, settings.device
+    reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_strays()
     known = values_along(settings.known, reading.axes)
     options = _options(settings, reading, known, workers)
     _refuse_large(reading.frame_start, options.nearest, int(_SHARE * free_memory()))
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
     columns = marks_of(detections.features, reading, settings.column, workers)
     marks = None if columns is None else columns.marks
+    if device == "gpu" and (marks is not None or len(detections) * _GPU_BYTES > free_device_memory()):
+        options = replace(options, device="cpu")  # which alone compares columns
     found = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
     lap("learning")
-    links = _decided(found, settings, workers)
+    decided = _decided(found, settings, workers)
     lap("deciding")
     shorten = settings.max_gap is None
     summary = summarise(reading, found, known, columns=columns, shorten=shorten, workers=workers)
     lap("errors of what is learned")
     if progress is not None:
         progress(len(detections), len(detections))
-    return summary, _in_original_order(links, reading.order)
+    return LearnedMovie(reading, found, summary, settings, options, decided)
+
+
+def find_pins(settings: TrackingSettings, detections: Detections) -> Found:
+    """The pins of the settings among the detections."""
+    return resolve_pins(settings.stated, detections, spacing=settings.spacing)
+
+
+def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
+    """Links under the learned model and pins, whose rows are those of the detections.
+
+    Raises
+    ------
+    SettingsError
+        If a pin names a detection that learning left out, or pins leave no links of one particle.
+    """
+    if not pins.pins:
+        return movie.decided
+    decided = _decided_under(_by_row(movie, pins), movie)
+    lap("links under pins")
+    return decided
+
+
+def learned_again(movie: LearnedMovie, pins: Found) -> LearnedMovie:
+    """The movie with a model that was learned once more, by M-steps from posteriors under pins.
+
+    What varies in space stays, and so do columns and whether tracks divide.
+    """
+    found, options, rows = movie.found, movie.options, _by_row(movie, pins)
+    for _ in range(_AGAIN):
+        solved = pinned(found.movie, found.model, found.posterior, rows, options)
+        omega = exponent(solved.posterior.probability)
+        under = swept(*solved[:3], omega=omega, workers=options.workers)
+        model = options.fixed.held(found.movie, maximised(solved.movie, solved.model, under, None))
+        posterior = settled(found.movie, model, found.posterior, workers=options.workers)
+        found = replace(found, model=model, posterior=posterior)
+    return replace(movie, found=found, decided=_decided(found, movie.settings, options.workers))
+
+
+def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
+    """Pins by the rows of the movie as it was read."""
+    order = movie.reading.order
+    place = np.full(max(*map(max, pins.rows), int(order.max())) + 1, -1)
+    place[order] = np.arange(len(order))
+    rows = tuple(tuple(place[list(row)].tolist()) for row in pins.rows)
+    if (stray := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
+        raise SettingsError(f"{pins.pins[stray]}: it is far from all others and left out. Remove the pin.")
+    return PinnedRows.of(Found(pins.pins, rows, ()), len(movie.found.movie))
 
 
 def _options(
     settings: TrackingSettings, reading: Reading, known: dict[str, Any], workers: int
 ) -> LearnOptions:
     """Options of `learn` for the given settings."""
-    options = LearnOptions(fixed=Fixed(**known), workers=workers)
+    options = LearnOptions(fixed=Fixed(**known), workers=workers, device=settings.device)
     if reading.slices.any():
         options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if settings.max_gap is None:
         return options
-    lag = settings.max_gap + 1
-    return replace(options, longest_lag=lag, gaps=settings.max_gap > 0)
+    return replace(options, longest_lag=settings.max_gap + 1)
 
 
 def _refuse_large(frame_start: NDArray[np.int64], nearest: int, most_bytes: int) -> None:
@@ -117,7 +233,7 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
     return report
 
 
-def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Links:
+def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Decided:
     """The links of maximum expected F1; with divisions, or with merges if nothing divides."""
     posterior, solver, exact = found.posterior, settings.solver, settings.exact_margins
     for wanted, find in ((settings.divisions, with_divisions), (settings.merges, with_merges)):
@@ -125,15 +241,52 @@ def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Links:
             links, lineage = find(
                 found.movie, found.model, posterior, solver=solver, exact=exact, workers=workers
             )
-            if lineage.model is not None:
-                return links
-    return decide(posterior.candidates, posterior.probability, solver=solver, exact=exact)
+            if lineage.held is not None:
+                merges = find is with_merges  # whose rows are those of reversed time
+                return Decided(links, posterior if merges else lineage.posterior, lineage, merges)
+    return Decided(decide(posterior.candidates, posterior.probability, solver=solver, exact=exact), posterior)
 
 
-def _in_original_order(links: Links, order: NDArray[np.int64]) -> Links:
+def _decided_under(pins: PinnedRows, movie: LearnedMovie) -> Decided:
+    """The same under pins, where it is known whether tracks divide or merge."""
+    found, lineage, settings, options = movie.found, movie.decided.lineage, movie.settings, movie.options
+    solver, exact, workers = settings.solver, settings.exact_margins, options.workers
+    divides = lineage is not None and lineage.held is not None and not movie.decided.merges
+    if lineage is None or not divides:
+        solved = pinned(found.movie, found.model, found.posterior, pins, options)
+        posterior = solved.posterior
+        links = decide(posterior.candidates, posterior.probability, solver=solver, exact=exact)
+        if lineage is not None and lineage.held is not None:
+            links, _ = with_merges(
+                *solved[:3], solver=solver, exact=exact, workers=workers, known=lineage.held.admission
+            )
+    else:
+        assert lineage.held is not None
+        start, none = lineage.posterior, lineage.held.none
+        solved = pinned(found.movie, lineage.held.rates, start, pins, options, none)
+        posterior, divisions, p = divided_again(solved, lineage, movie.decided.links.pairs, workers)
+        links = decide_jointly(
+            posterior.candidates, posterior.probability, divisions, p, solver=solver, exact=exact
+        )
+    return Decided(_with_divided(links, pins.divided), posterior, lineage, movie.decided.merges)
+
+
+def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:
+    """The links with those of divisions that are pinned."""
+    many = 2 * len(divided)
+    gain = np.full(many, log_odds(1.0))
+    assert links.probability is not None
+    return replace(
+        links, pairs=np.concatenate([links.pairs, divided[:, :2], divided[:, ::2]]),
+        cost=np.append(links.cost, -gain), margin=np.append(links.margin, gain),
+        probability=np.append(links.probability, np.ones(many)),
+    )  # fmt: skip
+
+
+def in_given_order(links: Links, order: NDArray[np.int64]) -> Links:
     """Convert links to the original row numbers, sorted by source and target."""
     pairs = order[links.pairs]
-    place = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    place = np.argsort(pairs[:, 0] * len(order) + pairs[:, 1])  # numbers that are all different
     assert links.probability is not None
     return replace(
         links, pairs=pairs[place], cost=links.cost[place], margin=links.margin[place],

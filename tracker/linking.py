@@ -25,7 +25,8 @@ from .assignment import AbstractAssignmentSolver, solver_named
 from .batches import Batches, candidates_each, largest_matrix, plan, plan_pairs, room_for_candidates, runs
 from .detections import Detections
 from .errors import ResourceError
-from .matching import match
+from .matching import COSTS, match
+from .pins.rows import PinnedRows
 
 Place = Callable[[NDArray[np.float64]], Any]
 """Copies an array to the device that does the work."""
@@ -78,9 +79,13 @@ def no_links() -> Links:
     return Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0)
 
 
+_Run = tuple[int, int]
+"""First and last frame of those that are linked together."""
+
+
 @dataclass(frozen=True)
 class LinkCosts:
-    """Costs, gate, solver and other arguments of `match`, without the points."""
+    """Costs, gate, solver and other arguments of `match`, without the points; and pins, by row."""
 
     max_distance: float
     cost: str = "euclidean"
@@ -88,6 +93,7 @@ class LinkCosts:
     solver: str | AbstractAssignmentSolver = "bid_and_augment"
     exact_margins: bool = False
     box: tuple[float, float, float] | None = None
+    pins: PinnedRows | None = None
 
     @property
     def chosen(self) -> AbstractAssignmentSolver:
@@ -99,6 +105,9 @@ class LinkCosts:
         return replace(self, solver=self.chosen.with_workers(max(1, workers)))
 
 
+_Movie = tuple[Detections, NDArray[np.float64], LinkCosts]
+
+
 def link_frames(
     detections: Detections,
     position: NDArray[np.float64],
@@ -108,6 +117,7 @@ def link_frames(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
     memory: int = NO_LIMIT,
+    known: dict[_Run, Links] | None = None,
 ) -> Links:
     """Link every frame to the next by an optimal assignment with births and deaths.
 
@@ -127,6 +137,9 @@ def link_frames(
         Called with (detections done, detections in all) after every run of frames.
     memory : int
         Bytes that may be used there, all threads together.
+    known : dict, optional
+        Links of runs of frames in which no pin acts, from earlier calls on the host with the same costs;
+        those found are added.
 
     Returns
     -------
@@ -157,7 +170,8 @@ def link_frames(
         rounds = -(-len(cuts) // threads) or 1
         at_once = -(-len(cuts) // rounds) or 1
         movie = detections, position, costs.with_workers(workers // at_once)
-        work = partial(_link_run, movie, place, workers // at_once, int(CANDIDATE_SHARE * memory / at_once))
+        share = int(CANDIDATE_SHARE * memory / at_once)
+        work = partial(_kept, {} if known is None else known, movie, (workers // at_once, share))
         batches = Batches()
         solved: Iterator[Links | None] = in_threads(work, cuts, at_once)
     else:
@@ -179,11 +193,28 @@ def link_frames(
         _tried_alone(movie, place, workers, memory, run) if links is None else links
         for run, links in zip(cuts, found, strict=True)
     ]
-    return joined([no_links(), *whole], batches)
+    return joined([no_links(), *whole, _stated(position, costs)], batches)
 
 
-_Movie = tuple[Detections, NDArray[np.float64], "LinkCosts"]
-_Run = tuple[int, int]
+def _kept(known: dict[_Run, Links], movie: _Movie, room: tuple[int, int], run: _Run) -> Links:
+    """The links of a run on the host: known ones, or those found, which are kept where no pin acts."""
+    detections, _, costs = movie
+    begin, middle, end, stop = detections.frame_start[[run[0], run[0] + 1, run[1], run[1] + 1]].tolist()
+    if costs.pins is None or not costs.pins.acts(slice(begin, end), slice(middle, stop)):
+        if run not in known:
+            known[run] = _link_run((*movie[:2], replace(costs, pins=None)), np.asarray, *room, run)
+        return known[run]
+    return _link_run(movie, np.asarray, *room, run)
+
+
+def _stated(position: NDArray[np.float64], costs: LinkCosts) -> Links:
+    """The links that pins state, which leave the problem: nothing is cheaper without them."""
+    pairs = np.empty((0, 2), np.int64) if costs.pins is None else costs.pins.pairs
+    step = position[pairs[:, 1]] - position[pairs[:, 0]]
+    if costs.box is not None:
+        step -= np.rint(step / np.where(np.array(costs.box) > 0, costs.box, np.inf)) * costs.box
+    cost = np.linalg.norm(step, axis=1) ** COSTS[costs.cost]
+    return Links(pairs, cost, np.full(len(pairs), np.inf), 0.0)
 
 
 def _link_run(movie: _Movie, place: Place, workers: int, most_bytes: int, run: _Run) -> Links:
@@ -192,6 +223,10 @@ def _link_run(movie: _Movie, place: Place, workers: int, most_bytes: int, run: _
     first, last = run
     rows = detections.frame_start[[first, first + 1, last, last + 1]].tolist()
     begin, middle, end, stop = rows
+    if costs.pins is not None:
+        tails, heads = np.arange(begin, end), np.arange(middle, stop)
+        sides = tails[~costs.pins.row_closed[tails]], heads[~costs.pins.column_closed[heads]]
+        return link_rows(movie, sides, (1, 1), place, workers, most_bytes)
     here = place(position[begin:stop])
     lap("copy", here)
     links = link(
@@ -230,6 +265,32 @@ def _tried_alone(movie: _Movie, place: Place, workers: int, memory: int, run: _R
     return joined([_tried_alone(movie, place, workers, memory, run) for run in halves], Batches(halvings=1))
 
 
+def link_rows(
+    movie: _Movie,
+    sides: tuple[NDArray[np.int64], NDArray[np.int64]],
+    offsets: tuple[int, int],
+    place: Place,
+    workers: int,
+    most_bytes: int,
+) -> Links:
+    """Link some detections to others, given the rows of both; without the links that pins forbid."""
+    detections, position, costs = movie
+    tails, heads = sides
+    no = None
+    if costs.pins is not None:
+        some = costs.pins.forbidden
+        some = some[np.isin(some[:, 0], tails) & np.isin(some[:, 1], heads)]
+        no = np.column_stack([np.searchsorted(side, rows) for side, rows in zip(sides, some.T, strict=True)])
+    found = link(
+        *((place(position[tails]), place(position[heads])), offsets, costs),
+        blocks=(detections.frame[tails], detections.frame[heads]),
+        workers=workers,
+        most_bytes=most_bytes,
+        forbidden=no,
+    )
+    return replace(found, pairs=np.column_stack([tails[found.pairs[:, 0]], heads[found.pairs[:, 1]]]))
+
+
 def link(
     points: tuple[NDArray[np.float64], NDArray[np.float64]],
     offsets: tuple[int, int],
@@ -238,6 +299,7 @@ def link(
     blocks: tuple[NDArray[np.int32], NDArray[np.int32]],
     workers: int = 1,
     most_bytes: int | None = None,
+    forbidden: NDArray[np.int64] | None = None,
 ) -> Links:
     """Link points to others that come offsets[0] to offsets[1] frames later, by one assignment.
 
@@ -251,6 +313,8 @@ def link(
         Their frames, non-decreasing.
     costs, workers, most_bytes
         As in `link_frames`.
+    forbidden : (M, 2) int64 array, optional
+        As in `match`.
 
     Returns
     -------
@@ -270,6 +334,7 @@ def link(
         workers=workers,
         most_bytes=most_bytes,
         box=costs.box,
+        forbidden=forbidden,
     )
     pairs = np.column_stack([to_host(found.source), to_host(found.target)])
     cost, margin, gap = to_host(found.cost), to_host(found.margin), found.assignment.gap * found.unit

@@ -69,6 +69,7 @@ def match(
     workers: int = 1,
     most_bytes: int | None = None,
     box: tuple[float, float, float] | None = None,
+    forbidden: NDArray[np.int64] | None = None,
 ) -> Match:
     """Pair points of two sets, each at most once, at the least total cost.
 
@@ -101,6 +102,8 @@ def match(
         Memory that the candidate pairs may take.
     box : (float, float, float), optional
         Size of a periodic box along z, y, x; 0 along an axis that is not periodic. Host only.
+    forbidden : (M, 2) int64 array, optional
+        Rows of source and target that are no pair.
 
     Returns
     -------
@@ -140,6 +143,8 @@ def match(
         candidates = pairs_in_box(
             source, target, radius, starts, offsets, box, workers=workers, most_bytes=most_bytes
         )
+    if forbidden is not None and len(forbidden):
+        candidates = candidates.without(forbidden)
     lap("candidates", source)
     problem, unit = _problem(candidates, radius, power, unmatched_cost)
     lap("costs", source)

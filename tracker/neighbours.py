@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import array_module, kernels, on_device
 from ._threads import in_threads
 
 
@@ -50,15 +51,15 @@ def nearest(
     >>> near.tolist(), distance2.tolist()
     ([[1, 2], [0, 2], [1, 0]], [[1.0, 9.0], [1.0, 4.0], [4.0, 9.0]])
     """
-    from .neighbours_cpu import nearest_of_rows
-
-    near = np.full((len(rows), count), -1, dtype=np.int32)
-    distance2 = np.full((len(rows), count), np.inf)
-    cuts = np.linspace(0, len(rows), max(1, workers) + 1).astype(int).tolist()
+    on, xp = kernels("outbid.neighbours", position), array_module(position)
+    near = xp.full((len(rows), count), -1, dtype=np.int32)
+    distance2 = xp.full((len(rows), count), np.inf)
+    workers = 1 if on_device(position) else max(1, workers)
+    cuts = np.linspace(0, len(rows), workers + 1).astype(int).tolist()
     runs = list(zip(cuts[:-1], cuts[1:], strict=True))
 
     def search(run: tuple[int, int]) -> None:
-        nearest_of_rows(*run, rows, frame_start, position, offset, within, near, distance2)
+        on.nearest_of_rows(*run, rows, frame_start, position, offset, within, near, distance2)
 
     list(in_threads(search, runs, workers))
     return near, distance2

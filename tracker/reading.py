@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import array_module, on_device, to_device, to_host
 from .detections import Detections
 from .errors import InputError
+from .model.levels import LARGEST, LEAST
 
-_SAMPLE, _FLAT = 10_000, 1e-5
-"""Guards: detections from which the extent is estimated; relative extent below which an axis is flat."""
-_LARGEST, _ROUNDED = 1e18, 1e-14
-"""Guards: largest extent, and inverse of the least one, whose squares do not overflow; extent relative to the
-distance from the origin below which it is rounding."""
-_SLICES, _ROUGH = 0.1, 1e-6
-"""Priors: share of distinct coordinates below which an axis consists of slices; least distance of slices
-relative to the extent, because all coordinates are rounded."""
+_SAMPLE = 10_000
+"""Guard: detections from which the extent is estimated."""
+_ROUNDED = 1e-14
+"""Guard: extent relative to the distance from the origin below which it is rounding."""
 _STRAY = 1e4
 """Guard: distance from the middle, in median distances, beyond which a detection gets no link."""
 HOLE, _MANY = 10, 10
 """Priors: most consecutive empty frames that count as not recorded; and least mean number of detections in
 the other frames, so that not all can be missed."""
-_AMISS, _SELDOM = 0.05, 0.05
-"""Error levels: mean deviation of frame numbers from multiples of an interval; share of frames after longer
+_SELDOM = 0.05
+"""Error level: mean deviation of frame numbers from multiples of an interval; share of frames after longer
 holes."""
-_OFTEN = 0.1
-"""Prior: least share of consecutive frames one interval apart; with fewer, frames count as uneven."""
-_FAR, _SPAN = 1000, 50
-"""Guards: number of frames that no link spans, to which longer empty stretches are shortened; and the same if
-frames were not recorded."""
+_FEW = 0.1
+"""Prior: share of distinct coordinates below which an axis consists of slices; and of consecutive frames one
+interval apart, below which frames count as uneven."""
+_FAR = 1000
+"""Guard: number of frames that no link spans, to which longer empty stretches are shortened."""
 _IN_A_CELL = 4
 """Guard: mean detections of a cell, the order of which keeps neighbours near each other in memory."""
 
@@ -86,7 +86,11 @@ class Reading:
 
 
 def read_movie(
-    detections: Detections, spacing: tuple[float, float, float] = (1.0, 1.0, 1.0), *, holes: bool = False
+    detections: Detections,
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    *,
+    holes: bool = False,
+    device: str = "cpu",
 ) -> Reading:
     """Read detections in the unit of position x spacing.
 
@@ -100,6 +104,8 @@ def read_movie(
     holes : bool
         Whether empty frames count as not recorded, if the other frames have so many detections that not all
         can be missed.
+    device : {"cpu", "gpu"}
+        Where the detections are sorted.
 
     Raises
     ------
@@ -117,9 +123,9 @@ def read_movie(
     number, interval = _counted(detections.frame, _multiple(detections.frame) if holes else None)
     number, time = _without_holes(number) if holes else (number, None)
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
-    wide = np.ptp(point, axis=0) > _FLAT * _extent(point) if len(point) else np.zeros(3, np.bool_)
+    wide = np.ptp(point, axis=0) > LEAST * _extent(point) if len(point) else np.zeros(3, np.bool_)
     axes = np.flatnonzero(wide) if wide.any() else np.array([0])
-    order = _by_place(point, number, int(wide.sum()))
+    order = _by_place(point, number, int(wide.sum()), to_device if device == "gpu" else np.asarray)
     position = np.ascontiguousarray(point[order][:, axes])
     return Reading(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval, time)
 
@@ -131,35 +137,39 @@ def _sample(position: NDArray[np.float64]) -> NDArray[np.float64]:
 def _extent(point: NDArray[np.float64]) -> float:
     """Extent of four fifths of the points along the longest axis, which strays do not change."""
     some = np.quantile(_sample(point), (0.1, 0.9), axis=0)
-    usual, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(point).max())
-    still = usual <= _ROUNDED * float(np.abs(some).max())
-    if farthest > _LARGEST**2 or not (still or 1 / _LARGEST < usual < _LARGEST):
+    width, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(point).max())
+    still = width <= _ROUNDED * float(np.abs(some).max())
+    if farthest > LARGEST**2 or not (still or 1 / LARGEST < width < LARGEST):
         raise InputError(
-            f"Positions x spacing vary by {usual:g} and are up to {farthest:g}, too large or small to reckon "
+            f"Positions x spacing vary by {width:g} and are up to {farthest:g}, too large or small to reckon "
             "with: choose another unit of length, or drop what is astray."
         )
-    return usual
+    return width
 
 
-def _by_place(point: NDArray[np.float64], frame: NDArray[np.int64], axes: int) -> NDArray[np.int64]:
+def _by_place(
+    point: NDArray[np.float64], frame: NDArray[np.int64], axes: int, place: Callable[[Any], Any]
+) -> NDArray[np.int64]:
     """(N,) order of the points by frame, then by cell, then by z, y, x."""
     if not len(point):
         return np.empty(0, np.int64)
     low, extent = point.min(axis=0), np.ptp(point, axis=0)
     most = max(int(np.bincount(frame).max()), 1)
     cell = float(extent.max()) * (_IN_A_CELL / most) ** (1 / max(axes, 1))
-    z, y, x = ((point - low) / (cell or 1.0)).astype(np.int32).T
-    return np.lexsort((*point.T[::-1], x, y, z, frame))
+    at, number = place(point), place(frame)
+    z, y, x = ((at - place(low)) / (cell or 1.0)).astype(np.int32).T
+    keys = *at.T[::-1], x, y, z, number
+    return to_host(array_module(at).lexsort(np.stack(keys) if on_device(at) else keys))
 
 
 def _slice_distance(place: NDArray[np.float64]) -> float:
     """Distance of the slices at which sorted coordinates lie, up to rounding; 0 if there are no slices."""
     if not len(place):
         return 0.0
-    usual = place[len(place) * 9 // 10] - place[len(place) // 10]
+    width = place[len(place) * 9 // 10] - place[len(place) // 10]
     apart = np.diff(place)
-    apart = apart[apart > _ROUGH * usual]
-    return float(np.median(apart)) if 0 < len(apart) < _SLICES * len(place) else 0.0
+    apart = apart[apart > LEAST * width]
+    return float(np.median(apart)) if 0 < len(apart) < _FEW * len(place) else 0.0
 
 
 def _counted(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[np.int64], int]:
@@ -186,7 +196,7 @@ def _multiple(frame: NDArray[np.int32]) -> int | None:
         return None
     least = int(np.quantile(ahead, 0.25, method="lower"))
     times = np.rint(ahead / least)
-    multiples = np.abs(ahead / least - times).mean() < _AMISS
+    multiples = np.abs(ahead / least - times).mean() < _SELDOM
     return least if multiples and (times > HOLE + 1).mean() < _SELDOM else None
 
 
@@ -204,10 +214,10 @@ def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     if not ((ahead > 1) & (ahead <= HOLE + 1)).any():
         return number, None
     # Longer ones stay longer than any link spans; what is cut off comes last.
-    long = np.where(ahead > _SPAN + HOLE, _SPAN, ahead)
+    long = np.where(ahead > _FAR + HOLE, _FAR, ahead)
     frame, once = np.append(0, np.cumsum(np.where(ahead <= HOLE + 1, 1, long))), ahead == 1
     every = np.arange(frame[-1] + 1)
-    if (once[1:] & once[:-1]).sum() < _OFTEN * once.sum():
+    if (once[1:] & once[:-1]).sum() < _FEW * once.sum():
         return frame[index].astype(np.int64), every
     last = np.searchsorted(frame, every, side="right") - 1
     return frame[index].astype(np.int64), seen[last] + every - frame[last]

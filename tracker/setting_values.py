@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from .pins.pin import Pin
 
     _Settings = TypeVar("_Settings", bound=DataclassInstance)
 
@@ -30,6 +33,7 @@ class TrackingValues(TypedDict, total=False):
     device: str
     periodic: tuple[float, float, float] | None
     column: Mapping[str, str] | Literal["auto"] | None
+    pins: Sequence[Pin] | str | os.PathLike[str]
 
 
 class DetectionValues(TypedDict, total=False):

@@ -59,6 +59,8 @@ def _refuse_what_is_no_stream(source: Path, output: Path, settings: TrackingSett
             f"--stream reads and writes Parquet; got {source.name} and {output.name}. Convert the input "
             "(outbid convert) and name the output .parquet."
         )
+    if settings.pins:
+        raise SettingsError("Pins need the whole movie in memory: leave out --stream, or the pins.")
     if settings.max_distance is None or settings.max_gap:
         raise SettingsError(
             "Frames that are streamed are linked one to the next: set --max-distance, and leave out "

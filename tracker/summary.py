@@ -10,24 +10,20 @@ from numpy.typing import NDArray
 
 from .columns import ColumnBits, Columns
 from .learn import Learned
+from .learn.em import LEAST_REACH
 from .learn.errors import Kinematics, errors_of_rates, standard_errors
 from .learn.marks import bits_of_clutter, bits_of_links
+from .learn.registration import CLEAR
+from .learn.whole import SHARED
 from .model import AssociationModel, MotionModel
-from .model.gate import CHANCE, radius
+from .model.gate import radius
+from .model.levels import LEAST, NEGLIGIBLE, TINY
 from .model.marks import clutter_odds
 from .model.movie import OUTER
 from .reading import HOLE, Reading
 
-_LEAST_RATE = 1e-6
-"""Guard: distance of rates from 0 and 1."""
 _SHORT = 0.5
 """Error level: persistence in frames below which steps count as independent."""
-_REACH = 2.5
-"""Prior: least gate, in spacings: some steps are much longer than most."""
-_CLEAR = 5.0
-"""Error level: standard errors beyond which the shift of a frame is significant."""
-_SHARED = 0.1
-"""Error level: share of the variance of steps that neighbours predict, above which they are stated."""
 _UNEVEN = 0.01
 """Error level: standard deviation of step scales below which all intervals are alike."""
 
@@ -181,7 +177,7 @@ class Summary:
 
 def summarise(
     reading: Reading,
-    found: Learned,
+    learned: Learned,
     known: Mapping[str, float | tuple[float, ...]],
     *,
     columns: Columns | None = None,
@@ -204,11 +200,11 @@ def summarise(
     workers : int
         Threads; they do not change the result.
     """
-    movie, motion, rates = found.movie, found.model.motion, found.model.association
-    shown, given = Kinematics.of(movie, found.model), movie.variance_given
-    flow = found.model.surroundings.flow @ np.linalg.pinv(movie.basis)
-    reach = max(radius(motion, 1, CHANCE * float(np.median(movie.density))), _REACH)
-    drift, scale = _drift(reading, found, shown), motion.step_scale
+    movie, motion, rates = learned.movie, learned.model.motion, learned.model.association
+    shown, given = Kinematics.of(movie, learned.model), movie.variance_given
+    flow = learned.model.surroundings.flow @ np.linalg.pinv(movie.basis)
+    reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), LEAST_REACH)
+    drift, scale = _drift(reading, learned, shown), motion.step_scale
     summary = Summary(
         step=np.sqrt(np.square(shown.step) + movie.mean_square(flow)),
         noise=shown.noise,
@@ -218,9 +214,9 @@ def summarise(
         end=_rate(rates.clutter, rates.delay),
         start=_rate(rates.clutter, rates.delay_back),
         clutter=rates.clutter,
-        neighbours=_neighbours(found, drift),
-        uncertainty=_errors(found, workers),
-        sweeps=found.posterior.sweeps,
+        neighbours=_neighbours(learned, drift),
+        uncertainty=_errors(learned, workers),
+        sweeps=learned.posterior.sweeps,
         axes=reading.axes,
         motion=motion,
         association=rates,
@@ -229,14 +225,14 @@ def summarise(
         drift=drift,
         step_scale=scale if scale.std() > _UNEVEN else None,
         time=reading.time,
-        columns=None if columns is None else _bits(found, columns),
+        columns=None if columns is None else _bits(learned, columns),
     )
     return _with_known(summary, known)
 
 
-def _bits(found: Learned, columns: Columns) -> ColumnBits:
+def _bits(learned: Learned, columns: Columns) -> ColumnBits:
     """What columns say, by the movie that they were learned from."""
-    part, marks = found.motion_from, found.model.marks
+    part, marks = learned.motion_from, learned.model.marks
     links = bits_of_links(part.movie, part.posterior, columns.blocks, columns.labels)
     if marks is None or not marks.links():  # they explain less than they cost
         links = dict.fromkeys(links, 0.0)
@@ -252,7 +248,7 @@ def persistence_of(kept: float, later: float) -> float:
     >>> round(persistence_of(0.4, 0.3), 2), persistence_of(0.02, 0.0004)
     (3.48, 0.0)
     """
-    ratio = min(later / kept, 1 - _LEAST_RATE) if kept > 0 else 0.0
+    ratio = min(later / kept, 1 - LEAST) if kept > 0 else 0.0
     return float(-1 / np.log(ratio)) if ratio > np.exp(-1 / _SHORT) else 0.0
 
 
@@ -267,15 +263,15 @@ def _with_known(summary: Summary, known: Mapping[str, float | tuple[float, ...]]
     return replace(summary, **stated, uncertainty=uncertainty, known=tuple(known))  # type: ignore[arg-type]
 
 
-def _errors(found: Learned, workers: int) -> dict[str, float]:
-    part = found.motion_from
+def _errors(learned: Learned, workers: int) -> dict[str, float]:
+    part = learned.motion_from
     errors = standard_errors(part.movie, part.model, part.posterior, workers)
-    return errors | errors_of_rates(found.movie, found.model) if errors else {}
+    return errors | errors_of_rates(learned.movie, learned.model) if errors else {}
 
 
 def _rate(clutter: float, delay: NDArray[np.float64]) -> float:
     """Probability that a detection, clutter or not, has no link on one side."""
-    return float(np.clip(1 - (1 - clutter) * delay.sum(), _LEAST_RATE, 1 - _LEAST_RATE))
+    return float(np.clip(1 - (1 - clutter) * delay.sum(), LEAST, 1 - LEAST))
 
 
 def _follow(rates: AssociationModel, detections: int | None) -> tuple[float, ...]:
@@ -283,33 +279,33 @@ def _follow(rates: AssociationModel, detections: int | None) -> tuple[float, ...
     follow = (1 - rates.clutter) * rates.delay
     often = np.flatnonzero(follow * detections >= 1) if detections is not None else np.arange(len(follow))
     many = int(often[-1]) + 1 if len(often) else 1
-    kept = follow[:many] * ((1 - _rate(rates.clutter, rates.delay)) / max(follow[:many].sum(), 1e-300))
+    kept = follow[:many] * ((1 - _rate(rates.clutter, rates.delay)) / max(follow[:many].sum(), TINY))
     return tuple(kept.tolist())
 
 
-def _neighbours(found: Learned, drift: NDArray[np.float64] | None) -> int | None:
+def _neighbours(learned: Learned, drift: NDArray[np.float64] | None) -> int | None:
     """Number of neighbours whose steps predict that of a particle: 0 for the whole frame, None for none."""
-    movie, flow, motion = found.movie, found.model.surroundings.flow, found.model.motion
+    movie, flow, motion = learned.movie, learned.model.surroundings.flow, learned.model.motion
     local = flow - movie.mean_by_frame(flow)[movie.frame]
     shared, own = float(np.square(local).sum(axis=1).mean()), float((motion.share @ motion.variance).sum())
-    if shared > _SHARED * (shared + own):
+    if shared > SHARED * (shared + own):
         return OUTER
     return None if drift is None else 0
 
 
-def _drift(reading: Reading, found: Learned, shown: Kinematics) -> NDArray[np.float64] | None:
+def _drift(reading: Reading, learned: Learned, shown: Kinematics) -> NDArray[np.float64] | None:
     """(F, A) offset of each frame relative to the first, if frames shift by more than the scatter of steps.
 
     It is the sum of the jumps that were removed from the positions, and of the mean flow.
     """
-    movie, start = found.movie, reading.frame_start
+    movie, start = learned.movie, reading.frame_start
     held = np.diff(start) > 0
     rows = start[:-1][held]
     jumped = (reading.position - reading.position.mean(axis=0))[rows] @ movie.basis - movie.position[rows]
-    flow = movie.mean_by_frame(found.model.surroundings.flow)[held]
+    flow = movie.mean_by_frame(learned.model.surroundings.flow)[held]
     seen = (jumped - jumped[0] + np.cumsum(flow, axis=0) - flow) @ np.linalg.pinv(movie.basis)
     error = np.linalg.norm(shown.step) / np.sqrt(np.diff(start)[held][1:])
-    if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > _CLEAR * error).any():
+    if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > CLEAR * error).any():
         return None
     return np.asarray(seen[np.maximum(np.cumsum(held) - 1, 0)])
 

@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from ._arrays import free_device_memory, free_memory, to_device
 from ._compiling import compilation_reported
 from ._timing import lap
-from .assignment import SOLVERS, solver_named
 from .batches import account
-from .columns import check_columns, recorded
 from .detections import Detections
-from .device import device_for, refuse_unknown
-from .errors import ResourceError, SettingsError
+from .device import device_for
+from .errors import SettingsError
 from .formats.columns import AS_NAMED
 from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
-from .known import check_known
 from .linking import LinkCosts, Links, link_frames, no_links
-from .matching import COSTS, check_box, check_costs
+from .pins.gated import held_in
+from .pins.rows import resolve_pins
 from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
 from .setting_values import TrackingValues, with_values
+from .settings import TrackingSettings
 from .tracks import Tracks
 
 if TYPE_CHECKING:
+    from .pins import Pin
     from .summary import Summary
 
+__all__ = ["TrackingRun", "TrackingSettings", "gated_links", "learned_run", "run_of", "track", "tracked"]
 _LOG = logging.getLogger("outbid")
 
 WORTH_A_GPU = 3_000_000
@@ -46,134 +46,8 @@ million detections with 15 candidates each, 3.0 s and 2.8 s for three million; w
 """
 
 
-@dataclass(frozen=True)
-class TrackingSettings:
-    """All settings that determine the result of `track`; values are validated.
-
-    Parameters
-    ----------
-    max_distance : float, optional
-        Gate: the farthest a particle may move from a frame to the next, in the unit of position x spacing.
-        Without one motion and detection are learned from the detections, and links follow from the
-        posterior over all links of the movie, by the past and the future of every particle.
-    cost : {"euclidean", "squared"}
-        Cost of a link: its length or its length squared. This and `unmatched_cost` need a `max_distance`.
-    unmatched_cost : float, optional
-        Cost of leaving a detection unlinked, for each of the two sides. Default: half of the cost at
-        the gate. The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.
-    spacing : (float, float, float)
-        Size of a voxel along z, y, x: positions are multiplied by it before distances are taken.
-    max_gap : int, optional
-        For how many frames a particle may be missing and its track still be joined; 0 joins none. Default:
-        0 with a `max_distance`, else learned, as how often particles are missed; frames that were not
-        recorded, in which none of many particles is seen, then do not count.
-    gap_distance : float, optional
-        Gate of gap closing. Default: `max_distance`.
-    divisions : bool
-        Whether tracks that start beside another may be its daughters, where the movie gives evidence of
-        divisions; only without a `max_distance`.
-    merges : bool
-        Whether tracks that end beside another may have fused with it, where the movie gives evidence of that;
-        only without a `max_distance`. If both are about as frequent, spots cross, and none is accepted.
-    known : mapping of str to float or (float, float, float)
-        Values that are given, not learned: step, noise and gate (one, or one for each of z, y, x, in the
-        unit of position x spacing), persistence (frames), end, start, miss and clutter (probabilities, of
-        a detection). Step is the standard deviation of the displacement seen along an axis in one frame.
-    exact_margins : bool
-        Whether the margin of every link is exact, by solving without the link, instead of a lower bound;
-        needs an exact solver.
-    solver : str
-        A name in `outbid.assignment.SOLVERS`, or that of a variant with settings, such as
-        ``auction:fixed(epsilon=1)``. Costs of links are whole numbers then, of which 2^26 make the smaller of
-        the unmatched cost and the cost at the gate.
-    device : {"auto", "cpu", "gpu"}
-        Where to compute.
-    periodic : tuple of 3 float, optional
-        Size of a periodic box (z, y, x), in the unit of position times spacing; 0: not periodic. On the CPU.
-    column : mapping of str to str, "auto" or None
-        Features that help to link, beside those that `outbid.detect` wrote ("auto": these alone), and their
-        kinds: number, angle=180 (the period), label, vector (of a pattern, or lists), none; "" by the values.
-
-    Raises
-    ------
-    SettingsError
-        If a value makes no sense; the message says which values do.
-
-    Examples
-    --------
-    >>> TrackingSettings(max_distance=5.0).cost
-    'euclidean'
-    >>> TrackingSettings(max_distance=-1)
-    Traceback (most recent call last):
-    outbid.errors.SettingsError: max_distance is -1; it must be 0 or more.
-    """
-
-    max_distance: float | None = None
-    cost: str = "euclidean"
-    unmatched_cost: float | None = None
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    max_gap: int | None = None
-    gap_distance: float | None = None
-    divisions: bool = True
-    merges: bool = False
-    known: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict, hash=False)
-    exact_margins: bool = False
-    solver: str = "bid_and_augment"
-    device: str = "auto"
-    periodic: tuple[float, float, float] | None = None
-    column: Mapping[str, str] | Literal["auto"] | None = field(default="auto", hash=False)
-
-    def __post_init__(self) -> None:
-        if self.max_distance is not None:
-            check_costs(self.max_distance, self.cost, self.unmatched_cost)
-            if self.known:
-                raise SettingsError("known values fix what is otherwise learned: leave max_distance out.")
-        elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
-            raise SettingsError(
-                "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
-            )
-        check_known(self.known)
-        check_columns(self.column, self.max_distance)
-        if self.gap_distance is not None:
-            check_costs(self.gap_distance, self.cost, None)
-        if self.periodic is not None:
-            check_box(self.periodic, self.device)
-        if [0 < size < math.inf for size in self.spacing] != [True] * 3:
-            raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
-        if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
-            raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames, a whole number.")
-        # Others are asked their settings, for which their modules are loaded.
-        if self.solver not in SOLVERS:
-            try:
-                solver_named(self.solver)
-            except ValueError as error:
-                raise SettingsError(str(error)) from None
-        if self.exact_margins and not solver_named(self.solver).is_exact:
-            raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
-        refuse_unknown(self.device)
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain values, for run records."""
-        known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
-        box, _ = known.pop("periodic"), known.pop("column")
-        return known | ({} if box is None else {"periodic": list(box)}) | recorded(self.column)
-
-
-def cost_at_gate(max_distance: float | None, cost: str) -> float:
-    """The cost of a link as long as the gate, the usual `unmatched_cost` elsewhere.
-
-    The cost is infinite, which `TrackingSettings` refuses, if there is no gate, or if the cost at the
-    gate is no finite number.
-
-    Examples
-    --------
-    >>> cost_at_gate(3.0, "squared"), cost_at_gate(1e200, "squared")
-    (9.0, inf)
-    """
-    try:
-        return math.inf if max_distance is None else math.pow(max_distance, COSTS[cost])
-    except OverflowError:
-        return math.inf
+_NAMED = 5
+"""Guard: unmatched pins that a warning names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,15 +65,19 @@ class TrackingRun:
         assignments were solved, cpu, gpu, or gpu and cpu; fallbacks: how often a problem did not fit the
         GPU's memory and was halved or solved on the host, or was solved there because the solver has no
         GPU kernels for it. On a GPU also what `Batches` counts, and where each stage ran:
-        candidates_on, solved_on, margins_on.
+        candidates_on, solved_on, margins_on; swept_on, where a model was learned. With pins: pins and
+        unmatched_pins, their numbers.
     learned : Summary or None
         What was learned from the movie, if no `max_distance` was set and two frames hold detections.
+    unmatched : tuple of Pin
+        Pins whose detections are not there, which are left out.
     """
 
     tracks: Tracks
     settings: TrackingSettings
     stats: Mapping[str, int | float | str]
     learned: Summary | None = None
+    unmatched: tuple[Pin, ...] = ()
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -221,8 +99,9 @@ class TrackingRun:
 
     @property
     def warning(self) -> str:
-        """A warning if many links are expected to be wrong, or columns say where detections are; or empty."""
-        return " ".join(filter(None, [warning_on(self.tracks), self.learned.warning if self.learned else ""]))
+        """A warning if many links may be wrong, columns give away places or pins are not found; or empty."""
+        said = self.learned.warning if self.learned else "", unmatched_said(self.unmatched)
+        return " ".join(filter(None, [warning_on(self.tracks), *said]))
 
     def __repr__(self) -> str:
         return f"<TrackingRun: {self.summary}>"
@@ -311,8 +190,9 @@ def tracked(
     settings: TrackingSettings,
     workers: int,
     progress: Callable[[int, int], None] | None,
+    known: dict[tuple[int, int], Links] | None = None,
 ) -> TrackingRun:
-    """Link with the gate that is set, or with a learned model; without logging."""
+    """Link with the gate that is set, or a learned model; without logging. `known`: see `link_frames`."""
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
     asked = settings.device if settings.periodic is None else "cpu"
@@ -321,7 +201,7 @@ def tracked(
     lap("device")
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
-    return run_of(detections, *gated_links(detections, used, workers, progress), used)
+    return run_of(detections, *gated_links(detections, used, workers, progress, known), used)
 
 
 def gated_links(
@@ -329,22 +209,29 @@ def gated_links(
     used: TrackingSettings,
     workers: int,
     progress: Callable[[int, int], None] | None = None,
+    known: dict[tuple[int, int], Links] | None = None,
 ) -> tuple[Links, int]:
     """Links with a given `max_distance`, the device used, and the number of links over gaps."""
     assert used.max_distance is not None
     costs = LinkCosts(
         used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins, used.periodic
     )
-    position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
-    place = to_device if used.device == "gpu" else np.asarray
-    memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
-    links = link_frames(
-        detections, position, costs, place=place, workers=workers, progress=progress, memory=memory
-    )
-    lap("linking")
-    frame_links, gap = len(links.pairs), used.max_gap or 0
+    gap = used.max_gap or 0
     # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
     gap_distance = used.max_distance if used.gap_distance is None else used.gap_distance
+    position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
+    place = to_device if used.device == "gpu" else np.asarray
+    if used.stated:
+        found = resolve_pins(used.stated, detections, spacing=used.spacing)
+        gates = used.max_distance, gap_distance
+        costs = replace(costs, pins=held_in(found, detections, position, gates, gap))
+    memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
+    links = link_frames(
+        detections, position, costs, place=place, workers=workers, progress=progress, memory=memory,
+        known=known,
+    )  # fmt: skip
+    lap("linking")
+    frame_links = len(links.pairs)
     gap_costs = replace(costs, max_distance=gap_distance)
     links = close_gaps(
         detections, position, links, gap, gap_costs, place=place, workers=workers, memory=memory
@@ -361,15 +248,21 @@ def _learned(
     progress: Callable[[int, int], None] | None,
 ) -> TrackingRun:
     """Link with a model learned from the movie."""
-    if settings.device == "gpu":
-        raise ResourceError("Without a max_distance the CPU tracks: use --device auto or cpu, or set one.")
-    used = replace(settings, device="cpu")
-    if not has_two_frames(detections):
-        return run_of(detections, no_links(), 0, used)
-    from .linked import linked  # its kernels are loaded when they are needed
+    from .linked import WORTH_A_GPU_LEARNED, linked  # its kernels are loaded when they are needed
     from .periodic import in_box
 
+    asked = settings.device if settings.periodic is None else "cpu"
+    used = replace(settings, device=device_for(asked, len(detections), WORTH_A_GPU_LEARNED))
+    if not has_two_frames(detections):
+        return run_of(detections, no_links(), 0, used)
     learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
+    return learned_run(detections, links, used, learned)
+
+
+def learned_run(
+    detections: Detections, links: Links, used: TrackingSettings, learned: Summary
+) -> TrackingRun:
+    """Make the `TrackingRun` of links by a learned model."""
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap
         when, usual = np.unique(when, return_inverse=True)[1], 1.5
@@ -394,7 +287,19 @@ def run_of(
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "solver": used.solver,
-        **account(links.batches, used.device, exact_margins=used.exact_margins),
+        **account(links.batches, used.device, exact_margins=used.exact_margins, learned=learned is not None),
     }
     lap("tracks")
-    return TrackingRun(tracks, used, stats, learned)
+    if not used.stated:
+        return TrackingRun(tracks, used, stats, learned)
+    unmatched = resolve_pins(used.stated, detections, spacing=used.spacing).unmatched
+    stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)}
+    return TrackingRun(tracks, used, stats, learned, unmatched)
+
+
+def unmatched_said(pins: tuple[Pin, ...]) -> str:
+    """A sentence on pins whose detections are not there; empty if there are none."""
+    if not pins:
+        return ""
+    named = "; ".join(map(str, pins[:_NAMED])) + (" …" if len(pins) > _NAMED else "")
+    return f"Pins left out, for a detection that they name is not there: {named}."

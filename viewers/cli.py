@@ -50,6 +50,7 @@ _FILE = click.Path(path_type=Path)
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
     help="Size of a voxel; positions are multiplied by it.  [default: that of the run record, else 1 1 1]",
 )  # fmt: skip
+@click.option("--movie", type=_FILE, help="Movie of the tracks, shown around each doubtful link.")
 @columns_option("--columns", "TRACKS")
 @columns_option("--truth-columns", "TRUTH")
 @out_dir_options
@@ -62,6 +63,7 @@ def report(
     output: Path | None,
     gate: float | None,
     spacing: tuple[float, float, float] | None,
+    movie: Path | None,
     columns: dict[str, str],
     truth_columns: dict[str, str],
     out_dir: Path | None,
@@ -79,7 +81,8 @@ def report(
     if out_dir is None:
         tracks, truth = one_pair(files, truth)
     known = None if truth is None else Truth(str(truth.absolute()), truth_columns)
-    job = ReportJob(known, gate, spacing, columns)
+    shown = None if movie is None else str(movie.absolute())
+    job = ReportJob(known, gate, spacing, columns, shown)
     if out_dir is not None:
         if output is not None:
             raise click.UsageError("--out-dir is of many tracks: leave --output out.")
@@ -88,7 +91,7 @@ def report(
     output = output or tracks.with_name(f"{tracks.stem}_report.html")
     if output.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter("it is a page: let it end in .html.", param_hint="--output")
-    sources = [tracks] if truth is None else [tracks, truth]
+    sources = [path for path in (tracks, truth, movie) if path is not None]
     refuse_output(output, overwrite=overwrite, inputs=sources)
     with compilation_reported():
         page = job.page(str(tracks))

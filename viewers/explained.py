@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outbid.tracks import Tracks
 
 _REACH = 1.5
 """Search radius for rivals around the ends of a link, as a multiple of its length."""
+_SAMPLE = 10_000
+"""Guard: links of which the median length is taken."""
 _LONG = 3.0
 """Multiple of the median link length from which on a link counts as long."""
 
@@ -31,12 +32,15 @@ def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 
     >>> why(Tracks(seen, np.array([[0, 1]])), 0)
     '1 other detection at its end is about as near.'
     """
-    seen = tracks.detections
-    place = seen.position * np.asarray(spacing, dtype=np.float64)
+    seen, size = tracks.detections, np.asarray(spacing, dtype=np.float64)
     source, target = tracks.links[link].tolist()
-    reach = _REACH * float(np.linalg.norm(place[target] - place[source]))
-    at_end = _near(place, seen.rows_of(int(seen.frame[target])), source, reach) - 1
-    at_start = _near(place, seen.rows_of(int(seen.frame[source])), target, reach) - 1
+    reach = _REACH * float(np.linalg.norm((seen.position[target] - seen.position[source]) * size))
+
+    def near(frame_of: int, at: int) -> int:
+        away = (seen.position[seen.rows_of(int(seen.frame[frame_of]))] - seen.position[at]) * size
+        return int((np.linalg.norm(away, axis=1) <= reach * (1 + 1e-9)).sum())
+
+    at_end, at_start = near(target, source) - 1, near(source, target) - 1
     rivals = [
         f"{count} other detection{'s' * (count > 1)} at its {side}"
         for count, side in ((at_end, "end"), (at_start, "start"))
@@ -45,12 +49,10 @@ def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 
     if rivals:
         many = at_end > 1 or len(rivals) > 1 or (at_end <= 0 and at_start > 1)
         return f"{' and '.join(rivals)} {'are' if many else 'is'} about as near."
-    length = np.linalg.norm(place[tracks.links[:, 1]] - place[tracks.links[:, 0]], axis=1)
+    some = tracks.links[:: max(1, len(tracks.links) // _SAMPLE)]
+    step = (seen.position[some[:, 1]] - seen.position[some[:, 0]]) * size
+    length = np.linalg.norm(step, axis=1)
     if reach / _REACH > _LONG * float(np.median(length)):
         return "It is much longer than usual: the particle may have ended, and another begun."
     gap = int(seen.frame[target] - seen.frame[source])
     return f"It spans {gap} frames." if gap > 1 else "No rival is near; the model expects a different step."
-
-
-def _near(place: NDArray[np.float64], rows: slice, of: int, reach: float) -> int:
-    return int((np.linalg.norm(place[rows] - place[of], axis=1) <= reach * (1 + 1e-9)).sum())

@@ -33,6 +33,8 @@ class Tree(NamedTuple):
         Of the picture, whose width is 640.
     lines : list of (x, y, x, y)
         Of the tracks, and of the divisions between them.
+    rows : dict of int to float
+        Height of each track that is drawn.
     """
 
     track: int
@@ -40,6 +42,7 @@ class Tree(NamedTuple):
     frames: tuple[float, float]
     height: float
     lines: list[tuple[float, float, float, float]]
+    rows: dict[int, float]
 
     @property
     def path(self) -> str:
@@ -58,8 +61,19 @@ def trees(tracks: Tracks) -> tuple[list[Tree], int]:
     >>> [(tree.track, tree.tracks, tree.frames) for tree in found]
     [(0, 3, (0, 1))]
     """
-    if not tracks.branches:
-        return [], 0
+    return trees_of(*spans_of(tracks)) if tracks.branches else ([], 0)
+
+
+class Spans(NamedTuple):
+    """The mother of each track, -1 if it has none, and its first and last frame or time; all (T,)."""
+
+    parent: NDArray[np.int64]
+    first: NDArray
+    last: NDArray
+
+
+def spans_of(tracks: Tracks) -> Spans:
+    """From where to where each track goes, in frames."""
     count, of = tracks.track_count, tracks.track_id
     frame = tracks.detections.frame.astype(np.int64)
     first, last = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
@@ -67,17 +81,55 @@ def trees(tracks: Tracks) -> tuple[list[Tree], int]:
     np.maximum.at(last, of, frame)
     parent = np.full(count, -1, np.int64)
     parent[of] = tracks.parent
-    return trees_of(parent, first, last)
+    return Spans(parent, first, last)
 
 
-def trees_of(parent: NDArray[np.int64], first: NDArray, last: NDArray) -> tuple[list[Tree], int]:
-    """As `trees`, from the mother of each track (-1 if it has none) and its first and last frame or time."""
+def columns_of(tracks: Tracks) -> dict[str, NDArray]:
+    """A table with a row a track: number, frames, detections, mother, and its least certain link.
+
+    Examples
+    --------
+    >>> from outbid.detections import Detections
+    >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0]])
+    >>> columns = columns_of(Tracks(seen, np.array([[0, 1]]), link_probability=np.array([0.75])))
+    >>> [values.tolist() for values in columns.values()]
+    [[0, 1], [0, 1], [1, 1], [2, 1], [-1, -1], [0.75, nan]]
+    """
+    spans = spans_of(tracks)
+    certain = tracks.link_margin if tracks.link_probability is None else tracks.link_probability
+    least = np.full(tracks.track_count, np.inf)
+    if certain is not None:
+        np.minimum.at(least, tracks.track_id[tracks.links[:, 1]], certain)
+    least[np.isinf(least)] = np.nan
+    return {
+        "track": np.arange(tracks.track_count), "from": spans.first, "to": spans.last,
+        "detections": np.bincount(tracks.track_id, minlength=tracks.track_count), "mother": spans.parent,
+        "least": least,
+    }  # fmt: skip
+
+
+def trees_of(
+    parent: NDArray[np.int64], first: NDArray, last: NDArray, most: int = _MOST_TREES
+) -> tuple[list[Tree], int]:
+    """As `trees`, from what `Spans` has of each track; up to `most`."""
+    children = _children(parent)
+    roots = [root for root in children if parent[root] < 0]
+    families = sorted((-len(_family(root, children)), root) for root in roots)
+    return [_tree(root, children, first, last) for _, root in families[:most]], len(families)
+
+
+def tree_of(spans: Spans, track: int) -> Tree:
+    """The lineage of one track, from its first mother on; a line if it does not divide."""
+    while spans.parent[track] >= 0:
+        track = int(spans.parent[track])
+    return _tree(track, _children(spans.parent), spans.first, spans.last)
+
+
+def _children(parent: NDArray[np.int64]) -> dict[int, list[int]]:
     children: dict[int, list[int]] = {}
     for child in np.nonzero(parent >= 0)[0].tolist():
         children.setdefault(int(parent[child]), []).append(child)
-    roots = [root for root in children if parent[root] < 0]
-    families = sorted((-len(_family(root, children)), root) for root in roots)
-    return [_tree(root, children, first, last) for _, root in families[:_MOST_TREES]], len(families)
+    return children
 
 
 def _family(root: int, children: dict[int, list[int]]) -> list[int]:
@@ -109,4 +161,4 @@ def _tree(root: int, children: dict[int, list[int]], first: NDArray, last: NDArr
             if child in row:
                 lines.append((stop, height, stop, row[child]))
                 lines.append((stop, row[child], (first[child] - begin) * scale, row[child]))
-    return Tree(root, len(members), (begin, end), _ROW * len(leaves), lines)
+    return Tree(root, len(members), (begin, end), _ROW * len(leaves), lines, row)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from outbid.tracks import Tracks
 
+from .crops import Crops
 from .curves import Accuracy, Displacement, Speed, WorstLinks
 from .judged import JudgedLinks
 
@@ -136,9 +137,13 @@ def speeds(speed: Speed, unit: str) -> Figure:
 
 
 def gallery(
-    tracks: Tracks, worst: WorstLinks, spacing: tuple[float, float, float], judged: JudgedLinks | None
+    tracks: Tracks,
+    worst: WorstLinks,
+    spacing: tuple[float, float, float],
+    judged: JudgedLinks | None,
+    crops: Crops | None = None,
 ) -> Figure:
-    """Draw each link in a panel of its own, with the detections and links around it."""
+    """Draw each link in a panel of its own, with the detections, links and image around it."""
     columns = 4
     rows = -(-len(worst.row) // columns)
     figure = Figure(figsize=(9.6, 2.65 * rows + 0.3), layout="constrained")
@@ -146,10 +151,17 @@ def gallery(
     half = _half_width(tracks, worst.row, spacing)
     for axes, link, value in zip(panels, worst.row.tolist(), worst.value.tolist(), strict=False):
         _panel(axes, tracks, link, half, spacing, judged)
-        source, target = tracks.detections.frame[tracks.links[link]]
+        source, target = tracks.detections.frame[tracks.links[link]].tolist()
+        if crops is not None:
+            ends = tracks.detections.position[tracks.links[link]] * np.asarray(spacing, dtype=np.float64)
+            crop = crops.around((source, target), ends.mean(axis=0), half)
+            if crop is not None:
+                axes.imshow(crop[0], extent=crop[1], interpolation="nearest", zorder=-1)
+                axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
         verdict = "" if judged is None else ("  right" if judged.right[link] else "  wrong")
         colour = "black" if judged is None else (_GREEN if judged.right[link] else _RED)
-        title = f"frame {source} to {target}\n{worst.measure} {value:.3g}{verdict}"
+        track = tracks.track_id[tracks.links[link, 1]]
+        title = f"track {track}, frame {source} to {target}\n{worst.measure} {value:.3g}{verdict}"
         axes.set_title(title, fontsize=8, color=colour)
     for axes in panels[len(worst.row) :]:
         axes.set_axis_off()

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from outbid.errors import ResourceError
+from outbid.formats.frames import Images
 from outbid.given import TracksLike, tracks_of
 from outbid.reliability import DOUBTFUL, sentence_on, warning_on
 from outbid.scoring import Scores, score
 from outbid.tracks import Tracks
 
 from . import curves
+from .crops import Crops
 from .explained import why
 from .headline import headlines
 from .judged import JudgedLinks, judge_links
@@ -45,6 +47,7 @@ def report(
     inputs: Mapping[str, Mapping[str, str]] | None = None,
     gate: float | None = None,
     spacing: _Spacing | None = None,
+    movie: Images | None = None,
 ) -> str:
     """Write a page about tracks, complete in itself: nothing is loaded, and its one script zooms.
 
@@ -65,6 +68,8 @@ def report(
     spacing : (float, float, float), optional
         By which positions are multiplied before lengths are taken. Default: that of the record, else 1.
         Scores take the positions as they are, as `outbid score` does.
+    movie : Images, optional
+        Of which the page shows a part around each doubtful link.
 
     Returns
     -------
@@ -76,7 +81,7 @@ def report(
     ResourceError
         If matplotlib or jinja2 is not installed, or the pairs within the gate would fill the memory.
     SettingsError
-        If the gate is not above 0.
+        If the gate is not above 0, or the units of the movie and of the positions do not fit together.
 
     Examples
     --------
@@ -105,7 +110,8 @@ def report(
             {"uri": plots.image(figure), "caption": caption}
             for figure, caption in _figures(plots, tracks, judged, scaled, unit)
         ]
-        context["worst"] = _worst(plots, tracks, judged, scaled)
+        crops = None if movie is None else Crops.of(movie, tracks.detections, scaled)
+        context["worst"] = _worst(plots, tracks, judged, scaled, crops)
     made = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     page = made.from_string(_packed("report.html.jinja"))
     # The script is ours, and its hash is in the page's policy: it must not be escaped.
@@ -221,7 +227,11 @@ def _figures(
 
 
 def _worst(
-    plots: ModuleType, tracks: Tracks, judged: JudgedLinks | None, spacing: _Spacing
+    plots: ModuleType,
+    tracks: Tracks,
+    judged: JudgedLinks | None,
+    spacing: _Spacing,
+    crops: Crops | None,
 ) -> _Context | None:
     worst = curves.worst_links(tracks, _GALLERY, spacing)
     if len(worst.row) == 0:
@@ -230,14 +240,22 @@ def _worst(
         "The thick line is the link, seen along z. Circles are detections of the frame in which it starts, "
         "crosses those of the frame in which it ends; thin lines are the other links."
     ) + ("" if judged is None else " Green dots are the true links.")
-    header = ["frame", "z", "y", "x", "to frame", "z", "y", "x", worst.measure, "remark"]
+    if crops is not None:
+        caption += " The image is red in the frame in which the link starts, green in that in which it ends."
+    header = ["track", "frame", "z", "y", "x", "to frame", "z", "y", "x", worst.measure, "remark"]
     rows = [
-        [*_place(tracks, source), *_place(tracks, target), f"{value:.3g}", why(tracks, int(link), spacing)]
-        + ([] if judged is None else ["right" if judged.right[link] else "wrong"])
+        [
+            str(tracks.track_id[target]),
+            *_place(tracks, source),
+            *_place(tracks, target),
+            f"{value:.3g}",
+            why(tracks, int(link), spacing),
+            *([] if judged is None else ["right" if judged.right[link] else "wrong"]),
+        ]
         for link, (source, target), value in zip(worst.row, tracks.links[worst.row], worst.value, strict=True)
     ]
     return {
-        "uri": plots.image(plots.gallery(tracks, worst, spacing, judged)), "caption": caption,
+        "uri": plots.image(plots.gallery(tracks, worst, spacing, judged, crops)), "caption": caption,
         "meaning": _meaning(worst), "rows": rows,
         "header": header if judged is None else [*header, "by the truth"],
     }  # fmt: skip

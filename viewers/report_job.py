@@ -12,6 +12,7 @@ from outbid.errors import InputError
 from outbid.formats.columns import AS_NAMED
 from outbid.formats.outputs import write_whole
 from outbid.formats.records import record_beside, to_stand_beside
+from outbid.images import open_images
 from outbid.movies.jobs import run_record
 from outbid.movies.scored import Truth
 from outbid.scoring.gate import Gate, gate_for
@@ -38,6 +39,8 @@ class ReportJob:
     spacing : tuple of 3 float or None
     columns : mapping of str to str
         Of the tracks.
+    movie : str or None
+        Path of the movie in which they were seen.
     """
 
     command: ClassVar[str] = "report"
@@ -46,10 +49,11 @@ class ReportJob:
     gate: float | None = None
     spacing: tuple[float, float, float] | None = None
     columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
+    movie: str | None = None
 
     def request(self) -> dict[str, object]:
         known = None if self.truth is None else dict(self.truth.columns)
-        chosen = {"gate": self.gate, "spacing": self.spacing}
+        chosen = {"gate": self.gate, "spacing": self.spacing, "movie": self.movie}
         return {**chosen, "columns": dict(self.columns), "truth_columns": known}
 
     def origin(self, source: str) -> dict[str, str]:
@@ -72,7 +76,7 @@ class ReportJob:
             record = None
         page = report(
             found, known, title=Path(source).name, record=record, inputs=inputs, gate=self.gate,
-            spacing=self.spacing,
+            spacing=self.spacing, movie=None if self.movie is None else open_images(Path(self.movie)),
         )  # fmt: skip
         return Page(page, found.track_count, reach)
 

@@ -17,36 +17,16 @@ from .parts import box_option, part_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .several import Several, only_one, run_several, several_options
 from .terminal import Stopwatch, columns_option, common_options, compilation_reported, progress_bar, say
+from .values import PinTable, UnmatchedCost, known_values
 
 if TYPE_CHECKING:
     from ..movies.jobs import TrackJob
+    from ..pins import Pin
     from ..tracking import TrackingRun, TrackingSettings
 
 _LOG = logging.getLogger("outbid")
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
 _NOTHING_SO = "Nothing was linked with {} as given. Give other values by --set, or leave out unknown ones."
-
-
-class UnmatchedCost(click.ParamType):
-    """``half`` or ``full``, of the cost at the gate, or a number."""
-
-    name = "half|full|U"
-
-    def convert(
-        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | Literal["full"] | None:
-        if value == "full":
-            return "full"
-        return None if value == "half" else float(click.FLOAT(value, param, ctx))
-
-
-def _known(
-    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
-) -> dict[str, float | tuple[float, ...]]:
-    """Parse NAME=VALUE and NAME=Z,Y,X to a mapping."""
-    from ..known import known_of
-
-    return known_of(given)
 
 
 @click.command(
@@ -112,7 +92,7 @@ def _known(
     help="Detect merges where the movie gives evidence of them; only without --max-distance.",
 )  # fmt: skip
 @click.option(
-    "--set", "known", multiple=True, callback=_known, metavar="NAME=VALUE",
+    "--set", "known", multiple=True, callback=known_values, metavar="NAME=VALUE",
     help="Set a value instead of learning it, NAME=VALUE or NAME=Z,Y,X; may be repeated.",
 )  # fmt: skip
 @click.option(
@@ -120,6 +100,10 @@ def _known(
     help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
 )  # fmt: skip
 @marks_options
+@click.option(
+    "--pins", type=PinTable(), default=(), metavar="FILE",
+    help="Table of pins: links, ends and others that a person states, which hold exactly.",
+)  # fmt: skip
 @click.option("--min-length", type=click.IntRange(1), metavar="N", help="Leave out tracks shorter than N.")
 @click.option(
     "--exact-margins", is_flag=True,
@@ -177,6 +161,7 @@ def track(
     model: Path | None,
     column: dict[str, str],
     no_columns: bool,
+    pins: tuple[Pin, ...],
     min_length: int | None,
     exact_margins: bool,
     gap_distance: float | None,
@@ -206,8 +191,8 @@ def track(
     from .._timing import stages_timed
     from ..extent import Part
     from ..movies.jobs import TrackJob
-    from ..tracking import TrackingSettings as Settings
-    from ..tracking import cost_at_gate
+    from ..settings import TrackingSettings as Settings
+    from ..settings import cost_at_gate
 
     clock = Stopwatch()
     if max_distance is not None:
@@ -221,6 +206,7 @@ def track(
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
         gap_distance=gap_distance, divisions=divisions, merges=merges, known=known, solver=solver,
         exact_margins=exact_margins, max_gap=max_gap, column=column_of(column, no_columns),
+        pins=pins,
     )  # fmt: skip
     if memory is not None and not stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
@@ -228,9 +214,10 @@ def track(
         raise click.UsageError("--min-length needs the whole movie in memory. Afterwards: outbid filter.")
     job = TrackJob(settings, columns, Part(region, frames, mask), workers, min_length or 1)
     if out_dir is not None:
-        if output or stream or resume or dry_run or parts:
+        if output or stream or resume or dry_run or parts or pins:
             raise click.UsageError(
-                "--out-dir is of many movies: leave --output, --stream, --resume, --dry-run and --parts out."
+                "--out-dir is of many movies: leave --output, --stream, --resume, --dry-run, --parts and "
+                "--pins out."
             )
         gpus = device == "gpu"
         places = Several(out_dir, suffix, jobs, overwrite, as_json, cluster, scheduler, workers, gpus=gpus)
@@ -349,6 +336,8 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
         nothing = _NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING
         learnt = run.learned if run.stats["links"] else nothing
         say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
+    if settings.pins:
+        say(f"Pins: {run.stats['pins']}; left out: {run.stats['unmatched_pins']}.")
     return {**run.stats, **learned, **_trust(run)}
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.movie import Movie
+from .._arrays import array_module, kernels, on_device, to_host
+from ..model.movie import Movie, of_segments
 from ..neighbours import nearest
-from .propagation_cpu import by_head
 
 _AT_ONCE = 1 << 16
 """Guard: rows whose neighbours are held at once, for the sake of memory."""
@@ -53,14 +53,28 @@ class Candidates(NamedTuple):
 
     def kept(self, keep: NDArray[np.bool_]) -> Candidates:
         """The candidates selected by a mask (E,)."""
-        new = np.concatenate([[0], np.cumsum(keep)])
-        by_head = keep[self.column_link]
-        column = np.concatenate([[0], np.cumsum(by_head)])
+        new, by_head = _running(keep), keep[self.column_link]
+        column, tail = _running(by_head), self.tail[keep]
         return Candidates(
-            self.tail[keep], self.head[keep], self.lag[keep], new[self.row_start],
-            np.arange(new[-1], dtype=np.int32), column[self.column_start],
+            tail, self.head[keep], self.lag[keep], new[self.row_start],
+            array_module(keep).arange(len(tail), dtype=np.int32), column[self.column_start],
             new[self.column_link[by_head]].astype(np.int32),
         )  # fmt: skip
+
+    def at_tails(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N,) sums of values (E,) over the links of each tail."""
+        return of_segments(self.tail, self.row_start, self.row_link, values)
+
+    def at_heads(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N,) sums of values (E,) over the links of each head."""
+        return of_segments(self.head, self.column_start, self.column_link, values)
+
+
+def _running(keep: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(E + 1,) how many are selected before each."""
+    before: NDArray[np.int64] = array_module(keep).zeros(len(keep) + 1, np.int64)
+    before[1:] = keep.cumsum()
+    return before
 
 
 def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidates:
@@ -72,13 +86,14 @@ def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidate
     >>> found.tail.tolist(), found.head.tolist(), found.column_link.tolist()
     ([0, 0, 1], [2, 3, 2], [0, 2, 1])
     """
-    count = len(frame)
+    count, xp = len(frame), array_module(key)
     tail, head = (end.astype(np.int32) for end in np.divmod(key, max(count, 1)))
-    start, column_link = np.empty(count + 1, np.int64), np.empty_like(head)
-    by_head(head, start, column_link)
+    start, column_link = xp.empty(count + 1, np.int64), xp.empty_like(head)
+    kernels("outbid.inference.propagation", key).by_head(head, start, column_link)
     return Candidates(
         tail, head, (frame[head] - frame[tail]).astype(np.int32),
-        np.searchsorted(tail, np.arange(count + 1)), np.arange(len(key), dtype=np.int32), start, column_link,
+        xp.searchsorted(tail, xp.arange(count + 1, dtype=np.int32)), xp.arange(len(key), dtype=np.int32),
+        start, column_link,
     )  # fmt: skip
 
 
@@ -91,7 +106,9 @@ def distinct(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     [1, 3]
     """
     every = np.sort(np.concatenate(keys))
-    return every[np.append(True, every[1:] != every[:-1])[: len(every)]]
+    new = array_module(every).ones(len(every), np.bool_)
+    new[1:] = every[1:] != every[:-1]
+    return every[new]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +127,8 @@ class Search:
         Which detections may be tails or heads. Default: all.
     radius : float or (N,) float64 array
         Largest distance between the predicted position (of each tail) and the head.
-    one_way : bool
-        Whether only the nearest heads of tails are candidates, not the nearest tails of heads.
+    asking : str
+        Whether the nearest heads of ``tails``, the nearest tails of ``heads``, or ``both`` are candidates.
     """
 
     lag: int
@@ -120,7 +137,7 @@ class Search:
     tails: NDArray[np.bool_] | None = None
     heads: NDArray[np.bool_] | None = None
     radius: float | NDArray[np.float64] = np.inf
-    one_way: bool = False
+    asking: str = "both"
 
 
 def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.int64]:
@@ -141,22 +158,26 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
     [2, 7]
     """
     if search.lag >= movie.frames:
-        return np.empty(0, np.int64)
+        return movie.frame[:0]
+    xp = array_module(movie.frame)
     tails, heads = (
-        np.arange(len(movie)) if mask is None else np.flatnonzero(mask)
+        xp.arange(len(movie)) if mask is None else np.flatnonzero(mask)
         for mask in (search.tails, search.heads)
     )
     # One cell list serves both ways: the frames of expected places stand before those of positions.
     places = np.concatenate([search.expected[tails], movie.position[heads]])
-    tail_start = np.searchsorted(movie.frame[tails], np.arange(movie.frames + 1))
-    head_start = np.searchsorted(movie.frame[heads], np.arange(movie.frames + 1)) + len(tails)
+    tail_start, head_start = (
+        to_host(xp.searchsorted(movie.frame[rows], xp.arange(movie.frames + 1))) for rows in (tails, heads)
+    )
+    head_start = head_start + len(tails)
     start, shift = np.concatenate([tail_start[:-1], head_start]), movie.frames + search.lag
     asking = np.flatnonzero(movie.frame[tails] < movie.frames - search.lag)
     asked = np.flatnonzero(movie.frame[heads] >= search.lag) + len(tails)
-    found, reach = [], np.broadcast_to(np.square(search.radius), len(movie))
-    farthest = float(np.max(search.radius, initial=0))
-    ways = ((asking, shift), (asked, -shift))[: 1 if search.one_way else 2]
-    for rows, offset in ((part, way) for every, way in ways for part in _parts(every)):
+    keys, reach = [], xp.broadcast_to(xp.asarray(np.square(search.radius)), (len(movie),))
+    farthest = float(np.max(search.radius)) if len(movie) else 0.0
+    ways = {"tails": (asking, shift), "heads": (asked, -shift)}
+    ways = ways if search.asking == "both" else {search.asking: ways[search.asking]}
+    for rows, offset in ((part, way) for every, way in ways.values() for part in _parts(every)):
         near, square = nearest(
             places, start, rows, search.count, offset=offset, within=farthest, workers=workers
         )  # fmt: skip
@@ -165,10 +186,10 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
         first, second = pair if offset > 0 else pair[::-1]
         tail, head = tails[first], heads[second - len(tails)]
         within = square[rank, place] <= reach[tail]
-        found.append(tail[within] * len(movie) + head[within])
-    return distinct(found)
+        keys.append(tail[within] * len(movie) + head[within])
+    return distinct(keys)
 
 
 def _parts(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Rows whose neighbours are held at once."""
-    return np.array_split(rows, 1 + len(rows) // _AT_ONCE)
+    """Rows whose neighbours are held at once; a GPU takes all."""
+    return [rows] if on_device(rows) else np.array_split(rows, 1 + len(rows) // _AT_ONCE)

@@ -8,13 +8,8 @@ from numpy.typing import NDArray
 from ..assignment.exact_margins import exact_margins
 from ..assignment.gains import best_pairs
 from ..linking import Links
-from ..model.movie import TINY
+from ..model.levels import LEAST, ROUNDS, TINY
 from .candidates import Candidates
-
-_CERTAIN = 1e-6
-"""Guard: distance of probabilities from 0 and 1, so that all costs are finite."""
-_ROUNDS = 5
-"""Guard: rounds of the fixed-point iteration; F1 has converged to 1e-4 after three."""
 
 
 def decide(
@@ -91,7 +86,7 @@ def log_odds(probability: NDArray[np.float64] | float) -> NDArray[np.float64]:
     >>> log_odds(np.array([0.0, 0.5, 0.9])).round(2).tolist()
     [-13.82, 0.0, 2.2]
     """
-    p = np.clip(probability, _CERTAIN, 1 - _CERTAIN)
+    p = np.clip(probability, LEAST, 1 - LEAST)
     return np.asarray(np.log(p) - np.log1p(-p))
 
 
@@ -101,7 +96,7 @@ def half_f1(probability: NDArray[np.float64], truth: float) -> float:
     Two links above a threshold near 1/2 rarely share an end, so exclusion is ignored here.
     """
     threshold = 0.5
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         above = probability[probability > threshold]
         threshold = float(above.sum()) / max(len(above) + truth, TINY)
     return threshold

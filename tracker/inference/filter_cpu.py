@@ -17,13 +17,10 @@ import math
 import numpy as np
 from numba import njit
 
-from .powers_cpu import LOG2, exp2, log2
+from ..model.levels import NEGLIGIBLE
+from .powers_cpu import exp2, gauss, log2
 
-LEAST_WEIGHT = 1e-3  # error level: components of a mixture below this weight are not followed
 FARTHEST = 600.0  # guard: squared standard deviations beyond which the exponential underflows
-NOTHING = 1e-290  # guard: likelihood that is none
-TWO_PI = 2 * math.pi
-HALF_TURN = -0.5 / LOG2  # exp(-q / 2) is 2 to the power of this times q
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -117,7 +114,7 @@ def _normalise(i, in_start, in_link, rivals, n, likelihood, weight, fresh, total
 def _match_moments(f, noise, variance, mass, total, state):  # pragma: no cover
     """Write the state of link f: the moments of the components whose sums are mass (K,), total (K, D, 5)."""
     for c in range(len(mass)):
-        if mass[c] < NOTHING:
+        if not mass[c] > 0:
             for d in range(len(noise)):
                 state[f, c, d, 0], state[f, c, d, 1], state[f, c, d, 3] = 0.0, 0.0, 0.0
                 state[f, c, d, 2], state[f, c, d, 4] = noise[d], variance[c, d]
@@ -138,7 +135,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     in_start, in_link, out_start, out_link = side.in_start, side.in_link, side.out_start, side.out_link
     way, rivals, n = side.way, side.rivals, side.n
     noise, variance, likelihood, state = steps.noise, steps.variance, messages.likelihood, messages.state
-    correlation, scale, known = steps.correlation, steps.step_scale, messages.weight
+    correlation, scale, incoming = steps.correlation, steps.step_scale, messages.weight
     classes, axes = variance.shape[0], len(noise)
     room = (side.most + 1) * classes
     which, weight, part = np.empty(room, np.int64), np.empty(room), np.empty((room, axes, 8))
@@ -149,7 +146,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     last_lag, last_start = 0, -1  # those of the fresh steps in `part`
     for b in range(len(blocks)):
         for i in range(blocks[b, 0], blocks[b, 1]):
-            _normalise(i, in_start, in_link, rivals, n[i], likelihood, known, none, total_of)
+            _normalise(i, in_start, in_link, rivals, n[i], likelihood, incoming, none, total_of)
             start = when[i] if way > 0 else when[i] - 1
             lag, m = 0, 0
             for o in range(out_start[i], out_start[i + 1]):
@@ -157,20 +154,20 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
                 if lags[f] != lag:
                     lag = np.int64(lags[f])
                     fresh_weights(
-                        i, lag, renewal, share, entry, in_start, in_link, known, none[i], stay, fresh
+                        i, lag, renewal, share, entry, in_start, in_link, incoming, none[i], stay, fresh
                     )
                     m = 0
                     for p in range(in_start[i] - 1, in_start[i + 1]):  # the first is no link: fresh steps
                         e = np.int64(in_link[p]) if p >= in_start[i] else np.int64(-1)
                         for c in range(classes):
-                            w = known[e, c] * stay[c] if e >= 0 else fresh[c]
+                            w = incoming[e, c] * stay[c] if e >= 0 else fresh[c]
                             if (
                                 e < 0 and lag == last_lag and start == last_start
                             ):  # as for the detection before
-                                weight[m] = w * norm[c] if w >= LEAST_WEIGHT * share[c] else 0.0
+                                weight[m] = w * norm[c] if w >= NEGLIGIBLE * share[c] else 0.0
                                 m += 1
                                 continue
-                            if e >= 0 and w < LEAST_WEIGHT:
+                            if e >= 0 and w < NEGLIGIBLE:
                                 continue
                             det, a = 1.0, correlation[c]
                             for d in range(axes):
@@ -182,11 +179,11 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
                                 x, s, xx, xs, ss = predicted(
                                     a, variance[c, d], scale, lag, start, way, x, s, xx, xs, ss
                                 )
-                                det *= TWO_PI * _update(part, m, d, noise[d], x, s, xx, xs, ss)
+                                det *= math.tau * _update(part, m, d, noise[d], x, s, xx, xs, ss)
                             which[m], height = c, 1 / math.sqrt(det)
                             if e < 0:
                                 norm[c] = height
-                                w = w if w >= LEAST_WEIGHT * share[c] else 0.0
+                                w = w if w >= NEGLIGIBLE * share[c] else 0.0
                             weight[m] = w * height
                             m += 1
                     last_lag, last_start = lag, start
@@ -199,7 +196,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
                         quad += x * x * part[k, d, 2]
                     if quad > FARTHEST or weight[k] == 0:
                         continue
-                    w, c = weight[k] * exp2(HALF_TURN * quad), which[k]
+                    w, c = weight[k] * gauss(quad), which[k]
                     mass[c] += w
                     for d in range(axes):
                         x = way * away[f, d] + part[k, d, 0]

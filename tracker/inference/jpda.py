@@ -17,31 +17,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, kernels
 from .._threads import in_threads
 from ..model import Model
 from ..model.advection import displaced
-from ..model.movie import Movie, summed
+from ..model.levels import ROUNDS
+from ..model.movie import Movie
 from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
-from .filter_cpu import filter_rows, prepare_links
 from .marks import mark_ratios, odds_of_clutter
-from .powers_cpu import raised
-from .propagation_cpu import begin, compete
 from .records import Direction, Messages, Moments, Places, Steps
-from .smoother_cpu import future_as_observations, smooth_rows
 
 OMEGA = 0.75, 0.875
 """Weight of the row and column entropies: n equivalent tails and heads have n! matchings, which is right with
 .75 for two of them, .843 for four, .918 for ten. The first holds where links are sure, the second where
 p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM moves towards it there."""
-NO_PULL = np.empty((2, 0), np.float32)
-"""Weights of links where they come in, where they are not known."""
-ROUNDS = 8
-"""Guard: rounds of belief propagation per sweep, unless all links stay before."""
+_NEVER = 1e-12
+"""Guard: weight of no link where a link is certain; motion is not followed over one by ten deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +63,8 @@ class Sweep:
         The normalisation of the forward filter.
     moments : Moments
         Empty if not requested.
-    pull : (2, E) float32 array
-        Weights of links where they come in, forward and backward; empty where no marks are compared.
+    pull : (2, E) float32 array or None
+        Weights of links where they come in, forward and backward, if marks are compared.
     """
 
     ratio: NDArray[np.float64]
@@ -82,55 +79,61 @@ class Sweep:
     fresh_back: NDArray[np.float64]
     total: NDArray[np.float64]
     moments: Moments
-    pull: NDArray[np.float32]
+    pull: NDArray[np.float32] | None
+
+
+class Start(NamedTuple):
+    """What a sweep starts from: displacements, and weights of the previous sweep.
+
+    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. rivals (2, E) and
+    clutter (2, N) are weights in rows and columns, ones and zeros before the first sweep; pull (2, E) those
+    of links where they come in, for marks.
+    """
+
+    away: NDArray[np.float32]
+    rivals: NDArray[np.float64]
+    clutter: NDArray[np.float64]
+    pull: NDArray[np.float32] | None
 
 
 def sweep(
-    movie: Movie,
-    model: Model,
-    candidates: Candidates,
-    away: NDArray[np.float32],
-    rivals: NDArray[np.float64],
-    *,
-    omega: float = 1.0,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    clutter: NDArray[np.float64] | float = 0.0,
-    pull: NDArray[np.float32] = NO_PULL,
-    with_moments: bool = True,
+    movie: Movie, model: Model, candidates: Candidates, start: Start, *, omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
     workers: int = 1,
-) -> Sweep:
-    """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones.
+) -> Sweep:  # fmt: skip
+    """One sweep under a model.
 
-    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. `none` (2 of
-    (N,)) replaces the weights of no successor and no predecessor by those of the model and of divisions.
-    `clutter` (2, N) are the weights of clutter, in rows and columns, and `pull` that of links, of the
-    previous sweep.
+    `none` (2 of (N,)) replaces the weights of no successor and no predecessor by those of the model and of
+    divisions.
     """
-    rivals = rivals.copy()
+    rivals, on = start.rivals.copy(), kernels("outbid.inference.smoother", start.rivals)
     none, steps = none or no_link(movie, model), _steps(movie, model)
     death, birth = none
-    places, weights = _places(movie, model, candidates, (away, rivals, omega), workers)
+    if movie.pins is not None:
+        death, birth = none = death.copy(), birth.copy()
+        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = _NEVER
+    places, weights = _places(movie, model, candidates, (start.away, rivals, omega), workers)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
-        for each, of_clutter in zip(none, np.broadcast_to(clutter, (2, len(movie))), strict=True)
+        for each, of_clutter in zip(none, np.broadcast_to(start.clutter, (2, len(movie))), strict=True)
     )
     behind = _direction(candidates, 1, begins, weights[0])
     ahead = _direction(candidates, -1, ends, weights[1])
     directions = behind, ahead
     three = [places] * 3  # priors of the forward and the backward filter, and of the smoother
-    if (by_marks := mark_ratios(movie, model, candidates, pull, workers)) is not None:
+    if (by_marks := mark_ratios(movie, model, candidates, start.pull, workers)) is not None:
         three = [places._replace(prior=(places.prior * each).astype(np.float32)) for each in by_marks]
     past, future = _filtered(movie, steps, three, directions, workers)
     sums = past.likelihood.sum(axis=1), future.likelihood.sum(axis=1)
     factor = np.empty_like(future.likelihood)
-    ratio = np.empty(candidates.size)
-    moments = _moments(candidates.size if with_moments else 0, steps)
+    ratio = array_module(rivals).empty(candidates.size)
+    moments = _moments(candidates.size if with_moments else 0, steps, rivals)
 
     def observe(block: tuple[int, int]) -> None:
-        future_as_observations(*block, steps, future, factor)
+        on.future_as_observations(*block, steps, future, factor)
 
     def smooth(block: tuple[int, int]) -> None:
-        smooth_rows(*block, steps, three[2], behind, ahead, past, future, factor, ratio, moments)
+        on.smooth_rows(*block, steps, three[2], behind, ahead, past, future, factor, ratio, moments)
 
     in_blocks(observe, candidates.size, workers)
     in_blocks(smooth, len(movie), workers)
@@ -140,7 +143,7 @@ def sweep(
     return Sweep(
         ratio, *sums, rivals, row_none, column_none, death, birth, past.fresh, future.fresh, past.total,
         moments,
-        NO_PULL if by_marks is None else np.stack([past.weight.sum(axis=1), future.weight.sum(axis=1)]),
+        None if by_marks is None else np.stack([past.weight.sum(axis=1), future.weight.sum(axis=1)]),
     )  # fmt: skip
 
 
@@ -167,7 +170,7 @@ def propagate(
         Threads; they do not change the result.
     """
     R, C = rivals
-    moved = np.ones((2, candidates.size), np.uint8)
+    moved = array_module(rivals).ones((2, candidates.size), np.uint8)
     by_row = _half(candidates[3:5], none[0], ratio, (R, C), omega, moved)
     by_column = _half(candidates[5:], none[1], ratio, (C, R), omega, moved[::-1])
     for _ in range(rounds):
@@ -181,14 +184,21 @@ def _half(
     moved: NDArray[np.uint8],
 ) -> tuple[Callable[[tuple[int, int]], int], int]:  # fmt: skip
     """What passes over blocks of contested rows, or columns, and their number; rivals: own, of others."""
-    n, (start, link) = raised(none, 1 / omega), segments
-    contested = begin(start, link, n, rivals[0], moved[0])
-    return partial(_half_round, (contested, *segments, ratio, n, *rivals, omega, *moved)), len(contested)
+    n, (start, link), on = raised(none, 1 / omega), segments, kernels("outbid.inference.propagation", ratio)
+    contested = on.begin(start, link, n, rivals[0], moved[0])
+    arrays = (contested, *segments, ratio, n, *rivals, omega, *moved)
+    return partial(_half_round, on.compete, arrays), len(contested)
 
 
-def _half_round(arrays: tuple, block: tuple[int, int]) -> int:
+def _half_round(compete: Callable[..., int], arrays: tuple, block: tuple[int, int]) -> int:
     """How many links of a block of contested segments moved."""
-    return int(compete(*block, *arrays))
+    return compete(*block, *arrays)
+
+
+def raised(values: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+    """Powers of positive values (N,)."""
+    powers: NDArray[np.float64] = kernels("outbid.inference.powers", values).raised(values, exponent)
+    return powers
 
 
 def marginals(
@@ -208,7 +218,7 @@ def exponent(probability: NDArray[np.float64], most: float = OMEGA[1]) -> float:
     return OMEGA[0] + (most - OMEGA[0]) * min(4 * wrong_share(probability), 1.0)
 
 
-def log_evidence(candidates: Candidates, found: Sweep, clutter: NDArray[np.float64] | float) -> float:
+def log_evidence(candidates: Candidates, after: Sweep, clutter: NDArray[np.float64] | float) -> float:
     r"""Log likelihood of a movie relative to 'no two detections are linked', from a sweep with exponent 1.
 
     .. math:: \sum (\log row + \log column) - \sum \log(1 + odds) + \sum (\log(1 - c) + (1 - c)(1 - q'))
@@ -220,10 +230,10 @@ def log_evidence(candidates: Candidates, found: Sweep, clutter: NDArray[np.float
     filter of the past holds the densities of marks given those before them: so evidence compares what
     explains marks as clutter with what explains them as tracks.
     """
-    odds = found.ratio / (found.rivals[0] * found.rivals[1])
-    row = found.row_none + summed(candidates.tail, odds * found.rivals[0], len(found.row_none))
-    both_ways = float(np.log(row).sum() + np.log(found.total).sum())
-    apart = np.log1p(-clutter) + (1 - clutter) * (1 - found.birth)
+    odds = after.ratio / (after.rivals[0] * after.rivals[1])
+    row = after.row_none + candidates.at_tails(odds * after.rivals[0])
+    both_ways = float(np.log(row).sum() + np.log(after.total).sum())
+    apart = np.log1p(-clutter) + (1 - clutter) * (1 - after.birth)
     return both_ways - float(np.log1p(odds).sum()) + float(apart.sum())
 
 
@@ -251,12 +261,13 @@ def _places(
 ) -> tuple[Places, NDArray[np.float32]]:  # fmt: skip
     """The movie, and weights (2, E) of links where they come in; links are away, rivals, omega."""
     (away, rivals, omega), around, (tail, head, lag, *_) = links, model.surroundings, candidates
-    made = np.empty((4, candidates.size), np.float32)
+    made = array_module(tail).empty((4, candidates.size), np.float32)
+    on = kernels("outbid.inference.filter", tail)
     survival = around.survival, around.survival_back
 
     def prepare(block: tuple[int, int]) -> None:
         ends, delay = (tail, head, lag), model.association.delay
-        prepare_links(*block, ends, delay, survival, movie.density, rivals, omega, *made)
+        on.prepare_links(*block, ends, delay, survival, movie.density, rivals, omega, *made)
 
     in_blocks(prepare, candidates.size, workers)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
@@ -277,9 +288,9 @@ def _direction(
     rows = (candidates.row_start, candidates.row_link)
     columns = (candidates.column_start, candidates.column_link)
     incoming, outgoing = (columns, rows) if way > 0 else (rows, columns)
-    far = candidates.head if way > 0 else candidates.tail
-    most = int(np.diff(incoming[0]).max(initial=0))
-    return Direction(*incoming, *outgoing, far, way, n, weights, most)
+    near, far = candidates[:2][::way]
+    most = int(np.diff(incoming[0]).max()) if len(n) else 0
+    return Direction(*incoming, *outgoing, far, near, way, n, weights, most)
 
 
 def _filtered(
@@ -288,9 +299,10 @@ def _filtered(
     """Messages of both filters: frames in order; rows of a frame and both directions in parallel."""
     forward = np.stack([movie.frame_start[:-1], movie.frame_start[1:]], axis=1)
     spans = {1: forward, -1: np.ascontiguousarray(forward[::-1])}
-    each = [_messages(len(places[0].lag), len(movie), steps) for _ in directions]
+    each = [_messages(len(places[0].lag), len(movie), steps, side.n) for side in directions]
     of = {1: places[0], -1: places[1]}
     sides = [(side, messages) for side, messages in zip(directions, each, strict=True)]
+    filter_rows = kernels("outbid.inference.filter", directions[0].n).filter_rows
 
     def whole(job: tuple[Direction, Messages]) -> None:
         side, messages = job
@@ -312,15 +324,15 @@ def _filtered(
     return each
 
 
-def _messages(links: int, detections: int, steps: Steps) -> Messages:
-    classes, axes = steps.variance.shape
+def _messages(links: int, detections: int, steps: Steps, like: NDArray) -> Messages:
+    (classes, axes), xp = steps.variance.shape, array_module(like)
     return Messages(
-        np.empty((links, classes)), np.empty((links, classes), np.float32),
-        np.empty((links, classes, axes, 5), np.float32), np.empty(detections), np.empty(detections),
+        xp.empty((links, classes)), xp.empty((links, classes), np.float32),
+        xp.empty((links, classes, axes, 5), np.float32), xp.empty(detections), xp.empty(detections),
     )  # fmt: skip
 
 
-def _moments(links: int, steps: Steps) -> Moments:
-    classes, axes = steps.variance.shape
+def _moments(links: int, steps: Steps, like: NDArray) -> Moments:
+    (classes, axes), xp = steps.variance.shape, array_module(like)
     shapes = (links, classes, 2), (links, classes, axes, 4), (links, axes)
-    return Moments(*(np.empty(shape, np.float32) for shape in shapes))
+    return Moments(*(xp.empty(shape, np.float32) for shape in shapes))

@@ -14,33 +14,41 @@ from .marks_cpu import mark_filter, mark_ratio
 
 _OUTLIER = 0.02
 """Prior: share of links whose marks are unrelated, as where a detection is of two particles."""
+_CERTAIN = 1e6
+"""Guard: odds of clutter where it is certain, so that all weights are finite."""
 
 
 def odds_of_clutter(movie: Movie, model: Model) -> NDArray[np.float64] | float:
-    """Odds that a detection is clutter: one for all, or (N,) if columns say so."""
-    return clutter_odds(movie.marks, model.marks, model.association.clutter)
+    """Odds that a detection is clutter: one for all, or (N,) if columns or pins say so."""
+    odds = clutter_odds(movie.marks, model.marks, model.association.clutter)
+    if movie.pins is None:
+        return odds
+    stated = np.broadcast_to(odds, len(movie)).copy()
+    stated[movie.pins.pairs.ravel()] = 0
+    stated[movie.pins.clutter] = _CERTAIN
+    return stated
 
 
 def mark_ratios(
     movie: Movie,
     model: Model,
     candidates: Candidates,
-    pull: NDArray[np.float32],
+    pull: NDArray[np.float32] | None,
     workers: int = 1,
 ) -> NDArray[np.float64] | None:
     """(3, E) likelihood ratios by marks: from the past, the future, and both; None if all are 1.
 
     Marks count as far as both ends are particles by what is known of each. pull (2, E) are the weights of
-    links where they come in, forward and backward, in the sweep before; empty before the first.
+    links where they come in, forward and backward, in the sweep before; None before the first.
     """
-    marks, known = movie.marks, model.marks
-    if marks is None or known is None or not known.links():
+    marks, learned = movie.marks, model.marks
+    if marks is None or learned is None or not learned.links():
         return None
     tail, head, ratio = candidates.tail, candidates.head, np.ones((3, candidates.size))
-    if known.axes is not None:
+    if learned.axes is not None:
         _by_axes(movie, model, candidates, pull, ratio, workers)
         ratio = _OUTLIER + (1 - _OUTLIER) * ratio
-    for table, label in zip(known.labels, marks.label.T, strict=False):
+    for table, label in zip(learned.labels, marks.label.T, strict=False):
         if table is not None:
             a, b = label[tail], label[head]
             ratio *= np.where((a < 0) | (b < 0), 1.0, table[a, b])
@@ -50,7 +58,7 @@ def mark_ratios(
 
 
 def _by_axes(
-    movie: Movie, model: Model, candidates: Candidates, pull: NDArray[np.float32],
+    movie: Movie, model: Model, candidates: Candidates, pull: NDArray[np.float32] | None,
     ratio: NDArray[np.float64], workers: int,
 ) -> None:  # fmt: skip
     """Write the ratios (3, E) by numbers that tracks keep."""
@@ -59,7 +67,7 @@ def _by_axes(
     assert model.marks.axes is not None
     axes, (tail, head, lag, *_) = model.marks.axes, candidates
     value, error = axes.seen_in(movie.marks)
-    if pull.shape[1] != candidates.size:
+    if pull is None or pull.shape[1] != candidates.size:
         pull = np.zeros((2, candidates.size), np.float32)
     rows, columns = candidates[3:5], candidates[5:]
     ends = []

@@ -8,9 +8,7 @@ import math
 
 from numba import njit
 
-LEAST_WEIGHT = 1e-3  # error level: incoming links below this weight are not followed
-LEAST_VARIANCE = 1e-6  # guard: of what a track keeps
-SURE = 12.0  # guard: log likelihood ratio above which links are as sure; weights of rivals are differences
+from ..model.levels import LEAST, NEGLIGIBLE, SURE
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -28,7 +26,7 @@ def mark_filter(
             for p in range(start[i], start[i + 1]):
                 e = link[p]
                 w = min(weight[e], left)
-                if w < LEAST_WEIGHT:
+                if w < NEGLIGIBLE:
                     continue
                 left -= w
                 a = correlation[m] ** lag[e]
@@ -36,7 +34,7 @@ def mark_filter(
                 mean += w * x
                 square += w * (a * a * state[far[e], m, 1] + v0 * (1 - a * a) + x * x)
             square += left * v0
-            var = min(max(square - mean * mean, LEAST_VARIANCE), v0)
+            var = min(max(square - mean * mean, LEAST), v0)
             gain = var / (var + 1 - v0 + error[i, m])
             state[i, m, 0] = mean + gain * (value[i, m] - mean)
             state[i, m, 1] = var * (1 - gain)

@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
 from ..model import Model
-from ..model.movie import Movie, summed
+from ..model.levels import ROUNDS
+from ..model.movie import Movie
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import NO_PULL, displacements, exponent, log_evidence, marginals, sweep
+from .jpda import Start, displacements, exponent, log_evidence, marginals, sweep
 from .marks import odds_of_clutter
 from .records import Moments
 
@@ -55,8 +57,8 @@ class LinkPosterior:
         Exponent of rivals of the last sweep.
     displaced : Displacements or None
         Of the last sweep.
-    pull : (2, E) float32 array
-        Weights of links where they come in, by which marks are followed; or empty.
+    pull : (2, E) float32 array or None
+        Weights of links where they come in, by which marks are followed.
     """
 
     candidates: Candidates
@@ -76,43 +78,52 @@ class LinkPosterior:
     sweeps: int = 0
     omega: float = 1.0
     displaced: Displacements | None = None
-    pull: NDArray[np.float32] = field(default_factory=lambda: NO_PULL)
+    pull: NDArray[np.float32] | None = None
 
     @classmethod
     def unknown(cls, candidates: Candidates) -> LinkPosterior:
         """A posterior before the first sweep."""
-        return cls(candidates, np.zeros(candidates.size), np.ones((2, candidates.size)))
+        xp = array_module(candidates.tail)
+        return cls(
+            candidates, xp.zeros(candidates.size), xp.ones((2, candidates.size)),
+            clutter_weight=xp.zeros((2, 1)),
+        )  # fmt: skip
 
     def kept(self, keep: NDArray[np.bool_]) -> LinkPosterior:
         """The candidates selected by a mask (E,), ready for the next sweep; values of detections stay."""
         if keep.all():
             return self
-        none, some, displaced = np.empty(0), self.candidates.kept(keep), self.displaced
+        none, some, displaced = self.ratio[:0], self.candidates.kept(keep), self.displaced
         if displaced is not None:
             displaced = displaced._replace(away=displaced.away[keep])
         return replace(
             self, candidates=some, probability=self.probability[keep], rivals=self.rivals[:, keep],
-            ratio=none, past=none, future=none, moments=None, displaced=displaced,
-            pull=self.pull[:, keep] if self.pull.size else NO_PULL,
+            ratio=self.ratio[keep] if len(self.ratio) else none, past=none, future=none, moments=None,
+            displaced=displaced, pull=None if self.pull is None else self.pull[:, keep],
         )  # fmt: skip
 
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
         """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""
         old = self.candidates.key()
         every = distinct([old, key])
-        grown = replace(
-            LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps,
-            clutter_weight=self.clutter_weight,
-        )  # fmt: skip
         place = np.searchsorted(every, old)
+        grown = replace(
+            LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps, clutter=self.clutter,
+            death=self.death, birth=self.birth, fresh=self.fresh, clutter_weight=self.clutter_weight,
+            omega=self.omega,
+        )  # fmt: skip
         grown.probability[place] = self.probability
         grown.rivals[:, place] = self.rivals
+        if len(self.ratio):
+            grown = replace(grown, ratio=np.zeros_like(every, np.float64))
+            grown.ratio[place] = self.ratio
         return grown
 
     def linked(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(N,) probabilities that detections have a successor, and a predecessor."""
         candidates, p = self.candidates, self.probability
-        return summed(candidates.tail, p, count), summed(candidates.head, p, count)
+        assert len(candidates.row_start) == count + 1
+        return candidates.at_tails(p), candidates.at_heads(p)
 
 
 def swept(
@@ -140,31 +151,33 @@ def swept(
     candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
     if displaced is None or displaced.flow is not flow:
         displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
-    found = sweep(
-        movie, model, candidates, displaced.away, posterior.rivals, omega=omega, none=none,
-        clutter=posterior.clutter_weight, pull=posterior.pull, with_moments=with_moments, workers=workers,
-    )  # fmt: skip
-    probability = marginals(found.ratio, found.rivals, omega)
+    start = Start(displaced.away, posterior.rivals, posterior.clutter_weight, posterior.pull)
+    after = sweep(
+        movie, model, candidates, start, omega=omega, none=none, with_moments=with_moments, workers=workers
+    )
+    probability = marginals(after.ratio, after.rivals, omega)
+    if movie.pins is not None:  # of rows whose successor is stated no other link is a candidate
+        probability[movie.pins.row_closed[candidates.tail]] = 1.0
     odds = odds_of_clutter(movie, model)
     share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
-    evidence = log_evidence(candidates, found, share) if omega == 1 else -np.inf
-    alone = 1 - summed(candidates.tail, probability, len(movie))  # no successor: death or clutter
-    alone = np.maximum(alone, 0)
-    before = summed(candidates.head, probability, len(movie))
-    clutter = alone * odds * found.fresh / found.birth / found.row_none
+    evidence = log_evidence(candidates, after, share) if omega == 1 else -np.inf
+    free = 1 - candidates.at_tails(probability)  # no successor: death or clutter
+    free = np.maximum(free, 0)
+    reached = candidates.at_heads(probability)
+    clutter = free * odds * after.fresh / after.birth / after.row_none
     return LinkPosterior(
-        candidates, probability, found.rivals, found.ratio, found.past, found.future, clutter,
-        death=np.maximum(alone - clutter, 0), birth=np.maximum(1 - before - clutter, 0), fresh=found.fresh,
-        clutter_weight=np.stack([found.row_none - found.death, found.column_none - found.birth]),
+        candidates, probability, after.rivals, after.ratio, after.past, after.future, clutter,
+        death=np.maximum(free - clutter, 0), birth=np.maximum(1 - reached - clutter, 0), fresh=after.fresh,
+        clutter_weight=np.stack([after.row_none - after.death, after.column_none - after.birth]),
         log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
-        moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
-        displaced=displaced, omega=omega, pull=found.pull,
+        moments=after.moments if with_moments else None, sweeps=posterior.sweeps + 1,
+        displaced=displaced, omega=omega, pull=after.pull,
     )  # fmt: skip
 
 
 def settled(
-    movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = 4, still: float = 0.0,
+    movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = ROUNDS, still: float = 0.0,
     workers: int = 1,
 ) -> LinkPosterior:  # fmt: skip
     """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""

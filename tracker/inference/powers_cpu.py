@@ -14,7 +14,8 @@ from numba import njit
 
 LOG2 = math.log(2)
 HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2): series of logarithms are from there to sqrt(2)
-BITS, BIAS = 52, 1023  # of the fraction of a float64; and what its exponent is counted from
+BITS = np.finfo(np.float64).nmant  # of the fraction of a float64
+BIAS = 1023  # what its exponent is counted from
 
 
 @njit(inline="always", error_model="numpy")
@@ -24,6 +25,12 @@ def exp2(x):  # pragma: no cover
     f = (x - whole) * LOG2
     series = 1 + f * (1 + f * (1 / 2 + f * (1 / 6 + f * (1 / 24 + f * (1 / 120 + f * (1 / 720 + f / 5040))))))
     return series * np.int64((np.int64(whole) + BIAS) << BITS).view(np.float64)
+
+
+@njit(inline="always", error_model="numpy")
+def gauss(square):  # pragma: no cover
+    """exp(-square / 2), for squares below 1300."""
+    return exp2(-0.5 / LOG2 * square)
 
 
 @njit(inline="always", error_model="numpy")
@@ -41,7 +48,7 @@ def log2(x):  # pragma: no cover
 @njit(cache=True, nogil=True, error_model="numpy")
 def raised(values, exponent):  # pragma: no cover
     """Powers (N,) f8 of positive values (N,) f8."""
-    found = np.empty(len(values))
+    powers = np.empty(len(values))
     for i in range(len(values)):
-        found[i] = exp2(exponent * log2(values[i]))
-    return found
+        powers[i] = exp2(exponent * log2(values[i]))
+    return powers

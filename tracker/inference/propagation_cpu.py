@@ -11,10 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ..model.levels import NEGLIGIBLE
 from .powers_cpu import exp2, log2
-
-COUNTS = 1e-3  # guard: share of a segment below which a link's change does not count
-TOLERANCE = 1e-3  # error level: relative change of a link that counts
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -80,7 +78,7 @@ def compete(first, last, some, start, link, G, n, R, C, omega, moved, seen):  # 
         for p in range(begin, end):
             f = link[p]
             new = max(total - pull[p - begin], n[i])
-            moved[f] = pull[p - begin] > COUNTS * total and abs(new - R[f]) > TOLERANCE * new
+            moved[f] = pull[p - begin] > NEGLIGIBLE * total and abs(new - R[f]) > NEGLIGIBLE * new
             moves += moved[f]
             R[f] = new
     return moves

@@ -47,11 +47,11 @@ class Places(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """One direction of time: incoming and outgoing links of each detection, and their far ends.
+    """One direction of time: incoming and outgoing links of each detection, and their ends.
 
-    in_start, out_start (N + 1,) i8; in_link, out_link, far (E,) i4; way 1 or -1; n (N,) f8 the probability of
-    no incoming link to the power 1 / omega; rivals (E,) f4 the weight of a link where it comes in, over its
-    likelihood: C^(1 - omega) R^-omega forward; most, the most incoming links of one.
+    in_start, out_start (N + 1,) i8; in_link, out_link, far, near (E,) i4; way 1 or -1; n (N,) f8 the
+    probability of no incoming link to the power 1 / omega; rivals (E,) f4 the weight of a link where it comes
+    in, over its likelihood: C^(1 - omega) R^-omega forward; most, the most incoming links of one.
     """
 
     in_start: Ints
@@ -59,6 +59,7 @@ class Direction(NamedTuple):
     out_start: Ints
     out_link: Ints
     far: Ints
+    near: Ints
     way: int
     n: Floats
     rivals: Singles
@@ -83,22 +84,22 @@ class Messages(NamedTuple):
 class Moments(NamedTuple):
     """Expected sufficient statistics of a link, given that it is true; empty if not requested.
 
-    chance (E, K, 2) f4: `continued` and `renewed`, the probabilities that its step s' goes on from the one
+    shares (E, K, 2) f4: `continued` and `renewed`, the probabilities that its step s' goes on from the one
     before, s, or is drawn anew. sums (E, K, D, 4) f4: `square` and `fresh_square`, of s'² of either;
-    `product` and `before_square`, of s s' and s². residual (E, D) f4, of (y - x)² at the head.
+    `product` and `early_square`, of s s' and s². residual (E, D) f4, of (y - x)² at the head.
     """
 
-    chance: Singles
+    shares: Singles
     sums: Singles
     residual: Singles
 
     @property
     def continued(self) -> Singles:
-        return self.chance[..., 0]
+        return self.shares[..., 0]
 
     @property
     def renewed(self) -> Singles:
-        return self.chance[..., 1]
+        return self.shares[..., 1]
 
     @property
     def square(self) -> Singles:
@@ -113,5 +114,5 @@ class Moments(NamedTuple):
         return self.sums[..., 2]
 
     @property
-    def before_square(self) -> Singles:
+    def early_square(self) -> Singles:
         return self.sums[..., 3]

@@ -12,13 +12,11 @@ import math
 import numpy as np
 from numba import njit
 
-from .filter_cpu import FARTHEST, HALF_TURN, LEAST_WEIGHT, TWO_PI, fresh_weights, predicted
-from .powers_cpu import exp2
+from ..model.levels import LEAST, NEGLIGIBLE, TINY
+from .filter_cpu import FARTHEST, fresh_weights, predicted
+from .powers_cpu import gauss
 
-LEAST_INFORMATION = 1e-6  # guard: information on a step, in that of its prior, below which it is none
 HOPELESS = 1e-5  # error level: odds by the past and by the future below which a link is not smoothed
-COUNTED = 1e-3  # error level: odds by either below which a link adds nothing to the moments
-LEAST_VARIANCE = 1e-12  # guard: of an observation, in the variance of a step
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -40,24 +38,24 @@ def future_as_observations(first, last, steps, messages, factor):  # pragma: no 
                 var = a * a * of[g, c, d, 4] + prior * (1 - a * a)
                 mean, beta = -a * of[g, c, d, 1], -a * xs / var
                 information = 1 / var - 1 / prior
-                if information * prior > LEAST_INFORMATION:
+                if information * prior > LEAST:
                     z = mean / (var * information)
                     of[g, c, d, 0], of[g, c, d, 1] = z, 1 / information
                     exponent += (z - mean) * (z - mean) / var - z * z / prior
-                    norm *= TWO_PI * prior / (information * var)
+                    norm *= math.tau * prior / (information * var)
                 else:
                     of[g, c, d, 0], of[g, c, d, 1] = 0.0, -1.0
                     beta, mean = 0.0, 0.0
                 spread = xx + beta * beta * var + 2 * beta * a * xs
                 of[g, c, d, 2], of[g, c, d, 3] = x - beta * mean, beta
-                of[g, c, d, 4] = max(spread, LEAST_VARIANCE * prior)
+                of[g, c, d, 4] = max(spread, TINY * prior)
             stays = messages.weight[g, c] * (1 - steps.renewal[c]) / steps.share[c]
             factor[g, c] = stays * math.sqrt(norm) * math.exp(-0.5 * exponent)
 
 
 @njit(error_model="numpy", inline="always")
 def _past(
-    i, lag, start, noise, variance, correlation, scales, renewal, share, entry, in_start, in_link, known,
+    i, lag, start, noise, variance, correlation, scales, renewal, share, entry, in_start, in_link, entering,
     none, of, which, weight, part, stay, fresh,
 ):  # pragma: no cover  # fmt: skip
     """Components (link or none, class) of tail i, `lag` intervals on.
@@ -68,14 +66,14 @@ def _past(
     stays; stay (K,) and fresh (K,) f8. Returns M.
     """
     classes, scale = len(stay), scales[start]
-    fresh_weights(i, lag, renewal, share, entry, in_start, in_link, known, none, stay, fresh)
+    fresh_weights(i, lag, renewal, share, entry, in_start, in_link, entering, none, stay, fresh)
     m = 0
     for p in range(in_start[i], in_start[i + 1] + 1):
         begins = p == in_start[i + 1]
         e = np.int64(0) if begins else np.int64(in_link[p])
         for c in range(classes):
-            w = fresh[c] if begins else known[e, c] * stay[c]
-            if w >= LEAST_WEIGHT * (share[c] if begins else 1.0):
+            w = fresh[c] if begins else entering[e, c] * stay[c]
+            if w >= NEGLIGIBLE * (share[c] if begins else 1.0):
                 which[m] = c + classes * begins
                 weight[m] = w
                 a = correlation[c]
@@ -101,12 +99,12 @@ def _past(
 
 
 @njit(error_model="numpy", inline="always")
-def _add(w, c, fresh, lag, gap, k, part, both, chance, sums, residual):  # pragma: no cover
+def _add(w, c, fresh, lag, gap, k, part, both, shares, sums, residual):  # pragma: no cover
     """Add a pair of components of class c to the sums of a link, in the form of `Moments`.
 
     part[k] (D, 9) is the state by the past, as in `_past`, and both (D, 5) that by both sides.
     """
-    chance[c, np.int64(fresh)] += w
+    shares[c, np.int64(fresh)] += w
     for d in range(len(gap)):
         x, s, xx, xs, ss = both[d, 0], both[d, 1], both[d, 2], both[d, 3], both[d, 4]
         residual[d] += w * (xx + x * x)
@@ -121,13 +119,13 @@ def _add(w, c, fresh, lag, gap, k, part, both, chance, sums, residual):  # pragm
 
 
 @njit(error_model="numpy", inline="always")
-def _write(f, factor, chance, sums, residual, to_chance, to_sums, to_residual):  # pragma: no cover
+def _write(f, factor, shares, sums, residual, to_shares, to_sums, to_residual):  # pragma: no cover
     """Write the moments of link f: a factor times the sums, which are 0 afterwards."""
     for d in range(len(residual)):
         to_residual[f, d], residual[d] = factor * residual[d], 0.0
-    for c in range(len(chance)):
+    for c in range(len(shares)):
         for k in range(2):
-            to_chance[f, c, k], chance[c, k] = factor * chance[c, k], 0.0
+            to_shares[f, c, k], shares[c, k] = factor * shares[c, k], 0.0
         for d in range(len(residual)):
             for k in range(4):
                 to_sums[f, c, d, k], sums[c, d, k] = factor * sums[c, d, k], 0.0
@@ -147,7 +145,7 @@ def smooth_rows(
     which, weight, part = np.empty(room, np.int64), np.empty(room), np.empty((room, axes, 9))
     stay, fresh = np.empty(classes), np.empty(classes)
     ends_weight, gap, both = np.empty(classes), np.empty(axes), np.empty((axes, 5))
-    chance, sums, residual = np.zeros((classes, 2)), np.zeros((classes, axes, 4)), np.zeros(axes)
+    shares, sums, residual = np.zeros((classes, 2)), np.zeros((classes, axes, 4)), np.zeros(axes)
     # Arrays of records are looked up here: each look-up counts their owners, which threads wait for.
     noise, renewal, enters, away = steps.noise, steps.renewal, steps.entry / steps.share, places.away
     lags, prior, exclusion = places.lag, places.prior, places.exclusion
@@ -156,24 +154,24 @@ def smooth_rows(
     none, stays, begins, when = future.fresh, (1 - renewal) / steps.share, past.fresh, places.when
     variance, correlation, scales = steps.variance, steps.correlation, steps.step_scale
     share, entry = steps.share, steps.entry
-    to_chance, to_sums, to_residual = moments.chance, moments.sums, moments.residual
-    to_start, to_link, known, state = behind.in_start, behind.in_link, past.weight, past.state
+    to_shares, to_sums, to_residual = moments.shares, moments.sums, moments.residual
+    to_start, to_link, entering, state = behind.in_start, behind.in_link, past.weight, past.state
     counted = len(to_residual) > 0
     for i in range(first, last):
         lag, m = 0, 0
         for f in range(out_start[i], out_start[i + 1]):
             j = far[f]
-            before, after = 0.0, 0.0
+            earlier, after = 0.0, 0.0
             for c in range(classes):
-                before += by_past[f, c]
+                earlier += by_past[f, c]
                 after += by_future[f, c]
-            odds = max(before, after) * exclusion[f]
+            odds = max(earlier, after) * exclusion[f]
             some = odds >= HOPELESS
             if some and lags[f] != lag:
                 lag = np.int64(lags[f])
                 m = _past(
                     i, lag, when[i], noise, variance, correlation, scales, renewal, share, entry, to_start,
-                    to_link, known, begins[i], state, which, weight, part, stay, fresh,
+                    to_link, entering, begins[i], state, which, weight, part, stay, fresh,
                 )  # fmt: skip
             begin, end = in_start[j], in_start[j + 1]
             renewed = 0.0  # its track ends there, or the next step is drawn anew
@@ -184,14 +182,14 @@ def smooth_rows(
                 ends_weight[c] = none[j] + enters[c] * renewed
             for d in range(axes):
                 gap[d] = away[f, d]
-            total, adds = 0.0, counted and odds > COUNTED
+            total, adds = 0.0, counted and odds > NEGLIGIBLE
             for k in range(m if some else 0):
                 c = which[k] % classes
                 for q in range(begin, end + 1):
                     ends = q == end
                     g = np.int64(0) if ends else np.int64(in_link[q])
                     w = ends_weight[c] if ends else incoming[g, c] * stays[c]
-                    if w * weight[k] < LEAST_WEIGHT:
+                    if w * weight[k] < NEGLIGIBLE:
                         continue
                     w = weight[k] * (w if ends else factor[g, c])
                     quad, det = 0.0, 1.0
@@ -202,7 +200,7 @@ def smooth_rows(
                         if not ends:
                             spread = np.float64(of[g, c, d, 1])
                             if spread > 0:  # what the future says about the step
-                                det *= TWO_PI * (ss + spread)
+                                det *= math.tau * (ss + spread)
                                 precision = 1 / (ss + spread)
                                 u = of[g, c, d, 0] - s
                                 quad += u * u * precision
@@ -217,20 +215,20 @@ def smooth_rows(
                             v, u = h0 - beta * h1 + of[g, c, d, 4], of[g, c, d, 2] - x + beta * s
                         precision = 1 / v
                         quad += u * u * precision
-                        det *= TWO_PI * v
+                        det *= math.tau * v
                         if adds:
                             k0, k1 = h0 * precision, h1 * precision
                             both[d, 0], both[d, 1], both[d, 2] = x + k0 * u, s + k1 * u, xx - k0 * h0
                             both[d, 3], both[d, 4] = xs - k0 * h1, ss - k1 * h1
                     if quad > FARTHEST:
                         continue
-                    w *= exp2(HALF_TURN * quad) / math.sqrt(det)
+                    w *= gauss(quad) / math.sqrt(det)
                     if not w > 0:
                         continue
                     total += w
                     if adds:
-                        _add(w, c, which[k] != c, lag, gap, k, part, both, chance, sums, residual)
-            G[f] = total * prior[f] if some else before
+                        _add(w, c, which[k] != c, lag, gap, k, part, both, shares, sums, residual)
+            G[f] = total * prior[f] if some else earlier
             if counted:
                 norm = 1 / total if total > 0 else 0.0
-                _write(f, norm, chance, sums, residual, to_chance, to_sums, to_residual)
+                _write(f, norm, shares, sums, residual, to_shares, to_sums, to_residual)

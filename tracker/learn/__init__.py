@@ -12,6 +12,7 @@
 `lagged`         noise and steps from covariances of displacements
 `sample`         the part of a large movie from which its model is learned
 `whole`          the whole movie, with that model
+`pinned`         the posterior under the model and pins
 
 The entry point is `learn`.
 """
@@ -24,11 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.jpda import wrong_share
-from ..inference.posterior import LinkPosterior, settled
+from ..inference.posterior import LinkPosterior
 from ..model import MarkModel, Model, Surroundings
+from ..model.levels import ROUNDS
 from ..model.marks import Marks
 from ..model.movie import Movie
-from .em import expecting_gaps, fit, longer, with_evidence, with_gaps
+from .em import expecting_gaps, fit, longer, schedule, settled_there, with_evidence, with_gaps
 from .field import Fields
 from .lagged import by_moments
 from .marks import mark_step
@@ -47,8 +49,6 @@ from .whole import spread
 
 _CROWDED = 0.05
 """Error level: expected share of wrong links above which more classes are tried over the whole movie, too."""
-_LAST_SWEEPS = 2, 4
-"""Guard: sweeps under the last model; and in crowds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,19 +137,17 @@ def _fitted(
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
     first = first_order(movie, candidates, flow, fields, options.workers)
-    found = _started(movie, first, fields, options)
-    start = found.posterior
+    now = _started(movie, first, fields, options)
+    start = now.posterior
     if options.gaps:
-        model = options.fixed.held(movie, expecting_gaps(found.model))
-        start = with_gaps(movie, model, found.posterior, options)
-        found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
-        found, start = _with_longer_gaps(movie, found, start, fields, options)
-    crowded = wrong_share(found.posterior.probability) > _CROWDED
-    if crowded:  # elsewhere the classes are those of the part
-        found = _with_classes(movie, _judged(movie, found, options), start, fields, options)
-    found = _with_marks(movie, found, start, fields, options)
-    last, sweeps = found.posterior, _LAST_SWEEPS[crowded]
-    return movie, found.model, settled(movie, found.model, last, sweeps=sweeps, workers=options.workers)
+        model = options.fixed.held(movie, expecting_gaps(now.model))
+        start = with_gaps(movie, model, now.posterior, options)
+        now = _Fit(*fit(movie, model, start, fields, options, schedule(options.last_rounds)))
+        now, start = _with_longer_gaps(movie, now, start, fields, options)
+    if wrong_share(now.posterior.probability) > _CROWDED:  # elsewhere the classes are those of the part
+        now = _with_classes(movie, _judged(movie, now, options), start, fields, options)
+    now = _with_marks(movie, now, start, fields, options)
+    return movie, now.model, settled_there(movie, now.model, now.posterior, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,12 +176,13 @@ def _started(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOpti
     if len(part) == len(movie):
         return _best_start(movie, first, fields, options)[-1]
     part_first = FirstOrder(links, first.share, first.flow[sample.rows])
-    found = _best_start(part, part_first, Fields.of(part, workers=options.workers), options)
+    now = _best_start(part, part_first, Fields.of(part, workers=options.workers), options)
     scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
     posterior = narrowed(first.posterior)
-    for known in (one.model for one in found):
-        model = Model(replace(known.motion, step_scale=scale), known.association, around, known.marks)
-        model, posterior = fit(movie, model, posterior, fields, max(options.trial_rounds // 2, 1), options)
+    few = schedule(max(options.trial_rounds // 2, 1))
+    for learned in (one.model for one in now):
+        model = Model(replace(learned.motion, step_scale=scale), learned.association, around, learned.marks)
+        model, posterior = fit(movie, model, posterior, fields, options, few)
         scale, around = model.motion.step_scale, model.surroundings
     return _Fit(model, posterior)
 
@@ -192,71 +191,73 @@ def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnO
     """The best of the starts; and what it comes to with more classes, while the criterion grows."""
     start = narrowed(first.posterior)
     starts = [
-        _judged(movie, _Fit(*fit(movie, model, start, fields, options.trial_rounds, options)), options)
+        _judged(
+            movie, _Fit(*fit(movie, model, start, fields, options, schedule(options.trial_rounds))), options
+        )
         for model in start_models(movie, first, options)
     ]
-    best = max(starts, key=lambda found: found.criterion)
+    best = max(starts, key=lambda now: now.criterion)
     model = by_moments(movie, best.model, best.posterior)
-    found = _Fit(*fit(movie, model, best.posterior, fields, options.first_rounds, options))
-    return best, _with_classes(movie, _judged(movie, found, options), start, fields, options)
+    now = _Fit(*fit(movie, model, best.posterior, fields, options, schedule(ROUNDS)))
+    return best, _with_classes(movie, _judged(movie, now, options), start, fields, options)
 
 
-def _judged(movie: Movie, found: _Fit, options: LearnOptions) -> _Fit:
+def _judged(movie: Movie, now: _Fit, options: LearnOptions) -> _Fit:
     """The fit with its evidence."""
-    return replace(found, posterior=with_evidence(movie, found.model, found.posterior, options.workers))
+    return replace(now, posterior=with_evidence(movie, now.model, now.posterior, options))
 
 
 def _with_classes(
-    movie: Movie, found: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
+    movie: Movie, now: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
 ) -> _Fit:
     """The fit with more classes of motion, while the criterion grows.
 
     Each begins with the candidates of the start: one class leaves out those that another makes likely.
     """
-    while found.model.motion.classes < options.classes:
-        other = _Fit(*fit(movie, split(found.model), start, fields, options.first_rounds, options))
+    while now.model.motion.classes < options.classes:
+        other = _Fit(*fit(movie, split(now.model), start, fields, options, schedule(ROUNDS)))
         other = _judged(movie, other, options)
-        if other.criterion <= found.criterion:
+        if other.criterion <= now.criterion:
             break
-        found = other
-    return found
+        now = other
+    return now
 
 
-def _with_marks(
-    movie: Movie, found: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
-) -> _Fit:
+def _with_marks(movie: Movie, now: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions) -> _Fit:
     """The fit in which links are compared by marks too, if tracks keep any and the criterion grows.
 
     Odds of clutter by columns come first and are held: otherwise dim false spots confirm each other, as
     tracks of what is alike.
     """
     if movie.marks is None:
-        return found
-    marks = mark_step(movie, replace(found.model.marks or MarkModel(), opened=True), found.posterior)
+        return now
+    marks = mark_step(movie, replace(now.model.marks or MarkModel(), opened=True), now.posterior)
     if marks is None or not marks.links():
-        return found
-    found = _judged(movie, found, options)
-    other = _Fit(*fit(movie, replace(found.model, marks=marks), start, fields, options.last_rounds, options))
+        return now
+    now = _judged(movie, now, options)
+    other = _Fit(
+        *fit(movie, replace(now.model, marks=marks), start, fields, options, schedule(options.last_rounds))
+    )
     other = _judged(movie, other, options)
-    return other if other.criterion > found.criterion else found
+    return other if other.criterion > now.criterion else now
 
 
 def _with_longer_gaps(
-    movie: Movie, found: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
+    movie: Movie, now: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
 ) -> tuple[_Fit, LinkPosterior]:
     """The fit with links over longer gaps and its candidates, while such links are expected.
 
     They are kept only if the criterion grows: in a crowd chance links seem to be over gaps of any length.
     """
     while options.longest_lag is None:
-        model = replace(found.model, association=longer(found.model.association, movie.frames - 1))
-        if model.association.longest == found.model.association.longest:
+        model = replace(now.model, association=longer(now.model.association, movie.frames - 1))
+        if model.association.longest == now.model.association.longest:
             break
-        found = _judged(movie, found, options)
-        candidates = with_gaps(movie, model, found.posterior, options)
-        other = _Fit(*fit(movie, model, candidates, fields, options.last_rounds, options))
+        now = _judged(movie, now, options)
+        candidates = with_gaps(movie, model, now.posterior, options)
+        other = _Fit(*fit(movie, model, candidates, fields, options, schedule(options.last_rounds)))
         other = _judged(movie, other, options)
-        if other.criterion <= found.criterion:
+        if other.criterion <= now.criterion:
             break
-        found, start = other, candidates
-    return found, start
+        now, start = other, candidates
+    return now, start

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, cycle
-from typing import NamedTuple
+from itertools import chain, cycle, islice
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, on_device, placed, to_device, to_host
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
 from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, swept
+from ..inference.posterior import LinkPosterior, settled, swept
 from ..model import AssociationModel, Model
 from ..model.advection import advected
-from ..model.gate import CHANCE, predicted, reaches
-from ..model.movie import Movie, summed
+from ..model.gate import predicted, reaches
+from ..model.levels import NEGLIGIBLE, OPEN
+from ..model.movie import Movie
 from .field import Fields
-from .m_steps import maximised, over_one_interval
+from .m_steps import MISSED, maximised, over_one_interval
 from .options import LearnOptions
 
-_FEWEST = 5
-"""Guard: least number of rounds of EM."""
 _SETTLE = 2
 """Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
 _AITKEN = 0.85
 """Guard: largest ratio of successive changes that is extrapolated."""
-_OPEN = 0.02
-"""Error level: probability of a link above which a detection gets no further candidates."""
 _WORTH = 0.1
 """Error level: likelihood ratio against chance below which a gap is not bridged."""
-_CHANCE = 0.02
-"""Prior: odds of a gap link against chance, from which its gate is computed."""
-_LEAST_REACH = 2.5
+LEAST_REACH = 2.5
 """Prior: least search radius in the next frame, in spacings: some steps are much longer than most."""
-_MISSED = 0.2
-"""Prior: initial probability of one more missed frame in the search for gaps."""
 
 
 class Round(NamedTuple):
@@ -55,20 +50,32 @@ _THEN = Round(), Round(), Round(fields=True, extrapolates=True)
 """The schedule of EM: the first three rounds, and those that are repeated afterwards."""
 
 
+def schedule(rounds: int) -> list[Round]:
+    """So many rounds of EM from a start."""
+    return list(islice(chain(_FIRST, cycle(_THEN)), rounds))
+
+
 def fit(
-    movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields, rounds: int, options: LearnOptions
-) -> tuple[Model, LinkPosterior]:
+    movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None, options: LearnOptions,
+    rounds: Sequence[Round],
+) -> tuple[Model, LinkPosterior]:  # fmt: skip
     """EM until the marginals converge; candidates with negligible marginals are dropped on the way.
 
     The evidence is not known yet; see `with_evidence`.
     """
+    if options.device == "gpu" and not on_device(movie.position):
+        there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+        model, posterior = fit(
+            *there, fields and fields.placed(to_device), replace(options, workers=1), rounds
+        )
+        return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
     noises, model = [], options.fixed.held(movie, model)
-    for turn, now in zip(range(rounds), chain(_FIRST, cycle(_THEN)), strict=False):
+    for turn, now in enumerate(rounds):
         posterior = swept(
             movie, model, posterior, omega=exponent(posterior.probability, 1.0), workers=options.workers
         )
         options.on_sweep(len(movie))
-        if turn >= _FEWEST and posterior.change < options.still:
+        if turn > len(_FIRST) and posterior.change < options.still:
             break
         model = maximised(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.held(movie, model)
@@ -76,17 +83,32 @@ def fit(
         if now.fields:
             posterior = posterior.kept(posterior.probability > options.dropped * now.level)
         if now.extrapolates:
-            last, before = noises[-1] - noises[-2], noises[-2] - noises[-3]
-            ratio = np.clip(last / np.where(before == 0, 1, before), 0, _AITKEN)
+            last, earlier = noises[-1] - noises[-2], noises[-2] - noises[-3]
+            ratio = np.clip(last / np.where(earlier == 0, 1, earlier), 0, _AITKEN)
             noise = np.exp(noises[-1] + last * ratio / (1 - ratio))
             model = replace(model, motion=replace(model.motion, noise=noise))
             model = options.fixed.held(movie, model)
     return model, posterior
 
 
-def with_evidence(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> LinkPosterior:
+def settled_there(
+    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
+) -> LinkPosterior:
+    """As `settled`, by the device of the options; from and to the host."""
+    if options.device != "gpu":
+        return settled(movie, model, posterior, still=options.still, workers=options.workers)
+    there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+    return cast(LinkPosterior, placed(settled(*there, still=options.still), to_host))
+
+
+def with_evidence(
+    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
+) -> LinkPosterior:
     """The posterior with its evidence, of messages that have converged under this model."""
-    last = posterior
+    last, workers = posterior, options.workers
+    if options.device == "gpu":
+        movie, model, last = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+        workers = 1
     for _ in range(_SETTLE):
         last = swept(movie, model, last, with_moments=False, workers=workers)
     return replace(posterior, log_evidence=last.log_evidence)
@@ -99,20 +121,21 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     of steps was known.
     Candidates over missed frames are kept only if the link explains the detection better than chance.
     """
-    after, before = (linked < 1 - _OPEN for linked in posterior.linked(len(movie)))
+    after, earlier = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
     longer = movie.intervals > 1
-    after |= np.append(longer, False)[movie.frame]
-    before |= np.append(False, longer)[movie.frame]
-    keys, tails, chance = [np.empty(0, np.int64)], np.flatnonzero(after), _CHANCE * np.median(movie.density)
+    after |= movie.of_frames(np.append(longer, False)[: movie.frames])
+    earlier |= movie.of_frames(np.append(False, longer)[: movie.frames])
+    tails, background = np.flatnonzero(after), OPEN * float(np.median(movie.density))
+    keys = [movie.frame[:0]]
     ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
     step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
-        reach = reaches(movie, model.motion, lag, float(chance))
-        reach = np.maximum(reach, _LEAST_REACH) if lag == 1 else reach
+        reach = reaches(movie, model.motion, lag, background)
+        reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         if reach.any():
             expected = movie.position + predicted(movie, model.motion, lag, step)
             expected[tails] += way
-            search = Search(lag, options.nearest, expected, after, before, reach)
+            search = Search(lag, options.nearest, expected, after, earlier, reach)
             keys.append(pairs_near(movie, search, workers=options.workers))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
@@ -135,19 +158,19 @@ def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[
     candidates = posterior.candidates
     p = posterior.probability * over_one_interval(movie, posterior)
     step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
-    return np.stack([summed(candidates.head, p * column, len(movie)) for column in step.T], axis=1)
+    return np.stack([candidates.at_heads(p * column) for column in step.T], axis=1)
 
 
 def _explaining(model: Model, candidates: Candidates, either: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(E,) whether links over gaps explain the detection better than chance; all others stay."""
-    worth = _WORTH * model.association.delay[candidates.lag - 1]
-    return np.asarray((candidates.lag == 1) | (either > worth))
+    delay: NDArray[np.float64] = array_module(either).asarray(model.association.delay)
+    return (candidates.lag == 1) | (either > _WORTH * delay[candidates.lag - 1])
 
 
 def expecting_gaps(model: Model) -> Model:
     """The model under the assumption that half of the detections without a successor have a later one."""
     association = model.association
-    fall = _MISSED ** np.arange(1, association.longest)
+    fall = MISSED ** np.arange(1, association.longest)
     later = [
         np.concatenate([delay[:1], (1 - delay[0]) / 2 * fall / fall.sum()])
         for delay in (association.delay, association.delay_back)
@@ -175,9 +198,9 @@ def longer(association: AssociationModel, most: int) -> AssociationModel:
     delay, lags = association.delay, association.longest
     if lags < 3 or not delay[-1] > 0:
         return association
-    fall = min(float(delay[-1] / delay[-2]), 1 - CHANCE)
-    beyond = float(delay[-1]) * fall / (1 - fall) / max(float(delay.sum()), CHANCE)
-    more = int(np.ceil(np.log(max(beyond, CHANCE) / CHANCE) / -np.log(fall)))
+    fall = min(float(delay[-1] / delay[-2]), 1 - NEGLIGIBLE)
+    beyond = float(delay[-1]) * fall / (1 - fall) / max(float(delay.sum()), NEGLIGIBLE)
+    more = int(np.ceil(np.log(max(beyond, NEGLIGIBLE) / NEGLIGIBLE) / -np.log(fall)))
     more = max(min(more, lags, most - lags), 0)  # no farther beyond than was seen
     tail = fall ** np.arange(1, more + 1)
     ahead, back = (np.append(each, each[-1] * tail) for each in (association.delay, association.delay_back))

@@ -14,20 +14,17 @@ from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior, swept
 from ..model import Model, Surroundings
+from ..model.levels import OPEN, ROUNDS, TINY
 from ..model.movie import Movie, weighted
-from .m_steps import motion_step, sums_of
+from .em import Round, fit
+from .m_steps import sums_of
+from .options import LearnOptions
 from .sample import part_of
 
 _GROUPS = 8
 """Prior: number of groups of tracks; the relative accuracy of an error is then a quarter."""
 _AWAY = 1.1
 """Guard: relative change of the noise in the measurement of the convergence rate."""
-_SETTLING = 6
-"""Guard: iterations of EM after which a change of the noise decays evenly: .87 to .9 of .9 to .91."""
-_FEW = 4_000
-"""Guard: detections over which it is measured."""
-_SLOWEST = 0.98
-"""Guard: largest accepted convergence rate."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +72,13 @@ def standard_errors(
     posterior = swept(movie, model, posterior, workers=workers)
     assert posterior.moments is not None
     axes, group = movie.axes, _groups(movie, posterior)
-    found = sums_of(movie, model.motion, posterior, group, _GROUPS)
-    late, fresh, product, early = np.moveaxis(found.sums, 3, 0)
+    stats = sums_of(movie, model.motion, posterior, group, _GROUPS)
+    late, fresh, product, early = np.moveaxis(stats.sums, 3, 0)
     squares = (late + fresh).sum(axis=1)
     product, early = ((part / model.motion.variance).sum(axis=(1, 2)) for part in (product, early))
     sums = [
-        np.column_stack([found.chance[:, :, :2].sum(axis=(1, 2)), squares, product, early]),
-        np.column_stack([found.links, found.residual]),
+        np.column_stack([stats.steps[:, :, :2].sum(axis=(1, 2)), squares, product, early]),
+        np.column_stack([stats.links, stats.residual]),
     ]
     if not all((part[:, 0] > 1).all() for part in sums):
         return {}
@@ -89,7 +86,7 @@ def standard_errors(
     for left in range(_GROUPS):
         steps, away = (part.sum(axis=0) - part[left] for part in sums)
         variance, noise = steps[1 : 1 + axes] / steps[0], away[1:] / away[0]
-        estimates.append((variance, noise, steps[1 + axes] / max(steps[2 + axes], 1e-300)))
+        estimates.append((variance, noise, steps[1 + axes] / max(steps[2 + axes], TINY)))
     root = np.sqrt(_GROUPS - 1)
     noise = [np.sqrt(movie.variance_given(noise)).mean() for _, noise, _ in estimates]
     step = [
@@ -126,9 +123,9 @@ def _groups(movie: Movie, posterior: LinkPosterior) -> NDArray[np.int64]:
 
 def _part(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Movie, Model, LinkPosterior]:
     """The part of a movie over which the rate of EM is measured."""
-    if len(movie) <= _FEW:
+    if len(movie) <= LearnOptions.trial:
         return movie, model, posterior
-    part, some, sample = part_of(movie, posterior, _FEW)
+    part, some, sample = part_of(movie, posterior, LearnOptions.trial)
     around, motion, rows = model.surroundings, model.motion, sample.rows
     scale = motion.step_scale[sample.frames.start : sample.frames.stop - 1]
     around = Surroundings(around.flow[rows], around.survival[rows], around.survival_back[rows])
@@ -141,12 +138,10 @@ def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) ->
     The first iterations remove the part that depends on noise alone. The part that is correlated with steps
     and correlations decays more slowly, and this slow rate determines the error.
     """
-    here, away = model, replace(model, motion=replace(model.motion, noise=_AWAY * model.motion.noise))
-    near, far, left = posterior, posterior, [np.log(_AWAY)]
-    for _ in range(_SETTLING):
-        near, far = (swept(movie, of, by, workers=workers) for of, by in ((here, near), (away, far)))
-        here, away = (
-            replace(of, motion=motion_step(movie, of.motion, by)) for of, by in ((here, near), (away, far))
-        )
-        left.append(np.log(away.motion.noise.mean() / here.motion.noise.mean()))
-    return float(np.clip(left[-1] / left[-2], 0.0, _SLOWEST))
+    away = replace(model, motion=replace(model.motion, noise=_AWAY * model.motion.noise))
+    fits, left, options = [(model, posterior), (away, posterior)], [], LearnOptions(still=0, workers=workers)
+    for rounds in ([Round()] * ROUNDS, [Round()]):
+        fits = [fit(movie, *each, None, options, rounds) for each in fits]
+        here, away = (each.motion.noise.mean() for each, _ in fits)
+        left.append(np.log(away / here))
+    return float(np.clip(left[1] / left[0], 0.0, 1 - OPEN))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, kernels, placed, to_host
 from ..inference.blocks import in_blocks
-from ..model.movie import OUTER, TINY, Movie, summed, weighted
+from ..model.levels import TINY
+from ..model.movie import NEIGHBOURS, OUTER, Movie, summed, weighted
 from ..neighbours import nearest
-from .field_cpu import add_near, products_of, surroundings
 
-_INNER = 6
-"""Prior: number of neighbours whose mean step is a predictor, in addition to that of 24 and of the frame."""
-_POOL = 32
-"""Prior: number of detections, in all frames, that determine local rates of birth and death."""
 _WINDOW = 3
-"""Cells along an axis in which they are."""
+"""Cells along an axis that hold, in all frames, the detections by which births and deaths are judged."""
 _RIDGE = 20.0
 """Prior: weight, in detections, of no common step."""
 
@@ -31,10 +30,10 @@ class Fields:
     movie : Movie
     near : (N, 24) int32 array
         Nearest detections of the same frame; (N, 0) if there is no flow.
-    pool : (N, 32) int32 array
+    pool : (N, 24) int32 array
         Nearest detections of all frames; (N, 0) where cells stand for them: in a large movie.
     cell : (N,) int64 array
-        The cell of space that holds each detection; with those that touch it, it holds some 32 of all frames.
+        The cell of space that holds each detection; with those that touch it, it holds some 24 of all frames.
     grid : tuple of int
         Number of cells along each axis.
     workers : int
@@ -51,15 +50,20 @@ class Fields:
     @classmethod
     def of(cls, movie: Movie, *, flows: bool = True, large: bool = False, workers: int = 1) -> Fields:
         """The neighbours in a movie; none if nothing flows, and cells in place of a pool if it is large."""
-        rows, near = np.arange(len(movie)), movie.near
+        rows, near = array_module(movie.frame).arange(len(movie)), movie.near
         if not flows:
             near = np.empty((len(movie), 0), np.int32)
         elif near is None:
             near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
-        pool, many = np.empty((len(movie), 0), np.int32), min(_POOL, len(movie) - 1)
+        pool, many = np.empty((len(movie), 0), np.int32), min(OUTER, len(movie) - 1)
         if many > 0 and not large:
             pool, _ = nearest(movie.position, np.array([0, len(movie)]), rows, many, workers=workers)
         return cls(movie, near, pool, *cells(movie.position), workers)
+
+    def placed(self, place: Callable[[Any], Any]) -> Fields:
+        """The neighbours placed elsewhere, by `to_device` or `to_host`."""
+        near, pool, cell = placed((self.near, self.pool, self.cell), place)
+        return replace(self, movie=self.movie.placed(place), near=near, pool=pool, cell=cell, workers=1)
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.
@@ -74,22 +78,23 @@ class Fields:
         movie, axes = self.movie, self.movie.axes
         if not self.near.shape[1]:
             return np.zeros_like(step)
-        predictor = np.empty((len(movie), 4, axes))
+        predictor, on = np.empty_like(step, shape=(len(movie), 4, axes)), kernels("outbid.learn.field", step)
         unit = (1.0,) * axes
 
         def predict(block: tuple[int, int]) -> None:
             near, position = self.near, movie.position
-            surroundings(*block, near, position, step, weight, _INNER, unit, predictor[:, :3])
+            on.surroundings(*block, near, position, step, weight, NEIGHBOURS, unit, predictor)
 
         in_blocks(predict, len(movie), self.workers)
         predictor[:, 3] = self._of_frame(step, weight)
         shared, many = np.empty_like(step), predictor.shape[1]
         products = np.zeros((axes, many + 1, many + 1))
-        products_of(predictor, step, weight, products)
+        on.products_of(predictor, step, weight, products)
         for d in range(axes):
             scale = products[d, many, many] / max(float(weight.sum()), TINY)
             matrix = products[d, :many, :many] + (_RIDGE * scale + TINY) * np.eye(many)
-            shared[:, d] = weighted(np.linalg.solve(matrix, products[d, :many, many]), predictor[:, :, d].T)
+            share = array_module(step).asarray(np.linalg.solve(matrix, products[d, :many, many]))
+            shared[:, d] = weighted(share, predictor[:, :, d].T)
         return shared
 
     def _of_frame(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -100,7 +105,7 @@ class Fields:
         count = summed(movie.frame, weight, movie.frames)
         return (sums[movie.frame] - own) / (count[movie.frame] - weight + 1)[:, None]
 
-    def survival(self, alone: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def survival(self, ended: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N,) relative probability of a successor, pooled over neighbours with random-effects shrinkage.
 
         Parameters
@@ -111,18 +116,19 @@ class Fields:
             Probability that it is not clutter and may have a successor.
         """
         if weight.sum() < 1:
-            return np.ones(len(alone))
+            return np.ones_like(ended)
         # Its own end would confirm itself, so it does not count.
-        total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * alone))
+        total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * ended))
         if self.pool.shape[1]:
+            add_near = kernels("outbid.learn.field", total).add_near
             in_blocks(
-                lambda block: add_near(*block, self.pool, weight, alone, total, here),
-                len(alone),
+                lambda block: add_near(*block, self.pool, weight, ended, total, here),
+                len(ended),
                 self.workers,
             )
         total = np.maximum(total, 0) + TINY
         here /= total
-        mean = float((weight * alone).sum() / weight.sum())
+        mean = float((weight * ended).sum() / weight.sum())
         sampling = mean * (1 - mean) / total
         between = max(float(np.average((here - mean) ** 2 - sampling, weights=total)), 0.0)
         rate = mean + between / (between + sampling + TINY) * (here - mean)
@@ -130,22 +136,22 @@ class Fields:
 
 
 def cells(position: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """(N,) cell of each place and the shape of the grid; 3 cells along each axis hold 32 places on average.
+    """(N,) cell of each place and the shape of the grid; 3 cells along each axis hold 24 places on average.
 
     Examples
     --------
     >>> cell, shape = cells(np.arange(96.0)[:, None])
     >>> np.bincount(cell).tolist(), shape
-    ([11, 11, 10, 11, 10, 11, 10, 11, 11], (9,))
+    ([8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8], (12,))
     """
     count, axes = position.shape
-    extent = np.maximum(np.ptp(position, axis=0), TINY) if count else np.ones(axes)
-    share = _POOL / max(count, 1)
+    extent = to_host(np.maximum(np.ptp(position, axis=0), TINY)) if count else np.ones(axes)
+    share = OUTER / max(count, 1)
     edge = max(float((np.prod(extent) * share) ** (1 / axes)), float(extent.max()) * share)
     shape = tuple(max(round(_WINDOW * size / edge), 1) for size in extent.tolist())
-    cell = np.zeros(count, np.int64)
+    cell = array_module(position).zeros(count, np.int64)
     for values, size, many in zip(position.T, extent.tolist(), shape, strict=True):
-        at = ((values - values.min(initial=np.inf)) / size * many).astype(np.int64)
+        at = ((values - (values.min() if count else 0)) / size * many).astype(np.int64)
         cell = cell * many + np.minimum(at, many - 1)
     return cell, shape
 
@@ -167,4 +173,4 @@ def pooled(
         both[1:] += one[:-1]
         both[:-1] += one[1:]
         sums = np.moveaxis(both, 0, axis)
-    return np.asarray(sums.ravel()[cell])
+    return sums.ravel()[cell]

@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
 from ..inference.candidates import Candidates
 from ..model import AssociationModel, Model, MotionModel
 from ..model.advection import displaced
+from ..model.levels import LEAST, ROUNDS
 from ..model.movie import Movie
-
-_LEAST = 1e-6
-"""Guard: least share of motion in the step variance, if more noise is given; rates that count as zero."""
-_ROUNDS = 8
-"""Guard: rounds in which the exponent of correlations is found; the first is exact for one class."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +55,11 @@ class Fixed:
     def reached(self, movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.bool_]:
         """(E,) whether candidates are within the given gate around the position predicted by the flow."""
         if self.gate is None:
-            return np.ones(candidates.size, dtype=np.bool_)
+            return array_module(movie.frame).ones(candidates.size, dtype=np.bool_)
         tail, head, lag = candidates.tail, candidates.head, candidates.lag.astype(np.float64)
         away = movie.position[head] - movie.position[tail] - displaced(movie, flow, (tail, candidates.lag))
-        away = away @ np.linalg.pinv(movie.basis) / np.asarray(self.gate)
-        return np.asarray(np.square(away).sum(axis=1) <= lag**1.5)
+        given = array_module(away).asarray(np.linalg.pinv(movie.basis) / np.asarray(self.gate))
+        return np.square(away @ given).sum(axis=1) <= lag**1.5
 
     def turned(self, movie: Movie, flow: NDArray[np.float64]) -> tuple[Movie, NDArray[np.float64]]:
         """The movie and the flow along axes on which noise (or else steps) that is given does not covary."""
@@ -77,12 +74,12 @@ class Fixed:
         motion = model.motion
         noise, variance = motion.noise, motion.variance
         if self.noise is not None:
-            noise = np.maximum(movie.variance_here(np.square(self.noise)), _LEAST * variance.min(axis=0))
+            noise = np.maximum(movie.variance_here(np.square(self.noise)), LEAST * variance.min(axis=0))
         if self.step is not None:
             seen = movie.variance_here(np.square(self.step))
             shared = movie.mean_square(model.surroundings.flow)
             own = seen - shared
-            given = variance * np.maximum(own - 2 * noise, _LEAST * seen) / (motion.share @ variance)
+            given = variance * np.maximum(own - 2 * noise, LEAST * seen) / (motion.share @ variance)
             # Where steps are mostly those of neighbours, they hardly say how far particles go beside these.
             variance = np.where(own > shared, given, variance)
         motion = replace(motion, noise=noise, variance=variance)
@@ -91,11 +88,11 @@ class Fixed:
         if self.persistence <= 0:
             return replace(motion, correlation=np.zeros_like(motion.correlation))
         # An autoregression keeps less than velocities do, if there is diffusion beside: so this is a bound.
-        lost = -np.log(np.clip(motion.correlation * (1 - motion.renewal), _LEAST, 1 - _LEAST))
+        lost = -np.log(np.clip(motion.correlation * (1 - motion.renewal), LEAST, 1 - LEAST))
         weight = motion.share * motion.variance.sum(axis=1)
-        wanted = np.clip(1 / self.persistence, _LEAST, -np.log(_LEAST))
+        wanted = np.clip(1 / self.persistence, LEAST, -np.log(LEAST))
         power = 1.0
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             kept = np.exp(-power * lost)
             power *= wanted / -np.log((weight * kept) @ kept / (weight @ kept))
             power = max(power, 1.0)
@@ -103,10 +100,10 @@ class Fixed:
         return replace(motion, correlation=kept, renewal=1 - (1 - motion.renewal) ** power)
 
     def _rates(self, rates: AssociationModel) -> AssociationModel:
-        clutter = rates.clutter if self.clutter is None else max(self.clutter, _LEAST)
+        clutter = rates.clutter if self.clutter is None else max(self.clutter, LEAST)
         delays = []
         for delay, none in ((rates.delay, self.end), (rates.delay_back, self.start)):
-            total = float(delay.sum()) if none is None else min((1 - none) / (1 - clutter), 1 - _LEAST)
+            total = float(delay.sum()) if none is None else min((1 - none) / (1 - clutter), 1 - LEAST)
             fall = delay if self.miss is None else self._missed(len(delay))
             fall = fall * (total / float(fall.sum()))
             if len(delay) > 1 and not delay[1:].any():  # gaps are sought later: until then who is missed ends
@@ -116,7 +113,7 @@ class Fixed:
 
     def _missed(self, lags: int) -> NDArray[np.float64]:
         assert self.miss is not None
-        return np.maximum(self.miss, _LEAST) ** np.arange(lags)
+        return np.maximum(self.miss, LEAST) ** np.arange(lags)
 
 
 NOTHING_FIXED = Fixed()

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from ..inference.powers_cpu import LOG2, exp2
-
-LEAST = -900.0  # guard: powers of two that count as zero
+from ..inference.filter_cpu import FARTHEST
+from ..inference.powers_cpu import gauss
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -23,25 +22,25 @@ def square_distances(position, expected, intervals, tail, head, square):  # prag
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def link_weights(square, chance, largest, share, every, count, ratio):  # pragma: no cover
+def link_weights(square, prior, largest, share, every, count, ratio):  # pragma: no cover
     """Weights of pairs under a ladder of Gaussians, each of half the variance of the one before.
 
-    square (E,) f8; chance (E,) f8, the weight of a link over the density; largest, the first variance; share
+    square (E,) f8; prior (E,) f8, the weight of a link over the density; largest, the first variance; share
     (L,) f8, of each scale times its norm. Of every so many pairs count (L,) f8 is written, the expected links
     of each scale; of all pairs ratio (E,) f8, the likelihood ratio, if `every` is 1.
     """
-    scales, unit = len(share), -0.5 / largest / LOG2
+    scales = len(share)
     count[:] = 0
     for f in range(0, len(square), every):
-        first = exp2(max(unit * square[f], LEAST))
+        first = gauss(min(square[f] / largest, FARTHEST))
         value, mixed = first, share[0] * first
         for k in range(1, scales):  # half the variance is the square
             value = value * value
             mixed += share[k] * value
-        r = chance[f] * mixed
+        r = prior[f] * mixed
         if every == 1:
             ratio[f] = r
-        each, value = chance[f] / (1 + r), first
+        each, value = prior[f] / (1 + r), first
         count[0] += each * value
         for k in range(1, scales):
             value = value * value

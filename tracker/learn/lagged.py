@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
 from ..model import Model
-from ..model.movie import TINY, Movie, summed, weighted
+from ..model.levels import NEGLIGIBLE, TINY
+from ..model.motion import CORRELATION
+from ..model.movie import Movie, summed, weighted
 from .m_steps import over_one_interval
-
-_MOST = 0.95
-"""Guard: the largest correlation of steps that is believed."""
-_LEAST = 1e-3
-"""Guard: noise, in the variance of the displacement that is seen: smooth steps give less."""
 
 
 def by_moments(movie: Movie, model: Model, posterior: LinkPosterior) -> Model:
@@ -33,9 +30,9 @@ def by_moments(movie: Movie, model: Model, posterior: LinkPosterior) -> Model:
         return model
     both, last = float((now + 2 * next_one).sum()), max(float(after.sum()), 0.0)
     # k^2 both = (1 + 2 k) last, over all axes
-    kept = min((last + np.sqrt(last * (last + both))) / both, _MOST) if both > 0 else 0.0
-    noise = np.maximum((kept * now - next_one) / (1 + 2 * kept), _LEAST * now)
-    noise = np.minimum(noise, (1 - _LEAST) / 2 * now)
+    kept = min((last + np.sqrt(last * (last + both))) / both, CORRELATION[1]) if both > 0 else 0.0
+    noise = np.maximum((kept * now - next_one) / (1 + 2 * kept), NEGLIGIBLE * now)
+    noise = np.minimum(noise, (1 - NEGLIGIBLE) / 2 * now)
     motion = model.motion
     size = (now - 2 * noise) / weighted(motion.share, motion.variance)
     return replace(model, motion=replace(motion, noise=noise, variance=motion.variance * size))

@@ -8,32 +8,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import kernels, to_host
 from ..inference.blocks import in_blocks
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.movie import TINY, Movie, summed, weighted
+from ..model.levels import LEAST, NEGLIGIBLE, PRIOR, TINY
+from ..model.motion import CORRELATION
+from ..model.movie import Movie, summed, weighted
 from .field import Fields
-from .field_cpu import mean_steps
-from .m_steps_cpu import add_moments
 from .marks import mark_step
 
-PRIOR = 5.0
-"""Prior: pseudo-counts of every rate and variance."""
-_RENEWAL, _CLUTTER, _FALL = 0.1, 0.01, 0.1
+RENEWAL, CLUTTER, MISSED = 0.1, 0.01, 0.1
 """Prior: probability of renewal, of clutter, and of one more missed frame."""
-_CORRELATION = -0.5, 0.995
-"""Prior: least and largest correlation of a class. Positions of white noise have -.5; a class below would
-explain clutter where a particle is missed, as a wide step there and back."""
-_LEAST_VARIANCE = 1e-6
-"""Guard: least variance of the steps of a class, relative to that of all."""
-_LEAST_SCALE = 1e-3
-"""Guard: least squared step scale of an interval."""
 
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
     """The model after one M-step; what varies in space stays if no fields are given."""
-    found = sums_of(movie, model.motion, posterior, np.zeros(len(movie), np.int64), 1)
-    motion, (scale, level) = _motion(model.motion, found), _step_scale(model.motion, found)
+    stats = sums_of(movie, model.motion, posterior, np.zeros_like(movie.frame), 1)
+    motion, (scale, level) = _motion(model.motion, stats), _step_scale(model.motion, stats)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
     rates = _association(movie, model, posterior, surroundings)
@@ -43,12 +35,12 @@ def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fiel
 class Sums(NamedTuple):
     """Expected statistics of steps, by group of links: `Moments` times probability, summed.
 
-    chance (G, K, 3): steps that continue, are renewed, and are renewed after a predecessor; sums
+    steps (G, K, 3): steps that continue, are renewed, and are renewed after a predecessor; sums
     (G, K, D, 4); residual (G, D); links (G,); by_interval (T, 3): number, sum and sum of squares of squared
     steps over their variance.
     """
 
-    chance: NDArray[np.float64]
+    steps: NDArray[np.float64]
     sums: NDArray[np.float64]
     residual: NDArray[np.float64]
     links: NDArray[np.float64]
@@ -61,40 +53,35 @@ def sums_of(
     """Sums of the moments of a posterior, by group (N,) of tails."""
     (classes, axes), intervals = motion.variance.shape, len(motion.step_scale)
     shapes = (groups, classes, 3), (groups, classes, axes, 4), (groups, axes), (groups,), (intervals, 3)
-    found = Sums(*(np.zeros(shape) for shape in shapes))
+    stats = Sums(*(np.zeros(shape) for shape in shapes))
     renews = (motion.entry / motion.share) * float(weighted(motion.renewal, motion.share))
     once, tail = over_one_interval(movie, posterior), posterior.candidates.tail
     interval, inverse = np.minimum(movie.frame, intervals - 1), 1 / (motion.variance * movie.axes)
     assert posterior.moments is not None
-    add_moments(
+    kernels("outbid.learn.m_steps", group).add_moments(
         tuple(posterior.moments), posterior.probability, once, tail, group, posterior.fresh, renews, interval,
-        inverse, tuple(found),
+        inverse, tuple(stats),
     )  # fmt: skip
-    return found
+    return stats
 
 
-def motion_step(movie: Movie, motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
-    """The motion after one M-step, with unchanged step scales."""
-    return _motion(motion, sums_of(movie, motion, posterior, np.zeros(len(movie), np.int64), 1))
-
-
-def _motion(motion: MotionModel, found: Sums) -> MotionModel:
+def _motion(motion: MotionModel, stats: Sums) -> MotionModel:
     """Variance, correlation and share of each class by Yule-Walker equations, reversible in time; and noise.
 
     A class is entered as often as it is left: only renewed steps whose tail has a predecessor count.
     """
-    continued, renewed, entered = found.chance[0].T
-    late, fresh, product, early = np.moveaxis(found.sums[0], 2, 0)
+    continued, renewed, entered = stats.steps[0].T
+    late, fresh, product, early = np.moveaxis(stats.sums[0], 2, 0)
     count, both = continued + renewed, (late + early) / 2
     variance = (fresh + both + PRIOR * motion.variance) / (count + PRIOR)[:, None]
-    variance = np.maximum(variance, _LEAST_VARIANCE * (late + fresh).sum(axis=0) / max(count.sum(), TINY))
+    variance = np.maximum(variance, LEAST * (late + fresh).sum(axis=0) / max(count.sum(), TINY))
     product = (product / variance).sum(axis=1)
     return replace(
         motion, variance=variance,
-        correlation=np.clip(product / ((both / variance).sum(axis=1) + PRIOR), *_CORRELATION),
+        correlation=np.clip(product / ((both / variance).sum(axis=1) + PRIOR), *CORRELATION),
         share=(count + PRIOR / len(count)) / (count.sum() + PRIOR),
-        renewal=(entered + PRIOR * _RENEWAL) / (entered + continued + PRIOR),
-        noise=(found.residual[0] + PRIOR * motion.noise) / (found.links[0] + PRIOR),
+        renewal=(entered + PRIOR * RENEWAL) / (entered + continued + PRIOR),
+        noise=(stats.residual[0] + PRIOR * motion.noise) / (stats.links[0] + PRIOR),
     )  # fmt: skip
 
 
@@ -109,7 +96,8 @@ def raw_steps(
     movie: Movie, posterior: LinkPosterior, workers: int = 1
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N, D) mean displacement to the next frame, and (N,) the probability of one."""
-    step, weight = np.empty_like(movie.position), np.empty(len(movie))
+    step, weight = np.empty_like(movie.position), np.empty_like(posterior.probability, shape=len(movie))
+    mean_steps = kernels("outbid.learn.field", step).mean_steps
 
     def average(block: tuple[int, int]) -> None:
         links, probability = posterior.candidates[1:4], posterior.probability
@@ -123,18 +111,18 @@ def over_one_interval(movie: Movie, posterior: LinkPosterior) -> NDArray[np.bool
     """(E,) whether links are to the next frame, and that is one interval later."""
     candidates, once = posterior.candidates, posterior.candidates.lag == 1
     if movie.time is not None:
-        once &= (np.append(movie.intervals, 1) == 1)[movie.frame[candidates.tail]]
-    return np.asarray(once)
+        once &= movie.of_frames(np.append(movie.intervals, 1)[: movie.frames] == 1)[candidates.tail]
+    return once
 
 
-def _step_scale(motion: MotionModel, found: Sums) -> tuple[NDArray[np.float64], float]:
+def _step_scale(motion: MotionModel, stats: Sums) -> tuple[NDArray[np.float64], float]:
     """(F - 1,) scale of the steps to each next frame, and the mean square that belongs to the classes.
 
     A random-effects estimate, shrunk according to the sampling error (DerSimonian and Laird 1986). Over
     frames that were not recorded the scale is the usual one.
     """
     scale, intervals = motion.step_scale, len(motion.step_scale)
-    count, total, squares = (found.by_interval * scale[:, None] ** np.array([0, 2, 4])).T
+    count, total, squares = (stats.by_interval * scale[:, None] ** np.array([0, 2, 4])).T
     count = count + TINY
     each = total / count
     level = float((count * each).sum() / count.sum())
@@ -144,15 +132,15 @@ def _step_scale(motion: MotionModel, found: Sums) -> tuple[NDArray[np.float64], 
     excess = max(float((count * (each - level) ** 2).sum()) / within - (intervals - 1), 0.0)
     between = excess * within / max(float(count.sum() - (count**2).sum() / count.sum()), TINY)
     shrunk = level + between / (between + within / count) * (each - level)
-    return np.sqrt(np.maximum(shrunk / level, _LEAST_SCALE)), level
+    return np.sqrt(np.maximum(shrunk / level, NEGLIGIBLE)), level
 
 
 def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Surroundings:
     """Flow and survival around each detection."""
     real = 1 - posterior.clutter
     sides = ((posterior.death, movie.left > 0), (posterior.birth, movie.frame > 0))
-    after, before = (fields.survival(alone / np.maximum(real, TINY), real * might) for alone, might in sides)
-    return Surroundings(fields.flow(*raw_steps(movie, posterior, fields.workers)), after, before)
+    after, back = (fields.survival(ended / np.maximum(real, TINY), real * might) for ended, might in sides)
+    return Surroundings(fields.flow(*raw_steps(movie, posterior, fields.workers)), after, back)
 
 
 def _association(
@@ -164,17 +152,17 @@ def _association(
     """
     old, candidates = model.association, posterior.candidates
     lags = np.arange(old.longest - 1)
-    links = summed(candidates.lag - 1, posterior.probability, old.longest)
-    fall = (lags @ links[1:] + PRIOR * _FALL) / ((lags + 1) @ links[1:] + PRIOR)
+    links = to_host(summed(candidates.lag - 1, posterior.probability, old.longest))
+    fall = (lags @ links[1:] + PRIOR * MISSED) / ((lags + 1) @ links[1:] + PRIOR)
     tail = fall**lags * float((candidates.lag > 1).any())
     real = 1 - posterior.clutter
     sides = ((old.delay, movie.left, around.survival), (old.delay_back, movie.frame, around.survival_back))
     delays = []
     for rate, reach, survival in sides:
-        risk = np.array([(real * survival)[reach > lag].sum() for lag in range(old.longest)])
+        risk = np.array([float((real * survival)[reach > lag].sum()) for lag in range(old.longest)])
         one = (links[0] + PRIOR * rate[0]) / (risk[0] + PRIOR)
         at_risk = tail @ risk[1:] + PRIOR * tail.sum() + TINY
         later = (links[1:].sum() + PRIOR * rate[1:].sum()) / at_risk
         delays.append(np.concatenate([[one], later * tail]))
-    clutter = (posterior.clutter.sum() + PRIOR * _CLUTTER) / (len(movie) + PRIOR)
+    clutter = (float(posterior.clutter.sum()) + PRIOR * CLUTTER) / (len(movie) + PRIOR)
     return AssociationModel(delays[0], delays[1], float(clutter))

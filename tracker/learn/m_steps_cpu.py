@@ -11,16 +11,16 @@ from numba import njit
 def add_moments(moments, p, once, tail, group, begins, renews, interval, inverse, to):  # pragma: no cover
     """Add the moments of links, weighted by their probability, to sums by group and by interval.
 
-    moments: chance (E, K, 2), sums (E, K, D, 4), residual (E, D) f4; p (E,) f8; once (E,) u1 whether the link
+    moments: shares (E, K, 2), sums (E, K, D, 4), residual (E, D) f4; p (E,) f8; once (E,) u1 whether the link
     is over one interval: of others, residuals alone count; tail (E,) i4; of each detection group, interval
     (N,) i8 and begins (N,) f8, the probability of no predecessor; renews (K,) f8 of a renewal into a class,
-    over its share; inverse (K, D) f8, of variances times the number of axes. Written to: chance (G, K, 3) f8,
+    over its share; inverse (K, D) f8, of variances times the number of axes. Written to: steps (G, K, 3) f8,
     whose third is the renewals of a step that has a predecessor, sums (G, K, D, 4), residual (G, D), links
     (G,), and by_interval (T, 3) f8, the number, sum and sum of squares of squared steps over their variance.
     """
-    chance, sums, residual = moments
-    to_chance, to_sums, to_residual, to_links, by_interval = to
-    classes, axes = chance.shape[1], residual.shape[1]
+    shares, sums, residual = moments
+    to_steps, to_sums, to_residual, to_links, by_interval = to
+    classes, axes = shares.shape[1], residual.shape[1]
     for f in range(len(p)):
         i, w = tail[f], p[f]
         g, none, square = group[i], begins[i], 0.0
@@ -31,10 +31,10 @@ def add_moments(moments, p, once, tail, group, begins, renews, interval, inverse
             continue
         for c in range(classes):
             fresh = renews[c] * (1 - none)
-            to_chance[g, c, 0] += w * chance[f, c, 0]
-            to_chance[g, c, 1] += w * chance[f, c, 1]
+            to_steps[g, c, 0] += w * shares[f, c, 0]
+            to_steps[g, c, 1] += w * shares[f, c, 1]
             if fresh > 0:
-                to_chance[g, c, 2] += w * chance[f, c, 1] * fresh / (none + fresh)
+                to_steps[g, c, 2] += w * shares[f, c, 1] * fresh / (none + fresh)
             for d in range(axes):
                 square += (sums[f, c, d, 0] + sums[f, c, d, 1]) * inverse[c, d]
                 for k in range(4):

@@ -8,21 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
+from ..model.levels import NEGLIGIBLE, PRIOR, ROUNDS, TINY
 from ..model.marks import Floats, KeptAxes, MarkModel, Marks
-from ..model.movie import TINY, Movie, summed
+from ..model.motion import CORRELATION
+from ..model.movie import Movie, summed
 
 _SURE = 2.0
 """Error level: standard errors by which a correlation must exceed the largest of chance."""
-_RIDGE = 5.0
-"""Prior: pseudo-counts of weights of 0, and of pairs of labels that are independent."""
-_NEWTON = 3
-"""Guard: rounds of the logistic regression in an M-step."""
-_MOST_KEPT, _MOST_CORRELATION = 0.97, 0.995
-"""Guard: largest share that tracks keep of a variate, and largest correlation from frame to frame."""
 _LEAST_CORRELATION = 0.3
 """Prior: least correlation of what is kept: with less, columns say nothing about the frame after the next."""
-_LEAST_SPREAD = 1e-3
-"""Guard: variance of a combination of scores below which columns repeat each other."""
 
 
 def mark_step(movie: Movie, model: MarkModel | None, posterior: LinkPosterior) -> MarkModel | None:
@@ -31,8 +25,8 @@ def mark_step(movie: Movie, model: MarkModel | None, posterior: LinkPosterior) -
     if marks is None:
         return None
     if model is None or not model.opened:
-        before = np.zeros(marks.clutter.shape[1]) if model is None else model.clutter
-        return MarkModel(_clutter(marks.clutter, posterior.clutter, before))
+        last = np.zeros(marks.clutter.shape[1]) if model is None else model.clutter
+        return MarkModel(_clutter(marks.clutter, posterior.clutter, last))
     tables = tuple(_label_ratio(label, posterior)[0] for label in marks.label.T)
     return replace(model, axes=_axes(movie, marks, posterior), labels=tables)
 
@@ -59,14 +53,14 @@ def bits_of_links(
     """
     marks = movie.marks
     assert marks is not None
-    found = {}
+    result = {}
     for name, block in blocks.items():
         some = Marks(marks.value[:, block], marks.seen[:, block], marks.clutter[:, :0], marks.label[:, :0])
         *_, rho, least = _correlated(some, posterior)
-        found[name] = float(-0.5 * np.log2(1 - np.minimum(rho[rho > least], 0.999) ** 2).sum())
+        result[name] = float(-0.5 * np.log2(1 - np.minimum(rho[rho > least], 1 - NEGLIGIBLE) ** 2).sum())
     for name, label in zip(labels, marks.label.T, strict=True):
-        found[name] = _label_ratio(label, posterior)[1]
-    return found
+        result[name] = _label_ratio(label, posterior)[1]
+    return result
 
 
 def _correlated(marks: Marks, posterior: LinkPosterior) -> tuple[Floats, Floats, Floats, float]:
@@ -84,7 +78,7 @@ def _correlated(marks: Marks, posterior: LinkPosterior) -> tuple[Floats, Floats,
     both = _product(weight * seen[tail], seen[head])
     across = _product(weight * value[tail], value[head]) / np.maximum(both, 1)
     size, axes = np.linalg.eigh(spread)
-    usable = size > _LEAST_SPREAD
+    usable = size > NEGLIGIBLE
     half = axes[:, usable] / np.sqrt(size[usable])
     rho, turn = np.linalg.eigh(half.T @ (across + across.T) / 2 @ half)
     least = (_SURE + np.sqrt(2 * many)) / np.sqrt(max(float(both.max(initial=0.0)), 1.0))
@@ -104,20 +98,20 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
     if marks.value.shape[1] == 0:
         return None
     spread, turn, rho, least = _correlated(marks, posterior)
-    chosen = np.flatnonzero(rho > least)
-    if not len(chosen):
+    clear = np.flatnonzero(rho > least)
+    if not len(clear):
         return None
-    turn, once, count = turn[:, chosen], posterior.candidates.lag == 1, len(movie)
+    turn, once, count = turn[:, clear], posterior.candidates.lag == 1, len(movie)
     p, tail, head = posterior.probability * once, posterior.candidates.tail, posterior.candidates.head
     variate, _ = KeptAxes(spread, turn, rho, rho).seen_in(marks)
     variate[~marks.seen.any(axis=1)] = 0.0
     both = max(float((summed(head, p, count) * summed(tail, p, count)).sum()), 1.0)
-    kept, correlation = np.empty(len(chosen)), np.empty(len(chosen))
+    kept, correlation = np.empty(len(clear)), np.empty(len(clear))
     for k, score in enumerate(variate.T):
-        one = float(rho[chosen[k]])
+        one = float(rho[clear[k]])
         two = float((summed(head, p * score[tail], count) * summed(tail, p * score[head], count)).sum())
-        phi = np.clip(two / both / one, max(one, _LEAST_CORRELATION), _MOST_CORRELATION)
-        kept[k], correlation[k] = np.clip(one / phi, 0.0, _MOST_KEPT), phi
+        phi = np.clip(two / both / one, max(one, _LEAST_CORRELATION), CORRELATION[1])
+        kept[k], correlation[k] = np.clip(one / phi, 0.0, CORRELATION[1]), phi
     return KeptAxes(spread, turn, kept, correlation)
 
 
@@ -130,13 +124,13 @@ def _label_ratio(label: NDArray[np.int64], posterior: LinkPosterior) -> tuple[Fl
     if some < 2:
         return None, 0.0
     a, b = label[links.tail], label[links.head]
-    known = (a >= 0) & (b >= 0)
+    seen = (a >= 0) & (b >= 0)
     real = np.clip(1 - posterior.clutter, 0, 1)
     share = summed(label[label >= 0], real[label >= 0], some) + 1.0
     share /= share.sum()
-    joint = summed(a[known] * some + b[known], posterior.probability[known], some**2).reshape(some, some)
+    joint = summed(a[seen] * some + b[seen], posterior.probability[seen], some**2).reshape(some, some)
     count = float(joint.sum())
-    joint = joint + joint.T + 2 * _RIDGE * np.outer(share, share) * some
+    joint = joint + joint.T + 2 * PRIOR * np.outer(share, share) * some
     joint /= joint.sum()
     side = joint.sum(axis=0)
     ratio = joint / np.outer(side, side)
@@ -156,15 +150,15 @@ def _clutter(score: Floats, target: Floats, weight: Floats) -> Floats:
     clear = np.abs(np.einsum("n,ni->i", apart, score)) > (_SURE + np.sqrt(2 * np.log(many + 1))) * size
     if not clear.any():
         return np.zeros(many)
-    found, weight = np.zeros(many), weight[clear]
+    result, weight = np.zeros(many), weight[clear]
     one = np.column_stack([score[:, clear], np.ones(len(score))])
     share = (float(target.sum()) + 0.5) / (len(target) + 1)
     full = np.append(weight, np.log(share / (1 - share)))
-    ridge = np.append(np.full(len(weight), _RIDGE), 0.0)
-    for _ in range(_NEWTON):
+    ridge = np.append(np.full(len(weight), PRIOR), 0.0)
+    for _ in range(ROUNDS):
         p = 1 / (1 + np.exp(-np.clip(one @ full, -15, 15)))
         slope = np.einsum("ni,n,nj->ij", one, p * (1 - p), one) + np.diag(ridge + TINY)
         gradient = np.einsum("n,ni->i", target - p, one) - ridge * full
         full = full + np.clip(np.linalg.solve(slope, gradient), -2, 2)
-    found[clear] = full[:-1]
-    return found
+    result[clear] = full[:-1]
+    return result

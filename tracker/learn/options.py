@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..model.levels import ROUNDS
 from .fixed import NOTHING_FIXED, Fixed
 
 
@@ -20,9 +21,8 @@ class LearnOptions:
         Number of candidates per detection and lag, in each direction of time.
     classes : int
         Motion classes at most; one more is tried while the criterion grows.
-    trial_rounds, first_rounds, last_rounds : int
-        Rounds of EM of each start, and over the movie from the best one; of the best one and with one more
-        class; and with gaps.
+    trial_rounds, last_rounds : int
+        Rounds of EM of each start, and over the movie from the best one; and with gaps.
     still : float
         Change of the marginals, per detection, at which EM stops.
     dropped : float
@@ -32,8 +32,6 @@ class LearnOptions:
     sample : int
         Number of detections from which the model of a larger movie is learned; three sweeps over the whole
         movie follow.
-    gaps : bool
-        Whether to search links over missed frames.
     least_step : tuple of float, optional
         Least standard deviation of a step along each given axis when learning begins. In a stack of slices
         all near candidates lie in the same slice, and none would lead to another one.
@@ -43,28 +41,34 @@ class LearnOptions:
         Threads; they do not change the result.
     on_sweep : callable
         Called after each sweep with the number of detections that it covered.
+    device : {"cpu", "gpu"}
+        Where sweeps and M-steps run, and the searches over a movie larger than the sample.
     """
 
     longest_lag: int | None = None
     nearest: int = 10
     classes: int = 3
     trial_rounds: int = 4
-    first_rounds: int = 7
     last_rounds: int = 10
     still: float = 5e-4
     dropped: float = 1e-4
     trial: int = 4_000
     sample: int = 20_000
-    gaps: bool = True
     least_step: tuple[float, ...] | None = None
     fixed: Fixed = NOTHING_FIXED
     workers: int = 1
     on_sweep: Callable[[int], None] = lambda _: None
+    device: str = "cpu"
+
+    @property
+    def gaps(self) -> bool:
+        """Whether to search links over missed frames."""
+        return self.longest_lag != 1
 
     def work(self, detections: int) -> int:
         """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""
         learned, last = min(detections, self.sample), 2 if detections > self.sample else 0
-        tried = 4 * self.trial_rounds + 2 * self.first_rounds
+        tried = 4 * self.trial_rounds + 2 * ROUNDS
         return (
             tried * min(learned, self.trial)
             + (self.trial_rounds + self.last_rounds) * learned

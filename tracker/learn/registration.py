@@ -16,17 +16,15 @@ _BLUR = 0.35
 """Prior: width of the correlation peak, in spacings."""
 _SHAPE = 4.0
 """Prior: scale of density variations of the point cloud, in widths of the peak; they are filtered out."""
-_SURE = 6.0
+CLEAR = 6.0
 """Error level: least significance of a peak in standard deviations, and its excess over that of no shift."""
-_FEWEST = 2.0
+_LEAST_NOISE = 2.0
 """Guard: least standard deviation in pairs: if few pairs coincide, their number is not normal."""
 _CELLS = 1_500_000
 """Guard: largest number of cells of the grid."""
-_NEAR, _STILL = 0.5, 0.4
+NEAR, _STILL = 0.5, 0.4
 """Guard: distance, in spacings, and share of detections with one of the next frame within it beyond chance,
 from which a frame is still: hardly another shift could fit as many."""
-_FEW = 500
-"""Guard: detections of a frame from which this share is estimated; its error is then .02."""
 
 
 def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -69,13 +67,13 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
 
     last, after = -1, np.empty(0, np.complex64)
     for f in moved.tolist():
-        before = after if f == last else transform(f)
+        earlier = after if f == last else transform(f)
         last, after = f + 1, transform(f + 1)
-        found = fft.irfftn(np.conj(before) * after * passed, shape)[window] / single
-        peak = np.unravel_index(found.argmax(), found.shape)
-        noise = max(float(found.std()), _FEWEST)
-        beyond = found[peak] - found[(reach,) * axes]
-        if found[peak] > _SURE * noise and beyond > _SURE * noise:
+        overlap = fft.irfftn(np.conj(earlier) * after * passed, shape)[window] / single
+        peak = np.unravel_index(overlap.argmax(), overlap.shape)
+        noise = max(float(overlap.std()), _LEAST_NOISE)
+        beyond = overlap[peak] - overlap[(reach,) * axes]
+        if overlap[peak] > CLEAR * noise and beyond > CLEAR * noise:
             shift[f] = lags[np.array(peak)] * cell
     return shift
 
@@ -90,16 +88,13 @@ def _still(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDA
     [True, False, True]
     """
     many, axes = np.diff(frame_start), position.shape[1]
-    every = 1 + many // _FEW
-    rank = np.arange(len(position)) - np.repeat(frame_start[:-1], many)
-    rows = np.flatnonzero(rank[: frame_start[-2]] % np.repeat(every, many)[: frame_start[-2]] == 0)
+    rows = np.arange(frame_start[-2])
     _, square = nearest(position, frame_start, rows, 1, offset=1)
-    start = np.searchsorted(rows, frame_start[:-1])
-    near = np.concatenate([[0], np.cumsum(square[:, 0] < _NEAR**2)])
-    share = np.diff(near[start]) / np.maximum(np.diff(start), 1)
+    near = np.concatenate([[0], np.cumsum(square[:, 0] < NEAR**2)])
+    share = np.diff(near[frame_start[:-1]]) / np.maximum(many[:-1], 1)
     # Of points at random whose mean distance is 1, so many are near by chance.
-    chance = 1 - exp(-((_NEAR * gamma(1 + 1 / axes)) ** axes))
-    still = share > chance + _STILL * (1 - chance)
+    random = 1 - exp(-((NEAR * gamma(1 + 1 / axes)) ** axes))
+    still = share > random + _STILL * (1 - random)
     return np.append(still | (many[:-1] == 0) | (many[1:] == 0), True)
 
 

@@ -11,8 +11,10 @@ from ..inference.candidates import candidates_of
 from ..inference.posterior import LinkPosterior
 from ..model.movie import Movie
 
-LEAST_FRAMES = 12
-"""Prior: least number of consecutive frames: a gap of five with frames before and after it."""
+LAGS = 6
+"""Prior: largest lag of a link in frames, until links say that there are longer gaps."""
+LEAST_FRAMES = LAGS + LAGS
+"""Least number of consecutive frames: the longest gap with frames before and after it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +63,13 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
     first = (frames - wanted) // 2
     if held[first] * LEAST_FRAMES < min(most, int(held.max())):  # less than a frame of them
         first = int(held.argmax())
-    chosen = slice(first, first + wanted)
+    span = slice(first, first + wanted)
     rows = np.arange(frame_start[first], frame_start[first + wanted])
     if len(rows) > most:
         apart = np.square(position[rows] - np.median(position[rows], axis=0)).sum(axis=1)
         rows = rows[apart <= np.partition(apart, most - 1)[most - 1]]
     start = np.searchsorted(rows, frame_start[first : first + wanted + 1])
-    return Sample(rows, chosen, start)
+    return Sample(rows, span, start)
 
 
 def part_of(movie: Movie, posterior: LinkPosterior, most: int) -> tuple[Movie, LinkPosterior, Sample]:

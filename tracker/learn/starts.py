@@ -11,50 +11,33 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, kernels, to_host
 from ..inference.blocks import in_blocks
 from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.movie import TINY, Movie, movie_of, summed
+from ..model.levels import LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
+from ..model.movie import Movie, movie_of, summed
 from .field import Fields
-from .ladder_cpu import link_weights, square_distances
-from .m_steps import PRIOR, raw_steps
+from .m_steps import CLUTTER, raw_steps
 from .options import LearnOptions
-from .registration import frame_shifts
+from .registration import NEAR, frame_shifts
+from .sample import LAGS
 
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
 _ROUND = 0.8
 """Guard: ratio of the least to the largest variance of steps, from which one round is enough, if the flow it
 finds is less than these."""
-_FLAT = 1e-6
-"""Guard: share of the largest extent below which an axis is flat."""
-_LEAST_AXIS = 1e-4
-"""Guard: least step variance of an axis, relative to the largest."""
-_JUMP = 0.5
-"""Guard: displacement beyond the usual one, in spacings, that counts as a jump of a frame."""
 _SCALES = 11
 """Prior: step variances from 1 to 2^-10 squared spacings, each half of the previous one."""
-_ROUNDS = 6
-"""Guard: rounds of the fit to pairs."""
-_PAIRS = 30_000
-"""Guard: number of pairs to which the scales are fitted."""
 _FIELD_ROUNDS = 3
 """Guard: rounds of scales, marginals and flow."""
-_FEW_ROUNDS = 4
-"""Guard: rounds of belief propagation in each of them."""
-_HOPELESS = 1e-5
-"""Error level: likelihood ratio below which a pair takes no part in belief propagation."""
-_LOST = 1e-3
-"""Error level: share of the expected links that the first choice of candidates may miss."""
-_LINKED, _MOST_LINKED = 0.9, 0.98
-"""Prior and guard: share of detections with a successor in the next frame."""
-_LAGS = 6
-"""Prior: largest lag of a link in frames, until links say that there are longer gaps."""
-_RENEWAL, _CLUTTER, _NOISE = 0.3, 0.01, 0.05
-"""Initial values of EM: probability of renewal, of clutter, and noise relative to the median step
-variance."""
+_LINKED = 0.9
+"""Prior: share of detections with a successor in the next frame."""
+_RENEWAL, _NOISE = 0.3, 0.05
+"""Initial values of EM: probability of renewal, and noise relative to the median step variance."""
 _CORRELATION = (0.3,), (0.1, 0.6)
 """Where EM starts: one class; or two, of which the slow one diffuses, and the fast one is directed."""
 _DIRECTED = 0.95
@@ -99,23 +82,24 @@ def first_order(
     fields : Fields
     workers : int
     """
-    share, linked = np.full(_SCALES, 1 / _SCALES), 0.8
+    share, linked = np.full(_SCALES, 1 / _SCALES), _LINKED
     posterior = LinkPosterior.unknown(candidates)
     at_risk = int((movie.left > 0).sum())
-    square, ratio = np.empty(candidates.size), np.empty(candidates.size)
+    square, ratio = np.empty_like(posterior.probability), np.empty_like(posterior.probability)
+    link_weights = kernels("outbid.learn.ladder", square).link_weights
     norm = (2 * np.pi * 0.5 ** np.arange(_SCALES)) ** (-movie.axes / 2)
-    chance, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
-    every = 1 + candidates.size // _PAIRS
+    prior, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
+    every = 1 + candidates.size // LearnOptions.sample
     for _ in range(_FIELD_ROUNDS):
         _measured(movie, candidates, flow, square, workers)
-        for _ in range(_ROUNDS):
-            link_weights(square, linked * chance, 1.0, share * norm, every, count, ratio)
+        for _ in range(ROUNDS):
+            link_weights(square, linked * prior, 1.0, share * norm, every, count, ratio)
             share = (count + 1) / (count.sum() + _SCALES)
-            linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), _MOST_LINKED)
-        _weighed(square, linked * chance, share * norm, ratio, workers)
+            linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), 1 - OPEN)
+        _write_ratios(square, linked * prior, share * norm, ratio, workers)
         posterior = _propagated(movie, posterior, ratio, linked, workers)
-        before, flow = flow, fields.flow(*raw_steps(movie, posterior, workers))
-        if (flow == before).all():  # there is none
+        last, flow = flow, fields.flow(*raw_steps(movie, posterior, workers))
+        if (flow == last).all():  # there is none
             break
     return FirstOrder(posterior, share, flow)
 
@@ -125,7 +109,8 @@ def _measured(
 ) -> None:
     """Write the squared distances (E,) of heads from predicted positions of tails, by interval."""
     expected = movie.position + flow
-    intervals = np.append(movie.intervals, 1)[movie.frame].astype(np.float64)
+    intervals = movie.of_frames(np.append(movie.intervals, 1.0)[: movie.frames])
+    square_distances = kernels("outbid.learn.ladder", square).square_distances
 
     def measure(block: tuple[int, int]) -> None:
         here = slice(*block)
@@ -135,28 +120,29 @@ def _measured(
     in_blocks(measure, candidates.size, workers)
 
 
-def _weighed(
-    square: NDArray[np.float64], chance: NDArray[np.float64], share: NDArray[np.float64],
+def _write_ratios(
+    square: NDArray[np.float64], prior: NDArray[np.float64], share: NDArray[np.float64],
     ratio: NDArray[np.float64], workers: int,
 ) -> None:  # fmt: skip
     """Write the likelihood ratios (E,) of pairs under the ladder of scales."""
+    link_weights = kernels("outbid.learn.ladder", square).link_weights
 
-    def weigh(block: tuple[int, int]) -> None:
+    def write(block: tuple[int, int]) -> None:
         here = slice(*block)
-        link_weights(square[here], chance[here], 1.0, share, 1, np.empty(_SCALES), ratio[here])
+        link_weights(square[here], prior[here], 1.0, share, 1, np.empty(_SCALES), ratio[here])
 
-    in_blocks(weigh, len(square), workers)
+    in_blocks(write, len(square), workers)
 
 
 def _propagated(
     movie: Movie, posterior: LinkPosterior, ratio: NDArray[np.float64], linked: float, workers: int
 ) -> LinkPosterior:
     """The posterior from given likelihood ratios."""
-    likely = ratio > _HOPELESS
-    some, rivals = posterior.candidates.kept(likely), np.ascontiguousarray(posterior.rivals[:, likely])
+    likely = ratio > LEAST
+    some, rivals = posterior.candidates.kept(likely), posterior.rivals[:, likely].copy()
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=_FEW_ROUNDS, workers=workers)
-    probability, all_rivals = np.zeros(len(ratio)), posterior.rivals.copy()
+    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], workers=workers)
+    probability, all_rivals = np.zeros_like(ratio), posterior.rivals.copy()
     probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA[1]), rivals
     return replace(posterior, probability=probability, rivals=all_rivals)
 
@@ -177,27 +163,27 @@ def whitened(
     """
     centred = position - position.mean(axis=0)
     _, extent, turn = np.linalg.svd(centred, full_matrices=False)
-    basis = turn[extent >= _FLAT * extent[0]].T if extent[0] > 0 else turn[:1].T
+    basis = turn[extent >= LEAST * extent[0]].T if extent[0] > 0 else turn[:1].T
     movie = movie_of(centred @ basis, frame_start, basis=basis, workers=options.workers)
     shift = frame_shifts(movie.position, frame_start)
     flow = shift[movie.frame]
     for _ in range(_WHITENINGS):
         first = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
         fields = Fields.of(movie, workers=options.workers)
-        found = first_order(movie, first, flow, fields, options.workers)
-        candidates, p = found.posterior.candidates, found.posterior.probability
-        away = movie.position[candidates.head] - (movie.position + found.flow)[candidates.tail]
+        trial = first_order(movie, first, flow, fields, options.workers)
+        candidates, p = trial.posterior.candidates, trial.posterior.probability
+        away = movie.position[candidates.head] - (movie.position + trial.flow)[candidates.tail]
         if not p.sum() > 0:
             continue
         spread = (away * p[:, None]).T @ away / p.sum()
         if options.least_step is not None:
             spread += (movie.basis.T * np.square(options.least_step)) @ movie.basis
         value, vector = np.linalg.eigh(spread)
-        flowed = float(np.square(found.flow - flow).sum(axis=1).mean())  # beyond what led to the candidates
-        to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], TINY**2)))
+        flowed = float(np.square(trial.flow - flow).sum(axis=1).mean())  # beyond what led to the candidates
+        to = vector / np.sqrt(np.maximum(value, max(LEAST * value[-1], TINY**2)))
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
-        flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
+        flow = trial.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
         if value[0] > _ROUND * value[-1] and flowed < value.sum():
             break
     return without_jumps(movie, flow, np.abs(shift).max(axis=1) > 0)
@@ -219,9 +205,10 @@ def without_jumps(
     """
     mean = movie.mean_by_frame(flow)
     jump = mean - np.median(mean[:-1], axis=0) if movie.frames > 1 else 0 * mean
-    jump[~moved | (np.linalg.norm(jump, axis=1) < _JUMP)] = 0
+    jump[~moved | (np.linalg.norm(jump, axis=1) < NEAR)] = 0
     gone = np.cumsum(jump, axis=0) - jump
-    return replace(movie, position=movie.position - gone[movie.frame]), flow - jump[movie.frame]
+    shifted = movie.position - movie.of_frames(gone)
+    return replace(movie, position=shifted), flow - movie.of_frames(jump)
 
 
 def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int, workers: int) -> Candidates:
@@ -234,9 +221,12 @@ def narrowed(posterior: LinkPosterior) -> LinkPosterior:
     """The most probable candidates, which include nearly all expected links."""
     p = posterior.probability
     level = np.frexp(np.maximum(p, TINY) ** 4)[1]  # of four in an octave
-    level -= level.min(initial=0)
-    below = np.cumsum(summed(level, p, int(level.max(initial=0)) + 1))
-    return posterior.kept(below[level] >= _LOST * p.sum())
+    if not len(p):
+        return posterior
+    level -= level.min()
+    below = np.cumsum(to_host(summed(level, p, int(level.max()) + 1)))
+    enough = array_module(p).asarray(below >= NEGLIGIBLE * float(p.sum()))
+    return posterior.kept(enough[level])
 
 
 def start_models(movie: Movie, first: FirstOrder, options: LearnOptions) -> list[Model]:
@@ -266,8 +256,8 @@ def _start_model(
         np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
         _RENEWAL * one, noise, np.ones(len(movie.intervals)),
     )  # fmt: skip
-    delay = np.concatenate([[_LINKED], np.zeros((options.longest_lag or _LAGS) - 1)])
-    association = AssociationModel(delay, delay.copy(), _CLUTTER)
+    delay = np.concatenate([[_LINKED], np.zeros((options.longest_lag or LAGS) - 1)])
+    association = AssociationModel(delay, delay.copy(), CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
 
 

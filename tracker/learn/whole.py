@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import placed, to_device, to_host
+from .._timing import lap
 from ..inference.candidates import Search, candidates_of, pairs_near
 from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
-from ..model.gate import CHANCE, reaches
+from ..model.gate import reaches
+from ..model.levels import NEGLIGIBLE
 from ..model.marks import Marks
 from ..model.movie import NEIGHBOURS, OUTER, Movie, movie_of
 from .em import with_gaps
@@ -21,7 +24,7 @@ from .registration import frame_shifts
 from .sample import Sample
 from .starts import first_order, narrowed, without_jumps
 
-_SHARED = 0.02
+SHARED = 0.02
 """Guard: mean square of the flow, in that of steps, up to which there is none."""
 _ROOM = 1.4
 """Guard: gates within which candidates are sought, before steps are known here; a spacing at least."""
@@ -47,42 +50,54 @@ def spread(
     marks : Marks, optional
         Columns of all; what they say comes from the sample.
     """
-    (part, known), (position, frame_start, time) = learned, given
-    steps = float(known.motion.share @ known.motion.variance.sum(axis=1))
-    flows = float(np.square(known.surroundings.flow).sum(axis=1).mean()) > _SHARED * steps
+    (part, held), (position, frame_start, time) = learned, given
+    steps = float(held.motion.share @ held.motion.variance.sum(axis=1))
+    on_gpu = options.device == "gpu"
+    if on_gpu:
+        options = replace(options, workers=1)
+    flows = float(np.square(held.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
+    turned = (position - position.mean(axis=0)) @ part.basis
     movie = movie_of(
-        (position - position.mean(axis=0)) @ part.basis, frame_start, basis=part.basis, spacing=1.0,
+        to_device(turned) if on_gpu else turned, frame_start, basis=part.basis, spacing=1.0,
         neighbours=OUTER if flows else NEIGHBOURS, workers=options.workers,
     )  # fmt: skip
-    shift = frame_shifts(movie.position, frame_start)
-    movie, flow = without_jumps(movie, shift[movie.frame], np.abs(shift).max(axis=1) > 0)
+    shift = frame_shifts(to_host(movie.position), frame_start)
+    movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
     fields = Fields.of(movie, flows=flows, large=True, workers=options.workers)
-    posterior, flow = _first(movie, known, flow, fields, options)
+    lap("density", movie.position)
+    posterior, flow = _first(movie, held, flow, fields, options)
     scale = np.ones(len(movie.intervals))
-    scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
-    motion = replace(known.motion, step_scale=scale)
-    model = Model(motion, known.association, Surroundings.uniform(flow), known.marks)
+    scale[sample.frames.start : sample.frames.stop - 1] = held.motion.step_scale
+    motion = replace(held.motion, step_scale=scale)
+    model = Model(motion, held.association, Surroundings.uniform(flow), held.marks)
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
-        found = settled(movie, model, posterior, sweeps=1, workers=options.workers)
+        after = settled(movie, model, posterior, sweeps=1, workers=options.workers)
         options.on_sweep(len(movie))
-        return found
+        return after
 
+    lap("first links", posterior.probability)
     posterior = once_more(posterior)
+    lap("first sweep", posterior.probability)
     if options.gaps:
         posterior = with_gaps(movie, model, posterior, options)
+        lap("gaps", posterior.probability)
     model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
     # Below the odds of the gate a link hardly changes the others.
-    return movie, model, once_more(posterior.kept(posterior.probability > CHANCE))
+    posterior = once_more(posterior.kept(posterior.probability > NEGLIGIBLE))
+    lap("last sweep", posterior.probability)
+    if not on_gpu:
+        return movie, model, posterior
+    return movie.placed(to_host), model.placed(to_host), placed(posterior, to_host)
 
 
 def _first(
-    movie: Movie, known: Model, flow: NDArray[np.float64], fields: Fields, options: LearnOptions
+    movie: Movie, held: Model, flow: NDArray[np.float64], fields: Fields, options: LearnOptions
 ) -> tuple[LinkPosterior, NDArray[np.float64]]:
     """Links to the next frame and the flow, by displacements alone; what led there leaves the memory."""
-    reach = _ROOM * reaches(movie, known.motion, 1, CHANCE * float(np.median(movie.density)))
-    search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), one_way=True)
+    reach = _ROOM * reaches(movie, held.motion, 1, NEGLIGIBLE * float(np.median(movie.density)))
+    search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), asking="tails")
     candidates = candidates_of(pairs_near(movie, search, workers=options.workers), movie.frame)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
     first = first_order(movie, candidates, flow, fields, options.workers)

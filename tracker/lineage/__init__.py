@@ -8,6 +8,7 @@
 `reverse`      a movie, its model and its posterior in reversed time
 `lifetimes`    ages at which cells divide
 `joint`        links and divisions in one assignment
+`again`        divisions under pins, with all models held
 
 The entry points are `with_divisions` and `with_merges`.
 """
@@ -15,6 +16,7 @@ The entry points are `with_divisions` and `with_merges`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +28,18 @@ from ..learn.field import Fields
 from ..learn.m_steps import adapted
 from ..linking import Links
 from ..model import Model
-from ..model.movie import Movie, summed
+from ..model.movie import Movie
 from .candidates import Divisions
-from .control import admitted
+from .control import Admission as Admission
+from .control import admission, admitted
 from .daughters import DaughterModel
 from .joint import decide_jointly
-from .learning import Context, Fit, fitted, used_slots
+from .learning import Context, Fit, beside, fitted, no_link_beside
 from .lifetimes import Lifetimes, log_factors
 from .reverse import in_reverse
 
 _TURNS = 3
 """Guard: sweeps in which links, divisions, flow, rates and ages are estimated in turn."""
-_ROUNDS = 4
-"""Guard: rounds of EM of the daughter model after a sweep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +54,30 @@ class Lineage:
         Of each.
     model : DaughterModel or None
         The separation of daughters; None if there is no evidence of divisions, and there are no candidates.
+    posterior : LinkPosterior
+        Of links in competition with divisions.
+    held : Held or None
+        What else stays when divisions are sought again under pins.
     """
 
     divisions: Divisions
     probability: NDArray[np.float64]
     model: DaughterModel | None
+    posterior: LinkPosterior
+    held: Held | None = None
+
+
+class Held(NamedTuple):
+    """What is known of divisions: the evidence, the model of links beside them, weights of no link (2, N)."""
+
+    admission: Admission
+    rates: Model
+    none: NDArray[np.float64]
 
 
 def with_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, *, solver: str = "bid_and_augment",
-    exact: bool = False, workers: int = 1,
+    exact: bool = False, workers: int = 1, known: Admission | None = None,
 ) -> tuple[Links, Lineage]:  # fmt: skip
     """Links and divisions of maximum expected F1.
 
@@ -77,6 +92,8 @@ def with_divisions(
         Whether margins are exact instead of lower bounds.
     workers : int
         Threads; they do not change the result.
+    known : Admission, optional
+        Evidence of divisions. Default: the movie is asked for it.
 
     Returns
     -------
@@ -84,7 +101,7 @@ def with_divisions(
         Including those to both daughters of a mother.
     lineage : Lineage
     """
-    posterior, lineage = find_divisions(movie, model, posterior, workers=workers)
+    posterior, lineage = find_divisions(movie, model, posterior, workers=workers, known=known)
     candidates, p = posterior.candidates, posterior.probability
     if lineage.model is None:
         return decide(candidates, p, solver=solver, exact=exact), lineage
@@ -94,7 +111,7 @@ def with_divisions(
 
 def with_merges(
     movie: Movie, model: Model, posterior: LinkPosterior, *, solver: str = "bid_and_augment",
-    exact: bool = False, workers: int = 1,
+    exact: bool = False, workers: int = 1, known: Admission | None = None,
 ) -> tuple[Links, Lineage]:  # fmt: skip
     """Links and merges of maximum expected F1: merges are divisions in reversed time.
 
@@ -102,7 +119,7 @@ def with_merges(
     in which row i is row N - 1 - i of `movie`.
     """
     links, lineage = with_divisions(
-        *in_reverse(movie, model, posterior), solver=solver, exact=exact, workers=workers
+        *in_reverse(movie, model, posterior), solver=solver, exact=exact, workers=workers, known=known
     )
     pairs = len(movie) - 1 - links.pairs[:, ::-1]
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
@@ -114,66 +131,40 @@ def with_merges(
 
 
 def find_divisions(
-    movie: Movie, model: Model, posterior: LinkPosterior, *, workers: int = 1
+    movie: Movie, model: Model, posterior: LinkPosterior, *, workers: int = 1, known: Admission | None = None
 ) -> tuple[LinkPosterior, Lineage]:
     """The posterior of links in competition with divisions, and the probability of each candidate division.
 
     Parameters
     ----------
-    movie, model, posterior, workers
+    movie, model, posterior, workers, known
         As in `with_divisions`.
     """
-    first = admitted(movie, model, posterior)
-    if first is None:
+    known = known or admission(movie, model, posterior)
+    if known is None:
         nothing = Divisions.measured(movie, model.surroundings.flow, posterior, np.empty((3, 0), np.int64))
-        return posterior, Lineage(nothing, np.empty(0), None)
-    divisions, fit, real = first
+        return posterior, Lineage(nothing, np.empty(0), None, posterior)
+    divisions, fit = admitted(movie, model, posterior, known.model)
     fields = Fields.of(movie, workers=workers)
     context = Context.of(movie, model, posterior).near(fit.divisions)
-    posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
+    posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
     for turn in range(_TURNS):
-        log_factor = np.log(real) + _ages(movie, posterior, fit, divisions)
+        log_factor = np.log(known.real) + _ages(movie, posterior, fit, divisions)
         omega = exponent(posterior.probability)
         posterior = swept(
             movie, model, posterior, omega=omega, none=none, with_moments=False, workers=workers
         )
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
-        fit = fitted(context, divisions, fit.next_model, log_factor, _ROUNDS)
-        posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
+        fit = fitted(context, divisions, fit.next_model, log_factor)
+        posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
         if turn < _TURNS - 1:
             model = adapted(movie, model, posterior, fields)
-    return posterior, Lineage(divisions, fit.probability, fit.model)
+    held = Held(known, model, np.stack(none))
+    return posterior, Lineage(divisions, fit.probability, fit.model, posterior, held)
 
 
 def _ages(movie: Movie, posterior: LinkPosterior, fit: Fit, divisions: Divisions) -> NDArray[np.float64]:
     """(P,) contribution of ages to log weights, from the links and divisions that would be chosen now."""
     links = decide_jointly(posterior.candidates, posterior.probability, fit.divisions, fit.probability)
     return log_factors(Lifetimes.of(movie.frame, links.pairs), divisions)
-
-
-def _no_link(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
-    pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
-    pulls = np.stack([fit.beliefs.rows.divided, pull])
-    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / context.omega) + pulls) ** context.omega
-    return death, birth
-
-
-def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
-    """The posterior of links in competition with divisions, for M-steps and the next sweep.
-
-    Mothers count as deaths there and daughters as births, as the model of links counts them.
-    """
-    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
-    probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
-    here, many = context.links, len(context.links)
-    probability[here] = beliefs.link[:many]
-    rivals[0, here] = (beliefs.rows.total[pairs.row] - beliefs.rows.each)[:many]
-    rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
-    posterior = replace(posterior, probability=probability, rivals=rivals)
-    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
-    weight = context.deaths_and_births(fit.model)
-    clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
-    death, birth = np.maximum(1 - linked - clutter, 0)
-    return replace(posterior, clutter=clutter, death=death, birth=birth)

@@ -7,16 +7,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.candidates import Search, pairs_near
+from ..inference.candidates import Search, distinct, pairs_near
 from ..inference.posterior import LinkPosterior
+from ..learn.em import LEAST_REACH
+from ..model.levels import OPEN
 from ..model.movie import Movie
 
-_REACH = 1.8
-"""Prior: largest distance of daughters from the predicted position of the mother, in spacings."""
 _NEAREST = 5
 """Prior: number of starts near a mother that may be daughters, and of mothers near a start."""
-_STARTS = 0.02
-"""Error level: probability of no predecessor below which a detection is no start."""
 LEAST = 0.02
 """Guard: least distance between daughters and least standard deviation of an offset, in spacings."""
 
@@ -139,12 +137,14 @@ def candidate_divisions(
     Divisions
         Sorted by mother, then by daughters.
     """
-    starts = (1 - posterior.linked(len(movie))[1] > _STARTS) & inside & (movie.frame > 0)
+    starts = (1 - posterior.linked(len(movie))[1] > OPEN) & inside & (movie.frame > 0)
     mother, daughter = _options(movie, flow, posterior, starts)
     one, other = _pairs_within(mother)
     keep = starts[daughter[one]] | starts[daughter[other]]
     one, other = one[keep], other[keep]
     slots = np.stack([mother[one], daughter[one], daughter[other]])
+    if movie.pins is not None:
+        slots = slots[:, movie.pins.allows_divisions(slots)]
     return Divisions.measured(movie, flow, posterior, slots)
 
 
@@ -153,14 +153,14 @@ def _options(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of a mother near a start, and a detection that may be her daughter, sorted."""
     count, expected, links = np.int64(len(movie)), movie.position + flow, posterior.candidates
-    reach = _REACH * np.exp(np.maximum(_room(movie), 0))
+    reach = LEAST_REACH * np.exp(np.maximum(_room(movie), 0))
     near = pairs_near(movie, Search(1, _NEAREST, expected, heads=starts, radius=reach))
     mothers = np.zeros(count, bool)
     mothers[near // count] = True
     linked = np.flatnonzero((links.lag == 1) & mothers[links.tail])
     way = movie.position[links.head[linked]] - expected[links.tail[linked]]
     close = linked[np.einsum("ij,ij->i", way, way) < reach[links.tail[linked]] ** 2]
-    return np.divmod(np.union1d(near, links.key()[close]), count)
+    return np.divmod(distinct([near, links.key()[close]]), count)
 
 
 def _pairs_within(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

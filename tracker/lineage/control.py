@@ -8,36 +8,39 @@ therefore the expected number of false ones.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
 from ..model import Model
+from ..model.levels import TINY
 from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
-from .daughters import DaughterModel
+from .daughters import DISTANCE, SPREAD, DaughterModel
 from .learning import Context, Fit, bethe_evidence, fitted
 from .reverse import in_reverse
 
-_STARTS_AT = (0.45, 1.1)
-"""Prior: initial distances between daughters, in spacings; the likelihood has several maxima."""
 _BEGIN = 0.3
 """Prior: initial share of starts that are daughters."""
 _SAMPLE = 3000.0
 """Error level: starts in which divisions are looked for first; a tenth of them need no more."""
-_ROUNDS = 8
-"""Guard: rounds of EM from each initial distance."""
-_KEPT = 25.0
-"""Error level: minus the log of the probability below which a candidate is dropped."""
 _CLEAR = 3.0
 """Error level: standard deviations by which divisions found forward must exceed those found backward."""
 _STRONG = 3.0
 """Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
 
 
-def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divisions, Fit, float] | None:
-    """Divisions that may be, their fit, and the share that is real; None if there is no sign of any.
+class Admission(NamedTuple):
+    """Divisions that a movie gives evidence of: their model, and the share of those found that is real."""
+
+    model: DaughterModel
+    real: float
+
+
+def admission(movie: Movie, model: Model, posterior: LinkPosterior) -> Admission | None:
+    """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
     parameters (the Bayesian information criterion). Both are computed in the middle frames of a large movie.
@@ -60,14 +63,21 @@ def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divi
     if excess <= _CLEAR * np.sqrt(count + backward):
         return None
     nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
-    null = fitted(context, nothing, replace(forward.model, death=1.0, birth=1.0), 0.0, _ROUNDS)
-    evidence = bethe_evidence(context, forward, _ROUNDS) - bethe_evidence(context, null, _ROUNDS)
+    null = fitted(context, nothing, replace(forward.model, death=1.0, birth=1.0), 0.0)
+    evidence = bethe_evidence(context, forward) - bethe_evidence(context, null)
     if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(many):
         return None
+    return Admission(forward.next_model, excess / count)
+
+
+def admitted(
+    movie: Movie, model: Model, posterior: LinkPosterior, known: DaughterModel
+) -> tuple[Divisions, Fit]:
+    """Divisions that may be, and their fit from a known model."""
     every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
     whole = Context.of(movie, model, posterior).near(every)
-    fit = fitted(whole, every, forward.next_model, 0.0, _ROUNDS // 2)
-    return every.kept(fit.probability > np.exp(-_KEPT)), fit, excess / count
+    fit = fitted(whole, every, known, 0.0)
+    return every.kept(fit.probability > TINY), fit
 
 
 def _middle(movie: Movie, starts: NDArray[np.float64]) -> tuple[float, float]:
@@ -89,8 +99,9 @@ def _first_fit(
     context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
     context, divisions = context.of_rows(divisions)
     rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)
-    models = [DaughterModel.initial(rate, distance, movie.axes) for distance in _STARTS_AT]
-    tries = [fitted(context, divisions, model, 0.0, _ROUNDS) for model in models]
+    distances = DISTANCE * np.exp([-SPREAD, SPREAD])  # the likelihood has several maxima
+    models = [DaughterModel.initial(rate, distance, movie.axes) for distance in distances]
+    tries = [fitted(context, divisions, model, 0.0) for model in models]
     return max(tries, key=lambda fit: fit.evidence), context
 
 

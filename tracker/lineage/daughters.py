@@ -21,19 +21,14 @@ from math import gamma, log, pi
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.levels import PRIOR
 from ..model.movie import weighted
 from .candidates import LEAST, Divisions
 
-_DISTANCE, _SPREAD = 0.8, 0.5
+DISTANCE, SPREAD = 0.8, 0.5
 """Prior: distance between daughters in spacings, and the standard deviation of its log."""
 _OFFSET = 0.15
-"""Prior: standard deviation of the midpoint between them along an axis, in spacings."""
-_GROWTH = 0.2
-"""Prior: standard deviation of the growth of the distance between daughters, in spacings."""
-_WORTH = 2.0
-"""Prior: weight of the priors, and of uniform directions, in divisions."""
-_LARGEST = 60.0
-"""Guard: limit of log weights."""
+"""Prior: standard deviation of the midpoint between them along an axis, and of growth of their distance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +71,9 @@ class DaughterModel:
     @classmethod
     def initial(cls, rate: float, distance: float, axes: int) -> DaughterModel:
         """The model from which EM starts, for a distance between daughters."""
-        offset, growth = _OFFSET**2, _GROWTH**2
+        offset, growth = _OFFSET**2, _OFFSET**2
         return cls(
-            rate, 1.0, 1.0, offset, offset, log(distance), _SPREAD**2 / 4, 0.0, growth, growth, 0.0,
+            rate, 1.0, 1.0, offset, offset, log(distance), SPREAD**2 / 4, 0.0, growth, growth, 0.0,
             np.eye(axes),
         )  # fmt: skip
 
@@ -101,7 +96,7 @@ def log_weight(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64
     growth = _log_normal((divisions.growth - model.growth) ** 2, model.growth_spread)
     growth -= _log_normal(divisions.growth**2, model.other_spread)
     whole = log(2 * model.rate) + middle + distance - surface - divisions.log_density + np.nan_to_num(growth)
-    return np.clip(whole - 0.5 * axes * np.log(_stretch(divisions, model)), -_LARGEST, _LARGEST)
+    return np.asarray(whole - 0.5 * axes * np.log(_stretch(divisions, model)))
 
 
 def _stretch(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64]:
@@ -119,7 +114,7 @@ def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.floa
 def maximised(
     divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel, mothers: float
 ) -> DaughterModel:
-    """The M-step: moments weighted by the probabilities, with priors worth `_WORTH` divisions.
+    """The M-step: moments weighted by the probabilities, with priors worth `PRIOR` divisions.
 
     Parameters
     ----------
@@ -134,16 +129,16 @@ def maximised(
     expected = float(probability.sum())
 
     def moment(values: NDArray[np.float64], prior: float) -> float:
-        return (float(weighted(probability, values)) + _WORTH * prior) / (expected + _WORTH)
+        return (float(weighted(probability, values)) + PRIOR * prior) / (expected + PRIOR)
 
     off = room - float(weighted(probability, room)) / max(expected, LEAST)
     scaling = moment(off * apart, 0.0) / moment(off**2, model.spread)
     apart, shrunk = apart - scaling * room, np.exp(-2 * scaling * room)
-    mean = moment(apart, log(_DISTANCE))
+    mean = moment(apart, log(DISTANCE))
     variances = (
         moment(shrunk * divisions.along, _OFFSET**2),
         moment(shrunk * divisions.across / max(axes - 1, 1), _OFFSET**2),
-        moment((apart - mean) ** 2, _SPREAD**2),
+        moment((apart - mean) ** 2, SPREAD**2),
     )
     along, across, spread = (max(variance, LEAST**2) for variance in variances)
     return DaughterModel(
@@ -156,10 +151,10 @@ def _grown(growth: NDArray[np.float64], probability: NDArray[np.float64]) -> tup
     """Mean and variance of the growth of distances, and its variance by chance."""
     seen = np.isfinite(growth)
     growth, true = growth[seen], probability[seen]
-    others, total = 1 - true, true.sum() + _WORTH
+    others, total = 1 - true, true.sum() + PRIOR
     mean = float(weighted(true, growth)) / total
-    spread = (weighted(true, (growth - mean) ** 2) + _WORTH * _GROWTH**2) / total
-    other = (weighted(others, growth**2) + _WORTH * _GROWTH**2) / (others.sum() + _WORTH)
+    spread = (weighted(true, (growth - mean) ** 2) + PRIOR * _OFFSET**2) / total
+    other = (weighted(others, growth**2) + PRIOR * _OFFSET**2) / (others.sum() + PRIOR)
     return mean, max(float(spread), LEAST**2), max(float(other), LEAST**2)
 
 
@@ -169,5 +164,5 @@ def _directed(
     """(D, D) shape of the directions: one step of Tyler's fixed point."""
     n, axes = divisions.direction, len(model.shape)
     each = axes * probability / _stretch(divisions, model)
-    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + _WORTH * np.eye(axes)
+    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + PRIOR * np.eye(axes)
     return np.asarray(shape / np.linalg.det(shape) ** (1 / axes))

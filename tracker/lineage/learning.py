@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.candidates import distinct
 from ..inference.jpda import no_link
+from ..inference.marks import odds_of_clutter
 from ..inference.posterior import LinkPosterior
 from ..model import Model
+from ..model.levels import NEGLIGIBLE, ROUNDS, TINY
 from ..model.movie import Movie, summed
 from .candidates import Divisions
 from .daughters import DaughterModel, log_weight, maximised
-from .packing import TINY, Beliefs, Pairs, log_partition, propagated
-
-_ROUNDS = 3
-"""Guard: rounds of belief propagation in a round of EM."""
-_CONVERGED = 1e-3
-"""Error level: relative change of the expected number of divisions at which EM ends."""
+from .packing import Beliefs, Pairs, log_partition, propagated
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +39,8 @@ class Context:
         Weights of clutter.
     scaled : (2, N) bool array
         Whether births and deaths that are no divisions are fewer: within the movie.
-    clutter_share : float
-        Probability of clutter.
+    clutter_share : (N,) float64 array
+        Probability of clutter, by the columns of each detection.
     others : (2, N) float64 array
         Weights of links that are left out, to the power 1 / omega.
     omega : float
@@ -57,7 +55,7 @@ class Context:
     none: NDArray[np.float64]
     clutter: NDArray[np.float64]
     scaled: NDArray[np.bool_]
-    clutter_share: float
+    clutter_share: NDArray[np.float64]
     others: NDArray[np.float64]
     omega: float
 
@@ -65,10 +63,11 @@ class Context:
     def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Context:
         """From the posterior of a sweep."""
         tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
+        odds = np.broadcast_to(odds_of_clutter(movie, model), len(movie))
         return cls(
             np.arange(len(tail)), tail, head, posterior.ratio, posterior.rivals,
             np.stack(no_link(movie, model)), posterior.clutter_weight,
-            np.stack([movie.left > 0, movie.frame > 0]), model.association.clutter, np.zeros((2, len(movie))),
+            np.stack([movie.left > 0, movie.frame > 0]), odds / (1 + odds), np.zeros((2, len(movie))),
             posterior.omega,
         )  # fmt: skip
 
@@ -97,6 +96,7 @@ class Context:
         return replace(
             self, tail=new[self.tail], head=new[self.head], none=self.none[:, part],
             clutter=self.clutter[:, part], scaled=self.scaled[:, part], others=self.others[:, part],
+            clutter_share=self.clutter_share[part],
         ), replace(divisions, mother=mother, first=first, second=second)  # fmt: skip
 
     def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
@@ -114,7 +114,9 @@ class Context:
         count = np.int64(self.none.shape[1])
         links = self.tail * count + self.head
         wanted = divisions.mother * count + np.stack([divisions.first, divisions.second])
-        more = np.setdiff1d(wanted, links)
+        more = distinct([wanted.ravel()])
+        at = np.searchsorted(links, more)
+        more = more[np.append(links, -1)[at] != more]
         every = np.concatenate([links, more])
         order = np.argsort(every)
         row, column = np.divmod(every, count)
@@ -157,12 +159,11 @@ class Fit:
     def evidence(self) -> float:
         """Evidence for divisions in nats, by which initial models are compared."""
         p = np.bincount(self.divisions.mother, self.probability)
-        return float(-np.log1p(-np.minimum(p, 1 - 1e-12)).sum())
+        return float(-np.log1p(-np.minimum(p, 1 - TINY)).sum())
 
 
 def fitted(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
-    rounds: int,
 ) -> Fit:  # fmt: skip
     """EM from an initial model.
 
@@ -173,22 +174,30 @@ def fitted(
     model : DaughterModel
     log_factor : (P,) float64 array
         Log weights in addition to those of the model, such as those of ages.
-    rounds : int
-        Largest number of these.
     """
     pairs, last = context.pairs(divisions), -1.0
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         used, none = model, context.no_pair(model)
         pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
-        pairs = propagated(none, pairs, context.omega, _ROUNDS)
+        pairs = propagated(none, pairs, context.omega)
         beliefs = pairs.beliefs(none, context.omega)
         model = _with_rates(context, model, pairs, beliefs)
         model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
         expected = float(beliefs.division.sum())
-        if abs(expected - last) < _CONVERGED * max(last, 1.0):
+        if abs(expected - last) < NEGLIGIBLE * max(last, 1.0):
             break
         last = expected
     return Fit(divisions, used, pairs, beliefs, model)
+
+
+def under(
+    context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64]
+) -> Fit:
+    """The same under a model that is held."""
+    none = context.no_pair(model)
+    pairs = context.pairs(divisions).weighing(log_weight(divisions, model) + log_factor, context.omega)
+    pairs = propagated(none, pairs, context.omega)
+    return Fit(divisions, model, pairs, pairs.beliefs(none, context.omega), model)
 
 
 def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -215,7 +224,7 @@ def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: B
     return replace(model, birth=float(birth), death=float(death))
 
 
-def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
+def bethe_evidence(context: Context, fit: Fit) -> float:
     """Log likelihood of links and divisions, up to a constant.
 
     Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
@@ -223,8 +232,37 @@ def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
     """
     model, (deaths, _) = fit.model, context.none * context.scaled
     pairs = replace(fit.pairs, weight=fit.pairs.weight**context.omega)  # V with the exponent 1
-    z = log_partition(context.no_pair(model), pairs, rounds)
-    births = (context.deaths_and_births(model) * context.scaled)[1].sum()
+    z = log_partition(context.no_pair(model), pairs, ROUNDS)
+    births = ((1 - context.clutter_share) * (context.deaths_and_births(model) * context.scaled)[1]).sum()
     rate = model.rate if len(fit.divisions) else 0.0
     more = np.log1p((model.death - 1) * deaths + rate)
-    return float(z - (1 - context.clutter_share) * births - more.sum())
+    return float(z - births - more.sum())
+
+
+def no_link_beside(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
+    pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
+    pulls = np.stack([fit.beliefs.rows.divided, pull])
+    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / context.omega) + pulls) ** context.omega
+    return death, birth
+
+
+def beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
+    """The posterior of links in competition with divisions, for M-steps and the next sweep.
+
+    Mothers count as deaths there and daughters as births, as the model of links counts them.
+    """
+    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
+    probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
+    here, many = context.links, len(context.links)
+    probability[here] = beliefs.link[:many]
+    least = context.no_pair(fit.model)[0] ** (1 / context.omega)  # of a sure link the difference may be 0
+    rest = beliefs.rows.total[pairs.row] - beliefs.rows.each
+    rivals[0, here] = np.maximum(rest, least[pairs.row])[:many]
+    rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
+    posterior = replace(posterior, probability=probability, rivals=rivals)
+    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
+    weight = context.deaths_and_births(fit.model)
+    clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
+    death, birth = np.maximum(1 - linked - clutter, 0)
+    return replace(posterior, clutter=clutter, death=death, birth=birth)

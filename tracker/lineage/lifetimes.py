@@ -15,14 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.levels import LEAST, SURE
 from .candidates import Divisions
 
 _PSEUDO = 1.0
 """Prior: weight of a constant hazard, in divisions per age."""
 _WIDTH = 0.15
 """Prior: ages that differ by less than this share are pooled."""
-_LARGEST = 10.0
-"""Guard: largest contribution of ages to log odds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +93,7 @@ def log_factors(cells: Lifetimes, divisions: Divisions) -> NDArray[np.float64]:
     without = np.where(seen, _life(observed, cells, whole, first), _life(unobserved, cells, whole, first))
     later = cells.end[second] - cells.frame[second]
     log_ratio += _life(observed, cells, later, second) - _life(unobserved, cells, later, second)
-    return np.clip(log_ratio - without, -_LARGEST, _LARGEST)
+    return np.clip(log_ratio - without, -SURE, SURE)
 
 
 def _life(
@@ -117,7 +116,7 @@ def _tables(cells: Lifetimes) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     mean = ((last & cells.divides).sum() + _PSEUDO) / (len(age) + _PSEUDO)
     group = _pooled(size)
     hazard = (np.bincount(group, divided) + _PSEUDO) / (np.bincount(group, lived) + _PSEUDO / mean)
-    hazard = np.clip(hazard, 1e-6, 0.99)[group]
+    hazard = np.clip(hazard, LEAST, 0.99)[group]
     survival = np.cumprod(1 - hazard)
     alike = np.arange(1, size + 1) * np.log1p(-mean)
     tail = np.append(np.cumsum(survival[::-1])[::-1], survival[-1] / mean)[:size] + survival[-1] / mean

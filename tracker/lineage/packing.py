@@ -24,11 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.propagation_cpu import TOLERANCE
+from ..model.levels import NEGLIGIBLE, TINY
 from ..model.movie import summed
 
-TINY = 1e-30
-"""Guard: least ratio and divisor."""
+_ROUNDS = 3
+"""Guard: rounds of belief propagation in a round of EM."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class Beliefs(NamedTuple):
     daughter: NDArray[np.float64]
 
 
-def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: int) -> Pairs:
+def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: int = _ROUNDS) -> Pairs:
     """The pairs with the rivals that belief propagation finds.
 
     Parameters
@@ -133,7 +133,7 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
     ...     np.array([[0], [1]]), np.empty(0),
     ... )
     >>> none = np.ones((2, 3))
-    >>> some = propagated(none, pairs.weighing(np.log([3.0]), 1.0), 1.0, 9).beliefs(none, 1.0)
+    >>> some = propagated(none, pairs.weighing(np.log([3.0]), 1.0), 1.0).beliefs(none, 1.0)
     >>> some.link.round(4).tolist(), some.division.round(4).tolist()
     ([0.6667, 0.0], [0.25])
     """
@@ -148,12 +148,12 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
         total = least[1] + summed(pairs.column, pull, none.shape[1])
         rivals[1] = np.maximum(total[pairs.column] - pull, least[1][pairs.column])
         odds = pairs.odds(omega)
-        if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < TOLERANCE:
+        if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < NEGLIGIBLE:
             break
     return pairs
 
 
-def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int) -> float:
+def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int = _ROUNDS) -> float:
     r"""Bethe approximation of the log of the total weight of all sets of pairs, with the exponent 1.
 
     .. math:: z = \sum_i \log T_i + \sum_j \log\Big(n_j + \sum_i o_{ij} C_{ij}\Big) - \sum \log(1 + o)

@@ -31,6 +31,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         frame=movie.frames - 1 - movie.frame[::-1], frame_start=len(movie) - movie.frame_start[::-1],
         density=movie.density[::-1], time=None if movie.time is None else -movie.time[::-1],
         marks=None if movie.marks is None else movie.marks.at(slice(None, None, -1)),
+        pins=None if movie.pins is None else movie.pins.in_reverse(),
     )  # fmt: skip
     motion, rates, around = model.motion, model.association, model.surroundings
     back = Model(
@@ -50,7 +51,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         ratio=posterior.ratio[order], past=posterior.future[order], future=posterior.past[order],
         clutter=posterior.clutter[::-1], death=posterior.birth[::-1], birth=posterior.death[::-1],
         fresh=posterior.death[::-1], clutter_weight=posterior.clutter_weight[::-1, ::-1], moments=None,
-        displaced=None, pull=posterior.pull[::-1][:, order] if posterior.pull.size else posterior.pull,
+        displaced=None, pull=None if posterior.pull is None else posterior.pull[::-1][:, order],
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 `motion`        steps of a particle: classes of first-order autoregressions, renewals, noise
 `association`   delay to the next detection, births, deaths, clutter
 `marks`         columns of detections: what tracks keep of them, odds of clutter
+`levels`        what does not count; rounds of iterations
 `movie`         detections as arrays, in units of their spacing
 `gate`          search radius for successors
 `advection`     displacement by the flow over several frames
@@ -10,11 +11,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, placed
 from .association import AssociationModel as AssociationModel
 from .marks import MarkModel as MarkModel
 from .motion import MotionModel as MotionModel
@@ -39,7 +43,7 @@ class Surroundings:
     @classmethod
     def uniform(cls, flow: NDArray[np.float64]) -> Surroundings:
         """Uniform survival."""
-        one = np.ones(len(flow))
+        one = array_module(flow).ones(len(flow))
         return cls(flow, one, one)
 
 
@@ -60,3 +64,7 @@ class Model:
     association: AssociationModel
     surroundings: Surroundings
     marks: MarkModel | None = None
+
+    def placed(self, place: Callable[[Any], Any]) -> Model:
+        """The model with arrays of detections placed elsewhere, by `to_device` or `to_host`."""
+        return replace(self, surroundings=placed(self.surroundings, place))

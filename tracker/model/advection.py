@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, to_host
 from ..neighbours import nearest
 from .movie import Movie
 
@@ -44,11 +45,11 @@ def advected(
     >>> [way.ravel().tolist() for way in advected(movie, flow, np.array([0, 1]), 2)]
     [[0.5, 0.5], [2.0, 2.0]]
     """
-    held = np.diff(movie.frame_start) > 0
-    shows = np.flatnonzero(held & np.append(held[1:], False))
-    lasts = np.append(movie.intervals, 1)
-    way, frame = np.zeros((len(tail), movie.axes)), movie.frame[tail]
-    for lag in range(int(np.max(longest, initial=0))):
+    held, xp = np.diff(movie.frame_start) > 0, array_module(movie.frame)
+    shows = xp.asarray(np.flatnonzero(held & np.append(held[1:], False)))
+    lasts = xp.asarray(np.append(movie.intervals, 1))
+    way, frame = xp.zeros((len(tail), movie.axes)), movie.frame[tail]
+    for lag in range(int(np.max(longest)) if len(tail) else 0):
         now = np.minimum(frame + lag, movie.frames - 1)
         seen = np.searchsorted(shows, now, side="right") - 1
         asking = np.flatnonzero((seen >= 0) & (longest > lag))
@@ -66,11 +67,11 @@ def _nearest_in(
 ) -> NDArray[np.int64]:
     """(M,) nearest detection to each place (M, D) in a frame (M,) that holds some; frames do not decrease."""
     count = len(place)
-    start = np.concatenate(
-        [np.searchsorted(frame, np.arange(movie.frames)), movie.frame_start + count]
-    )  # of places, and of detections
+    xp = array_module(place)
+    of_places = to_host(xp.searchsorted(frame, xp.arange(movie.frames)))
+    start = np.concatenate([of_places, movie.frame_start + count])  # and of detections
     places = np.concatenate([place, movie.position])
-    near, _ = nearest(places, start, np.arange(count), 1, offset=movie.frames, workers=workers)
+    near, _ = nearest(places, start, xp.arange(count), 1, offset=movie.frames, workers=workers)
     return near[:, 0].astype(np.int64) - count
 
 
@@ -81,15 +82,14 @@ def displaced(
     *,
     workers: int = 1,
 ) -> NDArray[np.float64]:
-    """(E, D) displacements by the flow from tails (E,) over lags (E,); tails do not decrease."""
+    """(E, D) displacements by the flow from tails (E,) over lags (E,), both sorted as in `Candidates`."""
     tail, lag = link
     way = flow[tail]
     late = np.flatnonzero(lag > 1)
     if not len(late):
         return way
     rows, index = np.unique(tail[late], return_inverse=True)
-    longest = np.zeros(len(rows), np.int64)
-    np.maximum.at(longest, index, lag[late])
+    longest = lag[late][np.searchsorted(tail[late], rows, side="right") - 1]  # heads do not decrease either
     for frames, moved in enumerate(advected(movie, flow, rows, longest, workers=workers), 1):
         here = lag[late] == frames
         way[late[here]] = moved[index[here]]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_RATE = 1e-4
-"""Error level: least probability that a track ends."""
+from .._arrays import array_module
+from .levels import LEAST
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,5 +59,5 @@ class AssociationModel:
 def _none(
     delay: NDArray[np.float64], frames: NDArray[np.int64], survival: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    within = np.concatenate([[0.0], np.cumsum(delay)])
-    return np.maximum(1 - survival * within[np.minimum(frames, len(delay))], LEAST_RATE)
+    within = array_module(survival).asarray(np.concatenate([[0.0], np.cumsum(delay)]))
+    return np.maximum(1 - survival * within[np.minimum(frames, len(delay))], LEAST)

@@ -10,38 +10,32 @@ from numpy.typing import ArrayLike, NDArray
 from .motion import MotionModel
 from .movie import Movie
 
-_DEVIATIONS = 4.0
-"""Error level: radius in standard deviations of the widest class of steps; in 3D, 1 in 900 of its steps is
-longer."""
-CHANCE = 1e-3
-"""Error level: likelihood ratio of a link against chance below which it is no candidate."""
 
-
-def radius(motion: MotionModel, lag: int, chance: float) -> float:
+def radius(motion: MotionModel, lag: int, background: float) -> float:
     """Distance from the predicted position within which detections `lag` intervals later are candidates.
 
     Parameters
     ----------
     motion : MotionModel
     lag : int
-    chance : float
+    background : float
         Density of chance pairs: the gate ends where the widest class is less probable.
 
     Examples
     --------
     >>> unit = np.ones(1)
     >>> walk = MotionModel(unit[:, None], 0 * unit, unit, unit, 0 * unit, unit)
-    >>> radius(walk, 1, 1e-9), radius(walk, 1, 1.0)
-    (4.0, 0.0)
+    >>> round(radius(walk, 1, 1e-3), 2), radius(walk, 1, 1.0)
+    (3.46, 0.0)
     """
     spread = float(motion.displacement_variance(lag).max())
     axes = motion.variance.shape[1]
-    peak = (2 * np.pi * spread) ** (-axes / 2) / chance
+    peak = (2 * np.pi * spread) ** (-axes / 2) / background
     deviations = np.sqrt(2 * np.log(max(peak, 1.0)))
-    return float(min(deviations, _DEVIATIONS) * np.sqrt(spread))
+    return float(deviations * np.sqrt(spread))
 
 
-def reaches(movie: Movie, motion: MotionModel, lag: int, chance: float) -> NDArray[np.float64]:
+def reaches(movie: Movie, motion: MotionModel, lag: int, background: float) -> NDArray[np.float64]:
     """(N,) the radius for each detection; frames that were not recorded make it longer.
 
     Parameters
@@ -50,9 +44,9 @@ def reaches(movie: Movie, motion: MotionModel, lag: int, chance: float) -> NDArr
     motion : MotionModel
     lag : int
         In frames.
-    chance : float
+    background : float
     """
-    return _by_interval(movie, lag, lambda between: radius(motion, between, chance))
+    return _by_interval(movie, lag, lambda between: radius(motion, between, background))
 
 
 def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -73,4 +67,4 @@ def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.floa
 def _by_interval(movie: Movie, lag: int, value: Callable[[int], ArrayLike]) -> NDArray[np.float64]:
     """(N, …) a value for each detection, from the number of intervals to the frame `lag` later."""
     between, index = np.unique(movie.lasting(lag), return_inverse=True)
-    return np.array([value(int(many)) for many in between])[index][movie.frame]
+    return movie.of_frames(np.array([value(int(many)) for many in between])[index])

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .levels import NEGLIGIBLE, ROUNDS, SURE, TINY
+
 Floats = NDArray[np.float64]
-_FARTHEST = 12.0
-"""Guard: log odds of clutter, beyond which all are alike."""
-_NEWTON = 8
-"""Guard: rounds in which the constant of the log odds of clutter is found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +78,9 @@ class KeptAxes:
         for k, mask in enumerate(masks):
             rows = holes[which.ravel() == k]
             to = np.linalg.pinv(self.spread[np.ix_(mask, mask)]) @ self.spread[mask] @ self.turn
-            known = np.clip(np.einsum("mk,mk->k", to, self.spread[mask] @ self.turn), 1e-9, 1.0)
-            value[rows] = marks.value[rows][:, mask] @ to / known
-            error[rows] = (1 - known) / known
+            explained = np.clip(np.einsum("mk,mk->k", to, self.spread[mask] @ self.turn), TINY, 1.0)
+            value[rows] = marks.value[rows][:, mask] @ to / explained
+            error[rows] = (1 - explained) / explained
         return value, error
 
 
@@ -122,8 +120,8 @@ def clutter_odds(marks: Marks | None, model: MarkModel | None, share: float) -> 
     if marks is None or model is None or not model.clutter.any():
         return share / (1 - share)
     lean, constant = marks.clutter @ model.clutter, np.log(share / (1 - share))
-    for _ in range(_NEWTON):
-        p = 1 / (1 + np.exp(-np.clip(lean + constant, -_FARTHEST, _FARTHEST)))
-        slope = max(float((p * (1 - p)).mean()), 1e-3 * share * (1 - share))
+    for _ in range(ROUNDS):
+        p = 1 / (1 + np.exp(-np.clip(lean + constant, -SURE, SURE)))
+        slope = max(float((p * (1 - p)).mean()), NEGLIGIBLE * share * (1 - share))
         constant += np.clip((share - float(p.mean())) / slope, -2.0, 2.0)
-    return np.asarray(np.exp(np.clip(lean + constant, -_FARTHEST, _FARTHEST)))
+    return np.asarray(np.exp(np.clip(lean + constant, -SURE, SURE)))

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+CORRELATION = -0.5, 0.995
+"""Prior: least and largest correlation of a class. Positions of white noise have -.5; a class below would
+explain clutter where a particle is missed, as a wide step there and back."""
+
 
 @dataclass(frozen=True, eq=False)
 class MotionModel:

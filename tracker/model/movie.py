@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gamma, pi
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, kernels, placed, to_host
 from ..neighbours import nearest
+from ..pins.rows import PinnedRows
+from .levels import TINY
 from .marks import Marks
 
 NEIGHBOURS, OUTER = 10, 24
 """Prior: number of neighbours for the density, whose relative error is then a third; and for the flow."""
-TINY = 1e-9
-"""Guard: count, weight, probability or distance in spacings that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,8 @@ class Movie:
         The nearest detections of the same frame, nearest first, -1 where there are no more.
     marks : Marks, optional
         Columns that help to link.
+    pins : PinnedRows, optional
+        What a person states of its links.
     """
 
     position: NDArray[np.float64]
@@ -50,6 +55,7 @@ class Movie:
     time: NDArray[np.int64] | None = None
     near: NDArray[np.int32] | None = None
     marks: Marks | None = None
+    pins: PinnedRows | None = None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -63,6 +69,16 @@ class Movie:
     def axes(self) -> int:
         """Number of axes, D."""
         return self.position.shape[1]
+
+    def placed(self, place: Callable[[Any], Any]) -> Movie:
+        """The movie with arrays of detections placed elsewhere, by `to_device` or `to_host`; marks stay."""
+        arrays = self.position, self.frame, self.density, self.near
+        position, frame, density, near = placed(arrays, place)
+        return replace(self, position=position, frame=frame, density=density, near=near)
+
+    def of_frames(self, values: NDArray) -> NDArray:
+        """(N, …) values of the frames of the detections, from values (F, …) on the host."""
+        return array_module(self.frame).asarray(values)[self.frame]
 
     @cached_property
     def left(self) -> NDArray[np.int64]:
@@ -85,7 +101,7 @@ class Movie:
     @cached_property
     def when(self) -> NDArray[np.int64]:
         """(N,) time of each detection, in intervals from the first frame."""
-        return self.frame if self.time is None else (self.time - self.time[0])[self.frame]
+        return self.frame if self.time is None else self.of_frames(self.time - self.time[0])
 
     def variance_here(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(D,) variances in these coordinates, from variances (A,) along the original axes."""
@@ -97,19 +113,29 @@ class Movie:
         return weighted(variance, inverse**2)
 
     def mean_by_frame(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(F, D) means of values (N, D) over the detections of each frame; 0 for empty frames."""
-        sums = [summed(self.frame, column, self.frames) for column in values.T]
+        """(F, D) means of values (N, D) over each frame, on the host; 0 for empty frames."""
+        sums = [to_host(summed(self.frame, column, self.frames)) for column in values.T]
         return np.stack(sums, axis=1) / np.maximum(np.diff(self.frame_start), 1)[:, None]
 
     def mean_square(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
         """(D,) mean square of displacements (N, D) to the next frame: those of the last frame are none."""
         lead = self.left > 0
-        return np.asarray(np.square(flow[lead]).sum(axis=0) / max(int(lead.sum()), 1))
+        return to_host(np.square(flow[lead]).sum(axis=0)) / max(int(lead.sum()), 1)
 
 
 def summed(index: NDArray[np.integer], weight: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """(count,) sums of the weights (E,) of each index (E,)."""
-    return np.asarray(np.bincount(index, weight, count), dtype=np.float64)
+    sums: NDArray[np.float64] = kernels("outbid.model.segments", index).summed(index, weight, count)
+    return sums
+
+
+def of_segments(
+    index: NDArray[np.integer], start: NDArray[np.int64], link: NDArray[np.int32], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(N,) sums of values (E,) by index (E,), whose places are link[start[i]:start[i + 1]] for index i."""
+    on = kernels("outbid.model.segments", values)
+    sums: NDArray[np.float64] = on.of_segments(index, start, link, values)
+    return sums
 
 
 def weighted(weight: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -117,7 +143,8 @@ def weighted(weight: NDArray[np.float64], values: NDArray[np.float64]) -> NDArra
 
     BLAS is not used, because its sums depend on the number of threads.
     """
-    return np.asarray(np.einsum("e,e...->...", weight, values))
+    total: NDArray[np.float64] = np.einsum("e,e...->...", weight, values)
+    return total
 
 
 def movie_of(
@@ -150,13 +177,13 @@ def movie_of(
     >>> movie_of(np.array([[0.0], [2.0], [4.0]]), np.array([0, 3])).position.ravel().tolist()
     [0.0, 1.0, 2.0]
     """
-    axes = position.shape[1]
-    frame = np.repeat(np.arange(len(frame_start) - 1), np.diff(frame_start))
-    near, square = nearest(position, frame_start, np.arange(len(position)), neighbours, workers=workers)
-    density, usual = _density(position, near[:, :NEIGHBOURS], square[:, :NEIGHBOURS])
-    spacing = usual if spacing is None else spacing
+    axes, xp = position.shape[1], array_module(position)
+    frame = xp.asarray(np.repeat(np.arange(len(frame_start) - 1), np.diff(frame_start)))
+    near, square = nearest(position, frame_start, xp.arange(len(position)), neighbours, workers=workers)
+    density, typical = _density(position, near[:, :NEIGHBOURS], square[:, :NEIGHBOURS])
+    spacing = typical if spacing is None else spacing
     basis = np.eye(axes) if basis is None else basis
-    scaled = np.ascontiguousarray(position / spacing)
+    scaled = xp.ascontiguousarray(position / spacing)
     return Movie(scaled, frame, frame_start, density * spacing**axes, basis / spacing, near=near)
 
 
@@ -164,15 +191,15 @@ def _density(
     position: NDArray[np.float64], near: NDArray[np.int32], square: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float]:
     """Local number of detections per unit volume, from the distance to a neighbour; and the mean spacing."""
-    count, axes = position.shape
+    (count, axes), xp = position.shape, array_module(position)
     many = (near >= 0).sum(axis=1)
     seen = many > 0
     if not seen.any():  # never two in a frame
         extent = np.ptp(position, axis=0)
         spacing = float(extent.max()) or 1.0
         return np.full(count, spacing**-axes / max(count, 1)), spacing  # another one is rarer than 1 in all
-    spacing = float(np.sqrt(square[seen, 0]).mean()) or 1.0
-    farthest = np.sqrt(square[np.arange(count), np.maximum(many - 1, 0)])
+    spacing = float(np.sqrt(square[:, 0][seen]).mean()) or 1.0
+    farthest = np.sqrt(square[xp.arange(count), np.maximum(many - 1, 0)])
     radius = np.maximum(np.where(seen, farthest, spacing), TINY * spacing)
     ball = pi ** (axes / 2) / gamma(axes / 2 + 1)
     density = np.maximum(many - 0.5, 0.5) / (ball * radius**axes)

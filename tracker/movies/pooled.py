@@ -15,7 +15,8 @@ from ..errors import InputError
 from ..formats.columns import AS_NAMED
 from ..formats.outputs import write_whole
 from ..formats.records import marked_bytes
-from ..known import EACH_AXIS, LEAST_RATE, MOST_CLUTTER, Values, check_known
+from ..known import EACH_AXIS, MOST_CLUTTER, Values, check_known
+from ..model.levels import TINY
 from ..tracking import TrackingSettings, track
 from .jobs import run_record
 
@@ -126,8 +127,8 @@ def values_of(learned: Summary) -> dict[str, Any]:
     follow = learned.follow
     return values | {
         "persistence": learned.persistence,
-        "end": max(learned.end, LEAST_RATE),
-        "start": max(learned.start, LEAST_RATE),
+        "end": max(learned.end, TINY),
+        "start": max(learned.start, TINY),
         "miss": follow[1] / follow[0] if len(follow) > 1 and follow[0] > 0 else 0.0,
         "clutter": learned.clutter,
     }

@@ -101,6 +101,8 @@ def track_in_ranges(
     InputError
         If the source is not a table of detections, or its frames decrease.
     """
+    if job.settings.pins:
+        raise SettingsError("Pins need the whole movie on one machine: leave out the cluster, or the pins.")
     if job.settings.max_distance is None:
         if job.settings.periodic is not None:
             raise SettingsError("In a periodic box ranges need a max_distance, or the movie goes as one.")

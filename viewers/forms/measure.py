@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QAbstractItemView, QTableWidget, QTableWidgetItem
+import numpy as np
 
 from outbid.errors import InputError
 from outbid.measuring import Measures, measure
@@ -15,7 +14,8 @@ from ..taken import moved
 from .fields import LayerBox, NumberBox
 from .form import Form
 from .pair import can_be_held, tracks_of
-from .shown import place_of, record_of
+from .shown import go_to, place_of, record_of
+from .table import NumbersTable
 from .work import Report, Task
 
 
@@ -28,16 +28,16 @@ class MeasureForm(Form):
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
         self.layers = LayerBox(self.viewer, can_be_held)
+        self._numbers = np.empty(0)
         self.interval = NumberBox(None, automatic="times in frames")
-        self.table = QTableWidget(0, 0)
+        self.table = NumbersTable()
         self.interval.setSuffix(" s")
         self.interval.setToolTip("Seconds between two frames; those of the movie if it states them.")
-        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.table.verticalHeader().hide()
         self.table.hide()
         self.fields.addRow("tracks", self.layers)
         self.fields.addRow("interval", self.interval)
         self.fields.addRow(self.table)
+        self.table.chosen.connect(self._go)
         self.layers.chosen.connect(self._layer_chosen)
         self._layer_chosen()
 
@@ -58,21 +58,20 @@ class MeasureForm(Form):
 
     def show_result(self, result: Measures) -> None:
         """Show the table, the motion of all tracks together, and what the errors include."""
-        columns = result.tracks.to_pydict()
-        self.table.setSortingEnabled(False)
-        self.table.setRowCount(result.tracks.num_rows)
-        self.table.setColumnCount(len(columns))
-        self.table.setHorizontalHeaderLabels(list(columns))
-        for column, values in enumerate(columns.values()):
-            for row, value in enumerate(values):
-                cell = QTableWidgetItem()
-                if value is not None:
-                    cell.setData(Qt.ItemDataRole.DisplayRole, value)
-                self.table.setItem(row, column, cell)
-        self.table.setSortingEnabled(True)
-        self.table.setMinimumHeight(13 * self.table.verticalHeader().defaultSectionSize())
+        table = result.tracks
+        self.table.hold({name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names})
+        self._numbers = table["track_id"].to_numpy(zero_copy_only=False)
         self.table.show()
         self.show_message(" ".join([f"{result}.", *result.remarks]))
+
+    def _go(self, row: int) -> None:
+        """Show where the track of a row of the table starts."""
+        layer = self.layers.layer()
+        if layer is None:
+            return
+        rows = np.flatnonzero(layer.data[:, 0] == self._numbers[row])
+        if len(rows):
+            go_to(self.viewer, layer.data[rows[0], 1:], place_of(layer), near=np.inf)
 
     def _layer_chosen(self) -> None:
         """Take the interval that the run record of the tracks states."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from outbid.detection.model import SpotModel
 from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
 from outbid.errors import InputError
+from outbid.tracking import TrackingSettings
 
 from ..taken import detections_from, frame_count, frames_from
 from .fields import AxesBox, LayerBox
@@ -153,3 +155,11 @@ class SourceFields(QObject):
             sizes = self.voxel.values()[-min(layer.ndim - 1, 3) :]
             layer.scale = (*layer.scale[: -len(sizes)], *sizes)
         self.chosen.emit()
+
+
+def settings_of(values: Mapping[str, Any], spacing: tuple[float, float, float]) -> TrackingSettings:
+    """Settings of a run record, without its pins, for voxels of this size."""
+    rest = {name: value for name, value in values.items() if name not in ("no_columns", "pins")}
+    box = {"periodic": tuple(values["periodic"])} if values.get("periodic") else {}
+    none = {"column": None} if values.get("no_columns") else {}
+    return TrackingSettings(**(rest | box | none | {"spacing": spacing}))

@@ -27,7 +27,7 @@ from .doubts import ConfidenceBar, DoubtfulLinks
 from .fields import CountBox, NumberBox, choice_box, explain
 from .form import Form
 from .shown import preferences, show, show_labels
-from .source import Source, SourceFields
+from .source import Source, SourceFields, settings_of
 from .work import Report, Task
 
 COLOURS = {
@@ -116,10 +116,7 @@ class TrackForm(Form):
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
-        sizes = {name: tuple(values[name]) for name in ("spacing", "periodic") if values.get(name)}
-        rest = {name: value for name, value in values.items() if name != "no_columns"}
-        none = {"column": None} if values.get("no_columns") else {}
-        settings = TrackingSettings(**(rest | sizes | none))
+        settings = settings_of(values, tuple(values.get("spacing") or (1.0, 1.0, 1.0)))
         self.max_distance.set_number(settings.max_distance)
         self.cost.setCurrentText(settings.cost)
         self.unmatched_cost.set_number(settings.unmatched_cost)

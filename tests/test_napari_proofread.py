@@ -1,0 +1,167 @@
+"""The form *Proofread*, in a real window, driven by keys and clicks."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from napari_scenes import run
+from numpy.typing import NDArray
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QApplication
+
+from outbid import Detections, TrackingSettings, Tracks, track, write_tracks
+from outbid.pins import read_pins
+from outbid.simulate.motions import PersistentWalk
+from outbid.simulate.walks import WalkSettings, walk
+
+if TYPE_CHECKING:
+    from napari_window import Window
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Tracks:
+    """Particles in a plane that often meet."""
+    return walk(WalkSettings(PersistentWalk(1.5, 0.5), 60, 12, (1, 40, 40), seed=3))
+
+
+def press(window: "Window", form: Any, *keys: str) -> None:
+    """Press keys in the window, each when the answer before it is solved."""
+    for key in keys:
+        window.viewer.window._qt_window.activateWindow()
+        window.wait(lambda: QApplication.activeWindow() is not None)
+        window.press(window.viewer.window._qt_window, key)
+        window.wait(form.run_button.isEnabled)
+
+
+def click(window: "Window", position: NDArray[np.float64]) -> None:
+    """Click at y, x in the view."""
+    canvas, camera = window.viewer.window._qt_viewer.canvas.native, window.viewer.scene.camera
+    y, x = (np.asarray(position)[-2:] - camera.center[-2:]) * camera.zoom
+    at = QPoint(round(canvas.width() / 2 + x), round(canvas.height() / 2 + y))
+    QTest.mouseMove(canvas, at)
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
+    window.wait(lambda: True)
+
+
+def ends_of(tracks: Tracks) -> set[tuple[float, ...]]:
+    """Where links start and end, whatever the order of detections."""
+    return set(map(tuple, tracks.detections.position[tracks.links].reshape(-1, 6).tolist()))
+
+
+def opened(window: "Window", path: Path) -> Any:
+    window.viewer.open(str(path), plugin="outbid")
+    form = window.form("Proofread")
+    run(window, form, 60)
+    return form
+
+
+def test_open_answer_undo_save_close_open_and_go_on(window: "Window", crowd: Tracks, tmp_path: Path) -> None:
+    path = tmp_path / "crowd.csv"
+    made = track(crowd.detections, TrackingSettings())
+    write_tracks(path, made.tracks, record={"command": "track", "settings": made.settings.as_dict()})
+    form = opened(window, path)
+    assert "wrong links expected of" in form.headline.text()
+    assert len(form.session.tracks.links) == len(made.tracks.links)
+    window.shot("proofread_first")
+    links = []
+    for k in range(10):
+        links.append(form.session.tracks.links)
+        asked = form.asked
+        press(window, form, "2" if k == 3 else "1")
+        assert len(form.session.pins) == k + 1
+        assert form.session.pins[-1].detections[0] == form.session.place(asked.doubt.row)
+        if k == 3:
+            assert form.changes.count() > 0
+            window.shot("proofread_changed")
+        press(window, form, "N")
+        assert form.asked.audit == (k in (3, 8))
+    window.shot("proofread_ten")
+    pins = form.session.pins
+    press(window, form, "Z", "Z", "Z")
+    assert np.array_equal(form.session.tracks.links, links[7])
+    press(window, form, "R", "Z")
+    assert [pin[:2] for pin in read_pins(form.pins_path)] == [pin[:2] for pin in pins[:7]]
+    window.click(form.save_button)
+    window.wait(form.run_button.isEnabled)
+    saved = Path(form.file.text())
+    before = ends_of(form.session.tracks)
+    window.clear()
+    form = opened(window, saved)
+    assert form.file.text() == str(saved)
+    assert [pin[:2] for pin in form.session.pins] == [pin[:2] for pin in pins[:7]]
+    assert ends_of(form.session.tracks) == before
+    press(window, form, "1")
+    assert len(read_pins(form.pins_path)) == 8
+    press(window, form, *"Z" * 8)
+    assert ends_of(form.session.tracks) == ends_of(made.tracks)
+    assert not window.errors
+    form.hide()
+    assert [
+        layer.name for layer in window.viewer.layers if layer.name != saved.name and len(layer.data)
+    ] == []
+
+
+def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
+    window: "Window", tmp_path: Path
+) -> None:
+    """Two particles, of which one is not seen in frame 2; the links are given, without probabilities."""
+    place = [
+        (0, 10, 10),
+        (0, 30, 10),
+        (1, 10, 12),
+        (1, 30, 12),
+        (1, 34, 12),
+        (2, 10, 14),
+        (3, 10, 16),
+        (3, 30, 16),
+    ]
+    frame, y, x = np.array(place).T
+    seen = Detections.from_table(frame, np.column_stack([0 * y, y, x]))
+    given = Tracks(seen, np.array([[0, 2], [1, 3], [2, 5], [5, 6]]))
+    write_tracks(tmp_path / "given.csv", given)
+    form = opened(window, tmp_path / "given.csv")
+    window.shot("proofread_given")
+    assert "4 links, without probabilities" in form.headline.text()
+    form.ask(1)
+    press(window, form, "V")
+    click(window, seen.position[3])
+    click(window, seen.position[4])
+    window.wait(lambda: len(form.session.pins) == 1)
+    assert form.session.pins[0].kind == "division"
+    assert form.session.tracks.links.tolist() == [[0, 2], [1, 3], [1, 4], [2, 5], [5, 6]]
+    assert form.table.model().rowCount() == 5
+    window.shot("proofread_division")
+    form.ask(3)
+    press(window, form, "J")
+    window.viewer.dims.set_point(0, 3)
+    click(window, seen.position[7])
+    window.wait(lambda: len(form.session.pins) == 2)
+    assert [3, 7] in form.session.tracks.links.tolist()
+    window.viewer.dims.set_point(0, 2)
+    press(window, form, "A")
+    click(window, np.array([30, 14.0]))
+    window.wait(lambda: len(form.session.tracks.detections) == 9)
+    added = int(
+        np.flatnonzero(
+            (form.session.tracks.detections.position[:, 1] > 20) & (form.session.tracks.detections.frame == 2)
+        )[0]
+    )
+    form.ask(added)
+    press(window, form, "M")
+    click(window, np.array([31, 14.0]))
+    window.wait(lambda: abs(form.session.tracks.detections.position[added, 1] - 31) < 0.1)
+    press(window, form, "D")
+    window.wait(lambda: len(form.session.tracks.detections) == 8)
+    press(window, form, "Z", "Z", "Z", "Z", "Z")
+    assert np.array_equal(form.session.tracks.links, given.links)
+    assert np.array_equal(form.session.tracks.detections.position, seen.position)
+    press(window, form, "R")
+    form.tabs.setCurrentIndex(1)
+    form.ask(4)
+    window.shot("proofread_lineage")
+    form.lineage.chosen.emit(1, 0)
+    assert form.asked.doubt.row == 1
+    form.table.setCurrentIndex(form.table.model().index(0, 0))
+    assert form.asked.doubt.row == 0

@@ -1,0 +1,298 @@
+"""Pins hold exactly, under a gate and under a learned model; solving again is a whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import product
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from accuracy.film import View, bordered, cast
+from accuracy.movies import KINDS
+from accuracy.walkers import diffusing
+from commands import assert_refused, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outbid import (
+    Detections,
+    SettingsError,
+    TrackingSettings,
+    Tracks,
+    linking,
+    read_record,
+    read_tracks,
+    track,
+    write_detections,
+)
+from outbid.movies.jobs import TrackJob
+from outbid.pins import Pin, append_pin, check_pins, drop_last, read_pins, resolve_pins
+from outbid.proofreading import HeldModel, doubts, hold, resolve
+from outbid.ranges.movie import How, track_in_ranges
+
+WAYS = {"gated": TrackingSettings(max_distance=0.8, max_gap=2), "learned": TrackingSettings()}
+
+
+@cache
+def film() -> Tracks:
+    """Particles in two dimensions, some missed, with clutter: many links are wrong."""
+    the = cast([59, 0], count=60, frames=8, axes=2)
+    return bordered(the, the.start + diffusing(the, 0.24), View((0.02,), 0.05, 0.03))
+
+
+@cache
+def held(way: str, workers: int = 1) -> HeldModel:
+    return hold(film().detections, WAYS[way], workers=workers)
+
+
+def pin(kind: str, *rows: int, seen: Detections | None = None) -> Pin:
+    seen = film().detections if seen is None else seen
+    return Pin(kind, tuple((int(seen.frame[row]), tuple(seen.position[row].tolist())) for row in rows))
+
+
+def whole_truth(truth: Tracks) -> list[Pin]:
+    """All true links and divisions, and all true starts and ends."""
+    source, target = truth.links.T
+    mothers = np.flatnonzero(truth.successors > 1)
+    single = truth.links[~np.isin(source, mothers)]
+    every = np.arange(len(truth.detections))
+    named = [("division", (mother, *target[source == mother])) for mother in mothers]
+    named += [("link", tuple(link)) for link in single]
+    named += [("end", (row,)) for row in np.setdiff1d(every, source)]
+    named += [("start", (row,)) for row in np.setdiff1d(every, target)]
+    return [pin(kind, *rows, seen=truth.detections) for kind, rows in named]
+
+
+def same(one: Tracks, other: Tracks) -> bool:
+    """Whether all that is written of two tracks is the same to the last bit."""
+    return one.links.tobytes() == other.links.tobytes() and all(
+        values.tobytes() == other.measures[name].tobytes() for name, values in one.measures.items()
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_that_is_true_pinned_gives_the_truth_and_undone_the_first_bytes(way: str) -> None:
+    first = track(film().detections, WAYS[way]).tracks
+    assert not np.array_equal(first.links, film().links)
+    found = resolve(held(way), whole_truth(film()))
+    np.testing.assert_array_equal(found.run.tracks.links, film().links)
+    assert found.run.stats["worst_gap"] == 0
+    assert not doubts(found)
+    assert same(resolve(held(way)).run.tracks, first)
+
+
+def test_divisions_pinned_give_the_truth_where_the_movie_divides() -> None:
+    truth = KINDS["dividing_few"](0, 0.14)
+    model = hold(truth.detections, WAYS["learned"], workers=1)
+    found = resolve(model, whole_truth(truth)).run
+    np.testing.assert_array_equal(found.tracks.links, truth.links)
+    assert found.stats["divisions"] > 10
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_kind_holds_however_unlikely(way: str) -> None:
+    """Even a link across the movie, over more frames than any that was learned."""
+    seen = film().detections
+    first, last = (seen.rows_of(frame) for frame in (0, 7))
+    far = int(np.argmax(np.linalg.norm(seen.position[last] - seen.position[0], axis=1))) + last.start
+    links = resolve(held(way)).run.tracks.links
+    (a, b), (c, _) = links[links[:, 0] > first.stop][:2]
+    e, f = int(seen.rows_of(4).start), int(seen.rows_of(4).start) + 1
+    pins = [
+        pin("link", 0, far), pin("forbid", a, b), pin("end", c), pin("start", int(links[-1, 1])),
+        pin("division", int(seen.rows_of(3).start), e, f), pin("no_particle", 7),
+        pin("same_cell", 3, int(last.stop) - 1),
+    ]  # fmt: skip
+    found = resolve(held(way), pins)
+    tracks = found.run.tracks
+    pairs = set(map(tuple, tracks.links.tolist()))
+    assert {(0, far), (int(seen.rows_of(3).start), e), (int(seen.rows_of(3).start), f)} <= pairs
+    assert (a, b) not in pairs
+    assert not {7, int(c)} & set(tracks.links[:, 0].tolist())
+    assert not {7, int(links[-1, 1])} & set(tracks.links[:, 1].tolist())
+    assert tracks.track_id[3] == tracks.track_id[int(last.stop) - 1]
+    assert ((tracks.successors <= 1) | (np.arange(len(seen)) == seen.rows_of(3).start)).all()
+    assert (tracks.predecessors <= 1).all()
+    assert same(tracks, track(seen, WAYS[way], pins=pins, workers=2).tracks)
+    if way == "learned":
+        assert tracks.link_probability is not None
+        assert tracks.link_probability[(tracks.links == [0, far]).all(axis=1)] == 1
+        assert found.clutter[7] > 0.999
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> list[Pin]:
+    """Up to eight pins on near detections of the film that do not contradict each other."""
+    seen, pins = film().detections, []
+    for kind in draw(
+        st.lists(st.sampled_from(["link", "forbid", "end", "start", "no_particle"]), max_size=8)
+    ):
+        row = draw(st.integers(0, seen.rows_of(5).stop - 1))
+        later = np.arange(len(seen))[seen.rows_of(int(seen.frame[row]) + draw(st.integers(1, 2)))]
+        near = later[np.argsort(np.linalg.norm(seen.position[later] - seen.position[row], axis=1))]
+        rows = (row, int(near[draw(st.integers(0, 2))])) if kind in ("link", "forbid") else (row,)
+        try:
+            check_pins([*pins, pin(kind, *rows)])
+        except SettingsError:
+            continue
+        pins.append(pin(kind, *rows))
+    return pins
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=12, deadline=None)
+@given(one=statements(), other=statements())
+def test_what_is_solved_again_is_a_whole_run(way: str, one: list[Pin], other: list[Pin]) -> None:
+    """Whatever was stated before, in whatever order; a few frames at a time where there is a gate."""
+    with mock.patch.object(linking, "RUN", 100):
+        resolve(held(way), one)
+        found = resolve(held(way), other).run.tracks
+        assert same(found, resolve(held(way), other[::-1]).run.tracks)
+        again = held(way, 2) if way == "learned" else hold(film().detections, WAYS[way], workers=2)
+        assert same(found, resolve(again, other).run.tracks)
+        if way == "gated":
+            assert same(found, track(film().detections, WAYS[way], pins=other).tracks)
+    pairs = set(map(tuple, found.links.tolist()))
+    for stated, rows in zip(other, rows_of(other), strict=True):
+        assert len(rows) == 1 or (rows in pairs) == (stated.kind == "link")
+
+
+def rows_of(pins: Sequence[Pin]) -> list[tuple[int, ...]]:
+    return list(resolve_pins(pins, film().detections).rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), exact=st.booleans())
+def test_a_gate_with_pins_is_the_least_cost_of_what_they_leave(seed: int, exact: bool) -> None:
+    """Against every set of pairs of four points with four; with the margins of the constrained problem."""
+    rng = np.random.default_rng(seed)
+    place = rng.uniform(0, 2, (8, 3))
+    seen = Detections.from_table(np.repeat([0, 1], 4), place)
+    i, j, k = rng.integers(4, size=3)
+    pins = [pin("link", i, 4 + j, seen=seen), pin("forbid", (i + 1) % 4, 4 + k, seen=seen)]
+    pins += [pin("end", (i + 2) % 4, seen=seen)] if rng.random() < 0.5 else []
+    free = {(i + 1) % 4, (i + 3) % 4} | ({(i + 2) % 4} if len(pins) < 3 else set())
+    apart = np.linalg.norm(place[:4, None] - place[4:], axis=2)
+
+    def least(without: tuple[int, int] | None = None) -> tuple[float, set[tuple[int, int]]]:
+        """Least cost, where a pair saves what its two ends cost when they are left."""
+        no = {((i + 1) % 4, k), without}
+        best = 0.0, set[tuple[int, int]]()
+        for choice in product([-1, *(c for c in range(4) if c != j)], repeat=len(free)):
+            pairs = {(r, c) for r, c in zip(sorted(free), choice, strict=True) if c >= 0}
+            columns = [c for _, c in pairs]
+            if len(set(columns)) == len(columns) and not pairs & no:
+                best = min(best, (sum(apart[pair] - 1.5 for pair in pairs), pairs), key=lambda one: one[0])
+        return best
+
+    found = track(seen, max_distance=1.5, pins=pins, exact_margins=exact)
+    cost, pairs = least()
+    assert found.stats["worst_gap"] == 0
+    assert set(map(tuple, (found.tracks.links - [0, 4]).tolist())) == pairs | {(i, j)}
+    for link, margin in zip((found.tracks.links - [0, 4]).tolist(), found.tracks.link_margin, strict=True):
+        other = np.inf if link == [i, j] else least(tuple(link))[0] - cost
+        assert margin == pytest.approx(other, abs=1e-6) if exact else margin <= other + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        ((("link", 0, 70), ("link", 0, 71)), "pin 1: link .* contradicts pin 2: link"),
+        ((("link", 0, 70), ("link", 1, 70)), "contradicts"),
+        ((("link", 0, 70), ("forbid", 0, 70)), "contradicts pin 2: forbid"),
+        ((("end", 0), ("division", 0, 70, 71)), "contradicts"),
+        ((("no_particle", 70), ("link", 0, 70)), "contradicts"),
+        ((("same_cell", 0, 300), ("end", 0)), "contradicts"),
+        ((("link", 70, 0),), "later frame"),
+        ((("link", 0),), "2 are needed"),
+        ((("like", 0),), "Choose one of: link, forbid"),
+    ],
+)
+def test_what_contradicts_is_refused_with_both(kinds: tuple[tuple, ...], said: str, tmp_path: Path) -> None:
+    pins = [pin(kind, *rows)._replace(number=k) for k, (kind, *rows) in enumerate(kinds, 1)]
+    with pytest.raises(SettingsError, match=said):
+        TrackingSettings(pins=pins)
+    table = tmp_path / "pins.csv"
+    for one in pins[:-1]:
+        append_pin(table, one)
+    before = table.read_bytes() if table.exists() else None
+    with pytest.raises(ValueError, match=r"Remove|Exchange|needed|Choose"):
+        append_pin(table, pins[-1])
+    assert before == (table.read_bytes() if table.exists() else None)
+
+
+def test_one_particle_whose_chain_others_break_is_refused() -> None:
+    pins = [pin("same_cell", 0, 300), pin("link", 0, int(film().detections.rows_of(7).stop) - 1)]
+    for way in WAYS:
+        with pytest.raises(SettingsError, match="no chain of links"):
+            resolve(held(way), pins)
+
+
+def test_a_table_replays_and_undo_drops_a_line(tmp_path: Path) -> None:
+    """Commands give the bytes that were there; pins survive another detection; what is lost is named."""
+    seen, table, spots = film().detections, tmp_path / "pins.csv", tmp_path / "spots.csv"
+    write_detections(spots, seen)
+    wrong = [pin("link", 0, 75)._replace(user="a, b", p_before=0.1 + 0.2), pin("end", 5)]
+    kept = [append_pin(table, one) for one in wrong]
+    assert [one.number for one in kept] == [1, 2]
+    assert read_pins(table) == tuple(kept)
+    assert kept[0].p_before == 0.1 + 0.2
+    outputs = []
+    for name, options in (("a", ("--pins", table)), ("b", ("--config", tmp_path / "a.csv.json")), ("c", ())):
+        done = run("track", spots, "-o", tmp_path / f"{name}.csv", "--max-distance", "0.8", *options)
+        assert done.exit_code == 0, done.output
+        outputs.append((tmp_path / f"{name}.csv").read_bytes())
+        assert ("Pins: 2; left out: 0." in done.output) == (name != "c")
+    assert outputs[0] == outputs[1] != outputs[2]
+    assert [0, 75] in read_tracks(tmp_path / "a.csv").links.tolist()
+    record = read_record(tmp_path / "a.csv")
+    assert len(record["settings"]["pins"]) == 2
+    assert record["unmatched_pins"] == 0
+    assert drop_last(table) == kept[1]
+    assert read_pins(table) == (kept[0],)
+    moved = Detections(seen.frame, seen.position + 0.01, seen.unit)
+    again = track(
+        moved,
+        max_distance=0.8,
+        pins=[*read_pins(table), pin("end", 5)._replace(detections=((0, (0, -9, 0)),))],
+    )
+    assert [0, 75] in again.tracks.links.tolist()
+    assert again.stats["pins"] == 2
+    assert "end frame 0 (0, -9, 0)" in again.warning
+
+
+def test_what_does_not_hold_the_whole_movie_refuses_pins(tmp_path: Path) -> None:
+    table, spots = tmp_path / "pins.csv", tmp_path / "spots.parquet"
+    write_detections(spots, film().detections)
+    append_pin(table, pin("end", 0))
+    common = "track", spots, "--pins", table, "--max-distance", "0.8"
+    assert_refused(run(*common, "-o", tmp_path / "a.parquet", "--stream"), 2, "whole movie in memory")
+    assert "and --pins out" in run(*common, "--out-dir", tmp_path / "many").stderr
+    job, how = TrackJob(TrackingSettings(0.8, pins=table)), How(ThreadPoolExecutor(1))
+    with pytest.raises(SettingsError, match="whole movie on one machine"):
+        track_in_ranges(spots, tmp_path / "b.parquet", job, how)
+    (tmp_path / "none.csv").write_text("a,b\n1,2\n")
+    assert_refused(run("track", spots, "--pins", tmp_path / "none.csv"), 3, "no table of pins")
+
+
+def test_doubts_are_listed_with_what_else_may_be() -> None:
+    """Least probable first; what is present is among the alternatives, and a pin ends the doubt."""
+    found = resolve(held("learned"))
+    listed = doubts(found)
+    assert [one.value for one in listed] == sorted(one.value for one in listed)
+    tracks = found.run.tracks
+    for one in listed[:50]:
+        assert tuple(tracks.links[tracks.links[:, 0] == one.row, 1].tolist()) == one.successors
+        shown = [row for row, _ in one.alternatives]
+        assert set(one.successors or (-1,)) <= set(shown)
+        assert [p for _, p in one.alternatives] == sorted((p for _, p in one.alternatives), reverse=True)
+    right = set(map(tuple, film().links.tolist()))
+    wrong = sum(tuple(link) not in right for link in tracks.links.tolist())
+    assert 0.6 * wrong < found.expected_wrong < 1.6 * wrong
+    stated = pin("end", listed[0].row)
+    assert listed[0].row not in [one.row for one in doubts(resolve(held("learned"), [stated]))]
+    assert len(doubts(resolve(held("gated")), 3)) == 3

@@ -1,0 +1,45 @@
+"""Launches the GPU kernels of the field; same names and arguments as field_cpu.py."""
+
+# mypy: ignore-errors
+# CuPy is known to _arrays.py alone, so its arrays have no type here.
+from __future__ import annotations
+
+import numpy as np
+
+from .._arrays import array_module, to_host
+from .._cuda import cuda_function, launch
+
+_THREADS = 8192
+"""Guard: threads that each sum the products of their own rows."""
+
+
+def _kernel(name, step):
+    return cuda_function("learn/field.cu", name, options=(f"-DAXES={step.shape[1]}",))
+
+
+def surroundings(first, last, near, position, step, weight, inner, unit, predictor):  # noqa: ARG001
+    """Predict the vector at rows first:last by three predictors of (N, 4, D); see field_cpu.surroundings."""
+    given = (np.int64(first), np.int64(last), np.int32(near.shape[1]), near, position, step, weight)
+    launch(_kernel("surroundings", step), last - first, (*given, np.int32(inner), predictor), block=128)
+
+
+def add_near(first, last, near, weight, share, total, here):
+    """Write the sums over the neighbours of rows first:last; see field_cpu.add_near."""
+    pool = near[first:last]
+    total[first:last] = weight[pool].sum(axis=1)
+    here[first:last] = (weight * share)[pool].sum(axis=1)
+
+
+def products_of(predictor, step, weight, products):
+    """Add to products (D, P + 1, P + 1) on the host; see field_cpu.products_of."""
+    table = array_module(step).empty((_THREADS, *products.shape))
+    given = (np.int64(len(step)), predictor, step, weight, np.int32(_THREADS), table)
+    launch(_kernel("products_of", step), _THREADS, given, block=64)
+    products += to_host(table.sum(axis=0))
+
+
+def mean_steps(first, last, position, links, probability, least, step, weight):
+    """Write the mean displacement to the next frame, and its probability; see field_cpu.mean_steps."""
+    place = array_module(position).ascontiguousarray(position)
+    given = (np.int64(first), np.int64(last), place, *links, probability, np.float64(least), step, weight)
+    launch(_kernel("mean_steps", step), last - first, given)

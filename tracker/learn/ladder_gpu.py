@@ -1,0 +1,31 @@
+"""Launches the GPU kernels of the mixture of step scales; same names and arguments as ladder_cpu.py."""
+
+# mypy: ignore-errors
+# CuPy is known to _arrays.py alone, so its arrays have no type here.
+from __future__ import annotations
+
+import numpy as np
+
+from .._arrays import array_module, to_device, to_host
+from .._cuda import cuda_function, launch
+
+_SOURCE = "learn/ladder.cu"
+_THREADS = 8192
+"""Guard: threads that each sum the expected links of their own pairs."""
+
+
+def square_distances(position, expected, intervals, tail, head, square):
+    """Write squared distances of heads from predicted positions of tails; see ladder_cpu."""
+    xp, links = array_module(square), len(square)
+    given = (np.int64(links), np.int32(position.shape[1]), xp.ascontiguousarray(position), expected)
+    launch(cuda_function(_SOURCE, "square_distances"), links, (*given, intervals, tail, head, square))
+
+
+def link_weights(square, chance, largest, share, every, count, ratio):
+    """Weights of pairs under a ladder of Gaussians; count (L,) is on the host. See ladder_cpu."""
+    xp, scales = array_module(square), len(share)
+    counts = xp.zeros((_THREADS, scales))
+    given = (np.int64(len(square)), square, chance, np.float64(largest), to_device(share), np.int32(every))
+    function = cuda_function(_SOURCE, "link_weights", options=(f"-DSCALES={scales}",))
+    launch(function, _THREADS, (*given, np.int32(_THREADS), counts, ratio))
+    count[:] = to_host(counts.sum(axis=0)) * share * every

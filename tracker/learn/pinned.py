@@ -1,0 +1,148 @@
+"""The posterior under a learned model and pins, which hold as factors of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.candidates import Search, distinct, pairs_near
+from ..inference.posterior import LinkPosterior
+from ..model import Model
+from ..model.advection import advected
+from ..model.gate import reaches
+from ..model.levels import LEAST, NEGLIGIBLE
+from ..model.movie import Movie
+from ..pins.paths import Edges, with_chains
+from ..pins.rows import PinnedRows
+from .em import LEAST_REACH
+from .options import LearnOptions
+from .region import Region, reached
+
+_SWEEPS = 3
+"""Guard: sweeps under pins, from the messages without them."""
+_FIRST = 2
+"""Guard: links from a pin up to which the first sweep goes, by which further ones are likely."""
+_RARE = 1e-9
+"""Guard: probability of a delay that is longer than any that was learned, where a link of it is certain."""
+
+
+class Solved(NamedTuple):
+    """A movie with pins, its model with delays as long as theirs, the posterior, and where it was solved.
+
+    part : LinkPosterior
+        That of the region, after the last sweep.
+    """
+
+    movie: Movie
+    model: Model
+    posterior: LinkPosterior
+    region: Region
+    part: LinkPosterior
+
+
+def pinned(
+    movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions,
+    none: NDArray[np.float64] | None = None,
+) -> Solved:  # fmt: skip
+    """The posterior under a model that is held, and pins.
+
+    A forced link has no rivals in row and column, a forbidden one is no candidate; what is clutter, or
+    begins or ends there, has none. Detections that lose a candidate get all near ones, which may have been
+    dropped before. The model and the exponent of rivals stay, and so does what is far from pins.
+
+    Parameters
+    ----------
+    movie, model, posterior
+        As learned, without pins.
+    pins : PinnedRows
+        Their rows are those of the movie.
+    options : LearnOptions
+    none : (2, N) float64 array, optional
+        Weights of no successor and of no predecessor, as far as they are not the model's.
+    """
+    known, seeds = _with_further(movie, model, posterior, pins, options)
+    if len(pins.same):
+        chains = _solved(movie, model, known, pins, (seeds, none), options)
+        pins = with_chains(pins, movie.frame, _edges_of(chains.posterior))
+        known = known.kept(pins.allows(*known.candidates[:2]))
+    return _solved(movie, model, known, pins, (seeds, none), options)
+
+
+def _with_further(
+    movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions
+) -> tuple[LinkPosterior, NDArray[np.bool_]]:
+    """The candidates that pins allow, all near ones of detections that lost some; and these (N,)."""
+    count = np.int64(len(movie))
+    tail, head, *_ = posterior.candidates
+    allowed = pins.allows(tail, head)
+    tails, heads = (np.bincount(end[~allowed], minlength=count) > 0 for end in (tail, head))
+    lost = tails | heads
+    tails, heads = tails & ~pins.row_closed, heads & ~pins.column_closed
+    known = posterior.kept(allowed)
+    keys = distinct([np.empty(0, np.int64), *_near(movie, model, pins, (tails, heads), options)])
+    return known.with_pairs(keys[pins.allows(*np.divmod(keys, count))], movie.frame), lost
+
+
+def _near(
+    movie: Movie, model: Model, pins: PinnedRows, lost: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    options: LearnOptions,
+) -> Iterator[NDArray[np.int64]]:  # fmt: skip
+    """Keys of the nearest heads of some tails, and of the nearest tails of some heads, within the gates."""
+    tails, heads = lost
+    if not (tails | heads).any():
+        return
+    chance, flow = NEGLIGIBLE * float(np.median(movie.density)), model.surroundings.flow
+    asking = np.flatnonzero(tails)
+    for lag, way in enumerate(advected(movie, flow, asking, model.association.longest), 1):
+        reach = reaches(movie, model.motion, lag, chance)
+        reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
+        ahead, back = movie.position + lag * flow, ~pins.row_closed
+        ahead[asking] = movie.position[asking] + way
+        for some in (
+            Search(lag, options.nearest, ahead, tails, ~pins.column_closed, reach, "tails"),
+            Search(lag, options.nearest, ahead, back, heads, reach, "heads"),
+        ):
+            if (some.tails if some.asking == "tails" else some.heads).any():  # type: ignore[union-attr]
+                yield pairs_near(movie, some, workers=options.workers)
+
+
+def _solved(
+    movie: Movie, model: Model, known: LinkPosterior, pins: PinnedRows,
+    begun: tuple[NDArray[np.bool_], NDArray[np.float64] | None], options: LearnOptions,
+) -> Solved:  # fmt: skip
+    """The posterior after sweeps over the region of the pins, and of detections that lost a candidate."""
+    (lost, none), workers = begun, options.workers
+    movie = replace(movie, pins=pins)
+    tail, head = pins.forced.T
+    known = known.with_pairs(np.sort(tail * np.int64(len(movie)) + head), movie.frame)
+    model = _reaching(model, int((movie.frame[head] - movie.frame[tail]).max(initial=0)))
+    seeds, fresh = lost | pins.row_closed | pins.column_closed, known.ratio == 0
+    core = reached(known.candidates, known.probability, seeds, _FIRST)
+    core[known.candidates.tail[fresh]] = core[known.candidates.head[fresh]] = True
+    region, part = Region.of(movie, model, known, core, workers)
+    likely = region.pasted(known, region.swept(part, none, workers)).probability
+    core = reached(known.candidates, np.maximum(likely, known.probability), seeds)
+    region, part = Region.of(movie, model, known, core, workers)
+    for _ in range(_SWEEPS):
+        part = region.swept(part, none, workers)
+    return Solved(movie, model, region.pasted(known, part), region, part)
+
+
+def _reaching(model: Model, lag: int) -> Model:
+    """The model with delays up to this lag at least."""
+    rates = model.association
+    more = np.full(max(lag - rates.longest, 0), _RARE)
+    ahead, back = (np.append(each, more) for each in (rates.delay, rates.delay_back))
+    return replace(model, association=replace(rates, delay=ahead, delay_back=back)) if len(more) else model
+
+
+def _edges_of(posterior: LinkPosterior) -> Callable[[int, int], Edges]:
+    """What gives the links that a chain may consist of, by their probabilities."""
+    tail, head, *_ = posterior.candidates
+    cost = -np.log(np.clip(posterior.probability, LEAST, 1.0))
+    edges: Edges = (tail.astype(np.int64), head.astype(np.int64), cost)
+    return lambda _first, _last: edges

@@ -1,0 +1,134 @@
+"""The part of a movie that pins change: sweeps over it alone, with the messages of the rest as they were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.candidates import Candidates, candidates_of
+from ..inference.jpda import displacements, no_link
+from ..inference.posterior import Displacements, LinkPosterior, swept
+from ..model import Model, Surroundings
+from ..model.movie import Movie, summed
+
+_HOPS = 4
+"""Error level: links from a pin up to which probabilities are computed again."""
+_MARGIN = 2
+"""Guard: further links that are swept beside them, because links that lead out do not carry motion."""
+_LIKELY = 0.05
+"""Error level: probability of a link below which messages do not pass it on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Detections near pins, as a movie of their own.
+
+    Parameters
+    ----------
+    movie, model
+        Of M detections.
+    rows : (M,) int64 array
+        Their rows in the whole movie.
+    core : (N,) bool array
+        Detections of the whole movie whose values are computed here.
+    links : (K,) int64 array
+        Places of their links among the candidates of the whole movie.
+    others : (2, M) float64 array
+        Weights of their links to other detections, to the power 1 / omega.
+    """
+
+    movie: Movie
+    model: Model
+    rows: NDArray[np.int64]
+    core: NDArray[np.bool_]
+    links: NDArray[np.int64]
+    others: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls, movie: Movie, model: Model, posterior: LinkPosterior, core: NDArray[np.bool_], workers: int
+    ) -> tuple[Region, LinkPosterior]:
+        """The region with this core, and its posterior before the next sweep."""
+        whole = reached(posterior.candidates, posterior.probability, core, _MARGIN)
+        rows = np.flatnonzero(whole)
+        tail, head, *_ = posterior.candidates
+        links = np.flatnonzero(whole[tail] & whole[head])
+        place = np.cumsum(whole) - 1
+        around = model.surroundings
+        small = replace(
+            model,
+            surroundings=Surroundings(around.flow[rows], around.survival[rows], around.survival_back[rows]),
+        )
+        part = replace(
+            movie, position=movie.position[rows], frame=movie.frame[rows],
+            frame_start=np.searchsorted(rows, movie.frame_start), density=movie.density[rows], near=None,
+            marks=None if movie.marks is None else movie.marks.at(rows),
+            pins=None if movie.pins is None else movie.pins.at(rows),
+        )  # fmt: skip
+        keys = place[tail[links]] * np.int64(len(rows)) + place[head[links]]
+        some = np.zeros(len(tail), np.bool_)
+        some[links] = True
+        # Over missed frames the flow is that of the nearest detection of the whole movie.
+        away = displacements(movie, around.flow, posterior.candidates.kept(some), workers)
+        begun = LinkPosterior(
+            candidates_of(keys, part.frame), posterior.probability[links], posterior.rivals[:, links],
+            clutter_weight=np.broadcast_to(posterior.clutter_weight, (2, len(movie)))[:, rows],
+            sweeps=posterior.sweeps, omega=posterior.omega,
+            displaced=Displacements(small.surroundings.flow, away),
+            pull=None if posterior.pull is None else posterior.pull[:, links],
+        )  # fmt: skip
+        pull = posterior.rivals * marginal_odds(posterior) * (whole[tail] != whole[head])
+        others = [summed(end, each, len(movie)) for end, each in zip((tail, head), pull, strict=True)]
+        return cls(part, small, rows, core, links, np.stack(others)[:, rows]), begun
+
+    def swept(
+        self, posterior: LinkPosterior, none: NDArray[np.float64] | None, workers: int
+    ) -> LinkPosterior:
+        """One more sweep over the region; none (2, N) are weights of no link, as far as not the model's.
+
+        Where links lead out of the region they compete as they did: as if there were none of them.
+        """
+        of = np.stack(no_link(self.movie, self.model)) if none is None else none[:, self.rows]
+        omega = posterior.omega
+        death, birth = (of ** (1 / omega) + self.others) ** omega
+        return swept(
+            self.movie, self.model, posterior, omega=omega, none=(death, birth), with_moments=False,
+            workers=workers,
+        )  # fmt: skip
+
+    def pasted(self, whole: LinkPosterior, part: LinkPosterior) -> LinkPosterior:
+        """The posterior of the whole movie with what was computed in the core."""
+        tail, head, *_ = whole.candidates
+        inner = self.core[tail[self.links]] & self.core[head[self.links]]
+        rows = self.core[self.rows]
+        of_links = (self.links[inner], inner), ("probability", "ratio", "rivals")
+        of_rows = (self.rows[rows], rows), ("clutter", "death", "birth", "fresh", "clutter_weight")
+        changed = {}
+        for (there, here), names in (of_links, of_rows):
+            for name in names:
+                changed[name] = getattr(whole, name).copy()
+                changed[name][..., there] = getattr(part, name)[..., here]
+        return replace(whole, **changed)
+
+
+def marginal_odds(posterior: LinkPosterior) -> NDArray[np.float64]:
+    """(E,) odds of links that were swept; 0 of others."""
+    product = posterior.rivals[0] * posterior.rivals[1]
+    return np.asarray(posterior.ratio * product**-posterior.omega)
+
+
+def reached(
+    candidates: Candidates, probability: NDArray[np.float64], seeds: NDArray[np.bool_], hops: int = _HOPS
+) -> NDArray[np.bool_]:
+    """(N,) the detections to which some lead within so many likely links."""
+    likely = probability > _LIKELY
+    tail, head = candidates.tail[likely], candidates.head[likely]
+    here = seeds.copy()
+    for _ in range(hops):
+        either = here[tail] | here[head]
+        if either.all():
+            break
+        here[tail[either]] = here[head[either]] = True
+    return here

@@ -1,0 +1,77 @@
+"""Divisions under pins: sought again where pins change what is known, with all models held."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.posterior import LinkPosterior
+from ..learn.pinned import Solved
+from . import Lineage
+from .candidates import Divisions, candidate_divisions
+from .learning import Context, Fit, beside, no_link_beside, under
+from .lifetimes import Lifetimes, log_factors
+
+_TURNS = 2
+"""Guard: sweeps in which links and divisions compete in turn."""
+
+
+def divided_again(
+    solved: Solved, lineage: Lineage, links: NDArray[np.int64], workers: int
+) -> tuple[LinkPosterior, Divisions, NDArray[np.float64]]:
+    """The posterior of links in competition with divisions, the divisions, and their probabilities (P,).
+
+    Parameters
+    ----------
+    solved : Solved
+        Links under pins, in competition with divisions as they were.
+    lineage : Lineage
+        Without pins. Divisions outside of the region stay.
+    links : (L, 2) int64 array
+        The links without pins, from which the ages of cells are taken.
+    workers : int
+        Threads; they do not change the result.
+    """
+    movie, model, found, region, part = solved
+    assert lineage.held is not None
+    assert lineage.model is not None
+    assert movie.pins is not None
+    core = region.core
+    near = candidate_divisions(movie, model.surroundings.flow, found, core)
+    near = near.kept(core[near.mother])
+    ages = log_factors(Lifetimes.of(movie.frame, links), near)
+    log_factor = np.log(lineage.held.admission.real) + ages
+    context = Context.of(movie, model, found).near(near)
+    fit = under(context, near, lineage.model, log_factor)
+    for _ in range(_TURNS):
+        none = np.where(core, np.stack(no_link_beside(context, fit)), lineage.held.none)
+        part = region.swept(part, none, workers)
+        found = region.pasted(found, part)
+        context = Context.of(movie, model, found).near(near)
+        fit = under(context, near, lineage.model, log_factor)
+    slots = lineage.divisions.slots
+    stay = ~core[slots].all(axis=0) & movie.pins.allows_divisions(slots)
+    probability = np.append(fit.probability, lineage.probability[stay])
+    return _in_core(found, context, fit, core), _together(near, lineage.divisions.kept(stay)), probability
+
+
+def _in_core(found: LinkPosterior, context: Context, fit: Fit, core: NDArray[np.bool_]) -> LinkPosterior:
+    """The posterior beside divisions in the core, and as it was elsewhere."""
+    after, (tail, head, *_) = beside(found, context, fit), found.candidates
+    values = {
+        name: np.where(inner, getattr(after, name), getattr(found, name))
+        for names, inner in (
+            (("probability", "rivals"), core[tail] & core[head]), (("clutter", "death", "birth"), core)
+        )
+        for name in names
+    }  # fmt: skip
+    return replace(found, **values)
+
+
+def _together(one: Divisions, other: Divisions) -> Divisions:
+    """The divisions of both."""
+    return Divisions(
+        *(np.concatenate([getattr(one, field.name), getattr(other, field.name)]) for field in fields(one))
+    )

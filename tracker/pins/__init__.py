@@ -1,0 +1,27 @@
+"""Pins: what a person states about tracks, which holds exactly in every linking.
+
+`pin`     one statement, and contradictions between statements
+`table`   the append-only table of them, beside the tracks
+`rows`    statements on detections of a movie, by row: which links they force and forbid
+`paths`   chains of links between detections of one particle
+`gated`   the same in linking with a gate
+
+Tracks under pins are a function of detections, model and pins; `outbid.proofreading` solves again.
+"""
+
+from .pin import KINDS, Pin, check_pins, pin_of
+from .rows import Found, PinnedRows, resolve_pins
+from .table import append_pin, drop_last, read_pins
+
+__all__ = [
+    "KINDS",
+    "Found",
+    "Pin",
+    "PinnedRows",
+    "append_pin",
+    "check_pins",
+    "drop_last",
+    "pin_of",
+    "read_pins",
+    "resolve_pins",
+]

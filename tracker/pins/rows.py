@@ -1,0 +1,229 @@
+"""Pins by row: the links they force and forbid among the detections of a movie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from .pin import KINDS, Pin, check_pins
+
+_NEAR = 0.25
+"""Prior: distance, in that of neighbours in a frame, up to which a detection is the one that a pin names."""
+_SAMPLE = 200
+"""Guard: detections of a frame from which the distance between neighbours is estimated."""
+_ROUNDED = 1e-9
+"""Guard: rounding of a position, relative to it."""
+Rows = NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """Pins among the detections of a movie.
+
+    Parameters
+    ----------
+    pins : tuple of Pin
+        Those whose detections are all there.
+    rows : tuple of tuple of int
+        Rows of their detections.
+    unmatched : tuple of Pin
+        The others, which are left out.
+    """
+
+    pins: tuple[Pin, ...]
+    rows: tuple[tuple[int, ...], ...]
+    unmatched: tuple[Pin, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PinnedRows:
+    """What pins say of N detections.
+
+    Parameters
+    ----------
+    forced : (K, 2) int64 array
+        Links that hold, without those of divisions: rows of source and target.
+    divided : (D, 3) int64 array
+        Mothers and their daughters.
+    forbidden : (M, 2) int64 array
+        Links that do not hold.
+    same : (S, 2) int64 array
+        Detections of one particle, the earlier first.
+    row_closed, column_closed : (N,) bool arrays
+        Detections whose successors, and whose predecessors, are stated.
+    clutter : (N,) bool array
+        Which are no particle.
+    """
+
+    forced: Rows
+    divided: Rows
+    forbidden: Rows
+    same: Rows
+    row_closed: NDArray[np.bool_]
+    column_closed: NDArray[np.bool_]
+    clutter: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, found: Found, count: int) -> PinnedRows:
+        """From pins found among `count` detections."""
+        by = {
+            kind: np.array([row for pin, row in zip(*found[:2], strict=True) if pin.kind == kind], np.int64)
+            for kind in KINDS
+        }
+        forced, divided = np.unique(by["link"].reshape(-1, 2), axis=0), by["division"].reshape(-1, 3)
+        row, column, clutter = (np.zeros(count, np.bool_) for _ in range(3))
+        clutter[by["no_particle"].ravel()] = True
+        for mask, stated in (
+            (row, (forced[:, 0], divided[:, 0], by["end"])),
+            (column, (forced[:, 1], divided[:, 1:], by["start"])),
+        ):
+            mask[np.concatenate([*(each.ravel() for each in stated), by["no_particle"].ravel()])] = True
+        forbidden, same = (by[kind].reshape(-1, 2) for kind in ("forbid", "same_cell"))
+        return cls(forced, divided, forbidden, same, row, column, clutter)
+
+    @property
+    def pairs(self) -> Rows:
+        """(K + 2 D, 2) all links that hold."""
+        return np.concatenate([self.forced, self.divided[:, :2], self.divided[:, ::2]])
+
+    def forces(self, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
+        """(E,) whether links of these rows are forced."""
+        return self._among(self.forced, tail, head)
+
+    def allows(self, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
+        """(E,) whether links of these rows may be, or are forced; those of pinned divisions may not."""
+        closed = self.row_closed[tail] | self.column_closed[head] | self._among(self.forbidden, tail, head)
+        return np.asarray(~closed | self.forces(tail, head))
+
+    def allows_divisions(self, slots: Rows) -> NDArray[np.bool_]:
+        """(P,) whether divisions of mothers and daughters (3, P), other than the pinned ones, may be."""
+        return (
+            np.asarray(self.allows(slots[0], slots[1]) & self.allows(slots[0], slots[2]))
+            & ~(self.row_closed[slots[0]])
+        )
+
+    def acts(self, tails: slice, heads: slice) -> bool:
+        """Whether they change how some rows are linked to others."""
+        first, second = self.forbidden.T
+        between = (
+            (first >= tails.start) & (first < tails.stop) & (second >= heads.start) & (second < heads.stop)
+        )
+        return bool(self.row_closed[tails].any() or self.column_closed[heads].any() or between.any())
+
+    def with_forced(self, pairs: Rows) -> PinnedRows:
+        """The same with further forced links, which are allowed."""
+        row, column = self.row_closed.copy(), self.column_closed.copy()
+        row[pairs[:, 0]] = column[pairs[:, 1]] = True
+        forced = np.unique(np.concatenate([self.forced, pairs]), axis=0)
+        return replace(self, forced=forced, row_closed=row, column_closed=column)
+
+    def at(self, rows: Rows) -> PinnedRows:
+        """Those of some increasing rows (M,); others are left out."""
+        place = np.full(len(self.clutter), -1)
+        place[rows] = np.arange(len(rows))
+        pairs = [place[each] for each in (self.forced, self.divided, self.forbidden, self.same)]
+        forced, divided, forbidden, same = (each[(each >= 0).all(axis=1)] for each in pairs)
+        masks = self.row_closed[rows], self.column_closed[rows], self.clutter[rows]
+        return PinnedRows(forced, divided, forbidden, same, *masks)
+
+    def in_reverse(self) -> PinnedRows:
+        """What they say of the movie in reversed time, in which row i is row N - 1 - i."""
+        last, none = len(self.clutter) - 1, np.empty((0, 3), np.int64)
+        forced, forbidden, same = (last - each[:, ::-1] for each in (self.forced, self.forbidden, self.same))
+        return PinnedRows(
+            forced, none, forbidden, same, self.column_closed[::-1], self.row_closed[::-1],
+            self.clutter[::-1],
+        )  # fmt: skip
+
+    def _among(self, pairs: Rows, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
+        count = np.int64(len(self.clutter))
+        return np.isin(tail.astype(np.int64) * count + head, pairs[:, 0] * count + pairs[:, 1])
+
+
+def resolve_pins(
+    pins: Sequence[Pin],
+    detections: Detections,
+    tolerance: float | None = None,
+    *,
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+) -> Found:
+    """Find the detections that pins name, each the nearest of its frame.
+
+    Parameters
+    ----------
+    pins : sequence of Pin
+    detections : Detections
+        Those on which pins were stated, or of another run of a detector.
+    tolerance : float, optional
+        Largest distance, in the unit of position x spacing. Default: a quarter of the median distance
+        between neighbours in that frame.
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x.
+
+    Returns
+    -------
+    Found
+
+    Raises
+    ------
+    SettingsError
+        As `check_pins`, by the detections found.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 8, 0]])
+    >>> some = [Pin("link", ((0, (0, 0, 0)), (1, (0, 0, 1)))), Pin("end", ((7, (0, 0, 0)),))]
+    >>> found = resolve_pins(some, seen)
+    >>> found.rows, len(found.unmatched)
+    (((0, 1),), 1)
+    """
+    scale, frames = np.asarray(spacing, np.float64), dict[int, _Frame]()
+
+    def row_of(frame: int, at: tuple[float, float, float]) -> int:
+        if frame not in frames:
+            rows = detections.rows_of(frame)
+            frames[frame] = _Frame(detections.position[rows], rows.start)
+        return frames[frame].row_of(np.asarray(at, np.float64), scale, tolerance)
+
+    held: list[tuple[Pin, tuple[int, ...]]] = []
+    unmatched = []
+    for pin in pins:
+        rows = tuple(row_of(*place) for place in pin.detections)
+        if min(rows) < 0:
+            unmatched.append(pin)
+        else:
+            held.append((pin, rows))
+    kept, every = tuple(pin for pin, _ in held), tuple(rows for _, rows in held)
+    check_pins(kept, every)
+    return Found(kept, every, tuple(unmatched))
+
+
+class _Frame(NamedTuple):
+    """Positions (n, 3) in a frame, and the first row."""
+
+    place: NDArray[np.float64]
+    start: int
+
+    def row_of(self, at: NDArray[np.float64], scale: NDArray[np.float64], tolerance: float | None) -> int:
+        """Row of the detection at a place, else of the nearest within the tolerance, else -1."""
+        if not len(self.place):
+            return -1
+        same = np.flatnonzero((self.place == at).all(axis=1))
+        if len(same):
+            return self.start + int(same[0])
+        apart = np.linalg.norm((self.place - at) * scale, axis=1)
+        k, reach = int(apart.argmin()), self._reach(scale) if tolerance is None else tolerance
+        return self.start + k if apart[k] <= reach else -1
+
+    def _reach(self, scale: NDArray[np.float64]) -> float:
+        """Distance up to which a place is that of a detection of this frame."""
+        place = self.place * scale
+        if len(place) < 2:
+            return float(np.abs(place).max()) * _ROUNDED
+        some = place[:: max(1, len(place) // _SAMPLE)]
+        apart = np.linalg.norm(some[:, None] - place[None], axis=2)
+        return _NEAR * float(np.median(np.partition(apart, 1, axis=1)[:, 1]))

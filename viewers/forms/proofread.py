@@ -1,0 +1,397 @@
+"""The form *Proofread*: the most doubtful links first, an answer by a key, and tracks solved again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from napari.layers import Points
+from numpy.typing import NDArray
+from qtpy.QtCore import Qt, QTimer
+from qtpy.QtGui import QHideEvent, QKeySequence, QShortcut
+from qtpy.QtWidgets import (
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QTabWidget,
+)
+
+from outbid import formats
+from outbid.errors import InputError
+from outbid.pins import read_pins
+from outbid.tracking import TrackingSettings
+from outbid.tracks import Tracks
+
+from .. import proofreading
+from ..explained import why
+from ..lineage import Spans, columns_of
+from ..proofreading import Edit, Question, Session
+from ..taken import detections_from
+from .asked import AskedLayers, texts_of
+from .fields import LayerBox
+from .form import Form
+from .lineage import LineagePlot
+from .pair import can_be_held, tracks_of
+from .shown import Place, place_of, record_of
+from .source import settings_of
+from .table import NumbersTable
+from .work import Report, Task
+
+KEYS = {
+    "N": "next", "1": "pin 1", "2": "pin 2", "3": "pin 3", "4": "pin 4", "0": "ends here", "F": "forbid",
+    "J": "same cell …", "V": "division …", "C": "no particle", "Space": "skip", "Z": "undo", "R": "redo",
+    "A": "add …", "M": "move …", "D": "remove",
+}  # fmt: skip
+_CLICKS = {"J": 1, "V": 2, "A": 1, "M": 1}
+"""Places that are clicked after a key."""
+_BLINKS, _BLINK = 6, 200  # times, and milliseconds
+_SUFFIXES = (".csv", ".tsv", ".parquet", ".geff", ".xml")
+_MOST_LISTED = 200
+_ENDING = "_proofread"
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """A session, and what the table and the lineage need of it."""
+
+    session: Session
+    columns: dict[str, NDArray]
+    said: str = ""
+
+
+class ProofreadForm(Form):
+    """Form that asks about links, the most doubtful ones first, and solves again under the answers."""
+
+    command = "track"
+    run_text = "Open"
+
+    def __init__(self, napari_viewer: Any) -> None:
+        super().__init__(napari_viewer)
+        self.session: Session | None = None
+        self.asked: Question | None = None
+        self._job: Task | None = None
+        self._layers: Any = None  # AskedLayers, while a session is open
+        self._place = Place((), (), (), ())
+        self._record: dict[str, object] | None = None
+        self._key, self._clicked = "", list[int]()
+        self._blinks = 0
+        self._blink = QTimer(self, interval=_BLINK)
+        self.layers = LayerBox(self.viewer, lambda layer: can_be_held(layer) or isinstance(layer, Points))
+        self.file, self.headline, self.where = QLineEdit(), QLabel(), QLabel()
+        self.changes, self.tabs = QListWidget(), QTabWidget()
+        self.table, self.lineage = NumbersTable(), LineagePlot()
+        self.learn_button, self.save_button = QPushButton("Learn again with pins held"), QPushButton("Save")
+        self.buttons = {key: QPushButton(f"{text} ({key})") for key, text in KEYS.items()}
+        self._fill()
+        self._connect()
+        self._layer_chosen()
+
+    # ------------------------------------------------------------ what runs in the background
+
+    def task(self) -> Task:
+        """The step that was asked for; or to open the layer, and to go on with the pins of its file."""
+        if self._job is not None:
+            job, self._job = self._job, None
+            return job
+        layer = self.layers.layer()
+        if layer is None:
+            raise InputError("There is no layer to proofread. Open tracks or detections.")
+        place, record, path = place_of(layer), dict(record_of(layer) or {}), self.pins_path
+        settings, foreign = TrackingSettings(spacing=place.spacing), not isinstance(layer, Points)
+        if isinstance(layer, Points):
+            taken = Tracks(detections_from(layer.data, unit=place.unit), np.empty((0, 2), np.int64))
+        else:
+            taken = tracks_of(layer)
+            if record.get("command") == "track":
+                settings, foreign = settings_of(record["settings"], place.spacing), False
+        self._place, self._record = place, record
+        layer.visible = False
+
+        def work(report: Report) -> _Ready:
+            pins = read_pins(path) if path.exists() else ()
+            return _ready(proofreading.opened(taken, settings, pins, foreign=foreign, progress=report))
+
+        self.session = self.asked = None
+        return work
+
+    def show_result(self, result: _Ready) -> None:
+        """Show the session after a step; the first question of one that was opened."""
+        first = self.session is None
+        session = proofreading.stored(result.session, self.pins_path)
+        edited = self.session is not None and session.held.detections is not self.session.held.detections
+        self.session = session
+        self.headline.setText(proofreading.headline(session))
+        self.table.hold(result.columns)
+        self.lineage.hold(Spans(*(result.columns[name] for name in ("mother", "from", "to"))))
+        self._list_changes()
+        unmatched = session.now.found.unmatched
+        missing = f"{len(unmatched)} pins name no detection: {unmatched[0]}, …" if unmatched else ""
+        self.show_message(" ".join(filter(None, [result.said, missing])))
+        if first:
+            self._layers = self._layers or AskedLayers(self.viewer, self._place, session)
+            self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
+        if first or edited:
+            self.next()
+        elif self.asked is not None:
+            self.ask(self.asked.doubt.row)
+        self._blinks = _BLINKS
+        self._blink.start()
+
+    def do(self, step: Callable[[Report], Session], said: str = "") -> None:
+        """Take a step in the background, unless another one is on its way."""
+        if self._work is None:
+            self._job = lambda report: _ready(step(report), said)
+            self.run()
+
+    # ------------------------------------------------------------ questions and answers
+
+    def next(self) -> None:
+        """Ask the next question."""
+        if self.session is not None:
+            self.session, asked = proofreading.next_question(self.session)
+            if asked is None:
+                self.show_message("Nothing is in doubt any more.")
+            else:
+                self._show(asked)
+
+    def ask(self, row: int) -> None:
+        """Ask about a detection."""
+        if self.session is not None:
+            self._show(proofreading.question(self.session, row))
+
+    def press(self, key: str) -> None:
+        """Do what a key stands for."""
+        session, asked = self.session, self.asked
+        self._key, self._clicked = "", []
+        if session is None or self._work is not None:
+            return
+        if key == "N":
+            self.next()
+        elif key in "ZR":
+            step = proofreading.undo if key == "Z" else proofreading.redo
+            self.do(partial(step, session))
+        elif key in _CLICKS:
+            self._key = key
+            self.show_message(
+                f"{KEYS[key]}: click {_CLICKS[key]} place{'s' * (_CLICKS[key] > 1)} in the view."
+            )
+        elif asked is not None:
+            self._answer(session, asked, key)
+
+    def _answer(self, session: Session, asked: Question, key: str) -> None:
+        ways = [row for row, _ in asked.doubt.alternatives if row >= 0]
+        present = asked.doubt.successors[:1]
+        if key == "Space":
+            self.session = proofreading.skip(session, asked)
+            self.next()
+        elif key == "D":
+            self.do(partial(_edit, session, Edit(session.place(asked.doubt.row), None)))
+        elif key == "F" and present:
+            self._pin("forbid", *present)
+        elif key == "0":
+            self._pin("end")
+        elif key == "C":
+            self._pin("no_particle")
+        elif key.isdigit() and int(key) <= len(ways):
+            self._pin("link", ways[int(key) - 1])
+
+    def _pin(self, kind: str, *others: int) -> None:
+        session, asked = self.session, self.asked
+        assert session is not None
+        assert asked is not None
+        self.do(lambda report: proofreading.answer(session, asked, kind, *others, progress=report))
+
+    def _click(self, world: Sequence[float], direction: Sequence[float] | None) -> None:
+        """A click into the view: for the key before it, else the question about what is clicked."""
+        session, asked, key = self.session, self.asked, self._key
+        if session is None or self._work is not None:
+            return
+        frame, at, along = _in_data(world, direction, self._place)
+        if key == "A":
+            if direction is not None:
+                self.show_message("Add detections in 2D: a click in 3D has no depth.", error=True)
+            else:
+                self.do(partial(_edit, session, Edit(None, (frame, _triple(at)))))
+        elif key == "M" and asked is not None:
+            place = session.place(asked.doubt.row)
+            way = at - place[1]
+            to = np.asarray(place[1]) + way - along * (way @ along)
+            self.do(partial(_edit, session, Edit(place, (place[0], _triple(to)))))
+        else:
+            # The green points are those of the next frame.
+            later = key in ("J", "V") and asked is not None and frame == session.place(asked.doubt.row)[0]
+            rows = session.tracks.detections.rows_of(frame + later)
+            way = (session.tracks.detections.position[rows] - at) * self._place.spacing
+            ray = along * self._place.spacing / np.linalg.norm(along * self._place.spacing)
+            apart = np.linalg.norm(way - np.outer(way @ ray, ray), axis=1)
+            if not len(apart):
+                return
+            row = rows.start + int(apart.argmin())
+            if key not in ("J", "V") or asked is None:
+                self.ask(row)
+                return
+            self._clicked.append(row)
+            if len(self._clicked) < _CLICKS[key]:
+                return
+            self._pin("division" if key == "V" else "same_cell", *self._clicked)
+        self._key, self._clicked = "", []
+
+    def _mouse(self, _: Any, event: Any) -> Iterator[None]:
+        """Take a click, and no drag."""
+        yield
+        if event.type == "mouse_release" and self.isVisible():
+            self._click(event.position, event.view_direction if self.viewer.dims.ndisplay == 3 else None)
+
+    def learn_again(self) -> None:
+        """Learn a model once more, with the pins held."""
+        if self.session is not None:
+            session = self.session
+            self.do(lambda _: proofreading.learned_again(session))
+
+    def save(self) -> None:
+        """Write the tracks; the pins lie beside them already."""
+        session, path = self.session, Path(self.file.text())
+        if session is None:
+            return
+        settings = session.now.run.settings.as_dict()
+        own = {"settings": settings} if session.given is None else {}
+        record = self.record(str(path), settings, "cpu") | (self._record or {}) | own
+
+        def write(_: Report) -> Session:
+            formats.write_tracks(path, session.tracks, record=record, overwrite=True)
+            return session
+
+        self.do(write, f"{path} is written; its pins lie in {self.pins_path.name}.")
+
+    # ------------------------------------------------------------ what is shown
+
+    @property
+    def pins_path(self) -> Path:
+        """The table of pins beside the tracks."""
+        path = Path(self.file.text())
+        return path.with_name(f"{path.stem.removesuffix(_ENDING)}.pins.csv")
+
+    def _show(self, asked: Question) -> None:
+        session, self.asked = self.session, asked
+        assert session is not None
+        tracks, row = session.tracks, asked.doubt.row
+        self._layers.draw(session, asked)
+        links = np.flatnonzero(tracks.links[:, 0] == row)
+        track, frame = int(tracks.track_id[row]), session.place(row)[0]
+        reason = (
+            why(tracks, int(links[0]), session.held.settings.spacing) if len(links) else "Its track ends."
+        )
+        audit = "Audit, a random link: " if asked.audit else ""
+        self.where.setText(f"{audit}track {track} after frame {frame}: {texts_of(asked)}. {reason}")
+        self.table.select(track)
+        self.lineage.show_track(track)
+
+    def _list_changes(self) -> None:
+        assert self.session is not None
+        tracks = self.session.tracks
+        self.changes.clear()
+        for row in self.session.changed[:_MOST_LISTED].tolist():
+            here = slice(*np.searchsorted(tracks.links[:, 0], [row, row + 1]))
+            ends = tracks.detections.position[tracks.links[here, 1]]
+            after = " and ".join(f"at {', '.join(f'{x:.4g}' for x in end)}" for end in ends) or "nowhere"
+            text = f"track {tracks.track_id[row]}, frame {tracks.detections.frame[row]}: goes on {after}"
+            item = QListWidgetItem(text)
+            item.setData(Qt.ItemDataRole.UserRole, row)
+            self.changes.addItem(item)
+
+    def _go_to_track(self, track: int, frame: int | None = None) -> None:
+        """Ask about the detection of a track in a frame, or its first."""
+        assert self.session is not None
+        rows = np.flatnonzero(self.session.tracks.track_id == track)
+        frames = self.session.tracks.detections.frame[rows]
+        self.ask(int(rows[0 if frame is None else np.abs(frames - frame).argmin()]))
+
+    def _blinked(self) -> None:
+        self._blinks -= 1
+        self._layers.blink()
+        if self._blinks <= 0:
+            self._blink.stop()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Take the layers of the question away when the form is closed; called by Qt."""
+        super().hideEvent(event)
+        if not event.spontaneous() and self._layers is not None:
+            self._blink.stop()
+            self._layers.clear()
+            self.viewer.mouse_drag_callbacks[:] = [
+                one for one in self.viewer.mouse_drag_callbacks if one != self._mouse
+            ]
+            self.session = self.asked = self._layers = None
+
+    def _layer_chosen(self) -> None:
+        """Propose a file beside that of the layer."""
+        layer = self.layers.layer()
+        if layer is None:
+            return
+        source = Path(layer.source.path or f"{layer.name}.csv")
+        suffix = source.suffix if source.suffix in _SUFFIXES else ".csv"
+        stem = source.name.removesuffix(source.suffix).removesuffix(_ENDING)
+        self.file.setText(str(source.with_name(f"{stem}{_ENDING}{suffix}")))
+
+    def _fill(self) -> None:
+        for label in (self.headline, self.where):
+            label.setWordWrap(True)
+        self.file.setToolTip("Where Save writes the tracks. The answers lie beside it, and are kept at once.")
+        keys = QGridLayout()
+        for k, button in enumerate(self.buttons.values()):
+            keys.addWidget(button, *divmod(k, 4))
+        self.changes.setMaximumHeight(90)
+        self.tabs.addTab(self.table, "Tracks")
+        self.tabs.addTab(self.lineage, "Lineage")
+        self.fields.addRow("layer", self.layers)
+        self.fields.addRow("save as", self.file)
+        for row in (self.headline, self.where, keys):
+            self.fields.addRow(row)
+        self.fields.addRow("changed", self.changes)
+        self.fields.addRow(self.learn_button)
+        self.fields.addRow(self.save_button)
+        self.fields.addRow(self.tabs)
+
+    def _connect(self) -> None:
+        for key, button in self.buttons.items():
+            button.clicked.connect(lambda _=False, key=key: self.press(key))
+            QShortcut(QKeySequence(key), self, activated=partial(self.press, key))
+        self.learn_button.clicked.connect(lambda _=False: self.learn_again())
+        self.save_button.clicked.connect(lambda _=False: self.save())
+        self.layers.chosen.connect(self._layer_chosen)
+        self.table.chosen.connect(self._go_to_track)
+        self.lineage.chosen.connect(self._go_to_track)
+        self.changes.itemClicked.connect(lambda item: self.ask(item.data(Qt.ItemDataRole.UserRole)))
+        self._blink.timeout.connect(self._blinked)
+
+
+def _edit(session: Session, change: Edit, report: Report) -> Session:
+    return proofreading.edit(session, change, report)
+
+
+def _ready(session: Session, said: str = "") -> _Ready:
+    return _Ready(session, columns_of(session.tracks), said)
+
+
+def _triple(at: NDArray[np.float64]) -> tuple[float, float, float]:
+    z, y, x = at.tolist()
+    return z, y, x
+
+
+def _in_data(
+    world: Sequence[float], direction: Sequence[float] | None, place: Place
+) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+    """Frame, place and direction of view of a click, in the voxels of a layer; along z in 2D."""
+    own = (np.asarray(world)[-len(place.scale) :] - place.translate) / place.scale
+    at, along = np.zeros(3), np.array([1.0, 0.0, 0.0])
+    at[-(len(own) - 1) :] = own[1:]
+    if direction is not None:
+        along[-(len(own) - 1) :] = np.asarray(direction)[-(len(own) - 1) :] / place.scale[1:]
+    return round(float(own[0])), at, along / np.linalg.norm(along)

@@ -1,0 +1,393 @@
+"""A session of proofreading, without a window: questions, answers, undo and redo, and expected errors.
+
+A session is a record that does not change; each function returns another one. Its tracks are a function of
+detections, model and pins. Tracks of another program have no model: pins replace their links and no others.
+"""
+
+from __future__ import annotations
+
+import getpass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.detections import Detections
+from outbid.pins import Pin, PinnedRows, append_pin, check_pins, drop_last, read_pins, resolve_pins
+from outbid.proofreading import Doubt, HeldModel, Resolved, doubt_at, doubts, hold, hold_again, resolve
+from outbid.tracking import TrackingRun, TrackingSettings
+from outbid.tracks import Tracks
+
+from .layers import link_speed
+
+AUDIT_EVERY = 5
+"""Prior: of as many questions one is about a random link, by which the expected errors are judged."""
+_QUEUE = 100
+"""Guard: doubts that are kept in order; further ones are sought when they are used up."""
+_SHOWN = 4
+"""Guard: alternatives of a question."""
+Place = tuple[int, tuple[float, float, float]]
+Report = Callable[[int, int], None]
+
+
+class Edit(NamedTuple):
+    """A detection that was added, moved or removed: its place before and after, None where there is none."""
+
+    before: Place | None
+    after: Place | None
+
+
+class Question(NamedTuple):
+    """What follows a detection?
+
+    Parameters
+    ----------
+    doubt : Doubt
+        Without probabilities its alternatives have the length of the step; NaN is that of no link.
+    audit : bool
+        Whether the link was chosen at random.
+    probable : bool
+        Whether the alternatives have probabilities.
+    """
+
+    doubt: Doubt
+    audit: bool
+    probable: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """Tracks under the answers that were given.
+
+    Parameters
+    ----------
+    base : Tracks
+        As they were opened, without edits.
+    held : HeldModel
+        Of another program's tracks its settings are those by which lengths are taken, and no others.
+    given : Tracks or None
+        Tracks of another program, with edits.
+    now : Resolved
+    wrong_at_first : float
+        Expected number of wrong links without pins.
+    steps, undone : tuple of Pin or Edit
+        What was done, the last at the end; and what was undone since.
+    queue : tuple of Doubt
+        The greatest doubts.
+    asked : int
+        Questions so far.
+    skipped : frozenset of Place
+    changed : (K,) int64 array
+        Rows of the detections whose successors the last step changed.
+    """
+
+    base: Tracks
+    held: HeldModel
+    given: Tracks | None
+    now: Resolved
+    wrong_at_first: float
+    steps: tuple[Pin | Edit, ...] = ()
+    undone: tuple[Pin | Edit, ...] = ()
+    queue: tuple[Doubt, ...] = ()
+    asked: int = 0
+    skipped: frozenset[Place] = frozenset()
+    changed: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def tracks(self) -> Tracks:
+        """The tracks under all pins."""
+        return self.now.run.tracks
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """All pins that hold."""
+        return tuple(step for step in self.steps if isinstance(step, Pin))
+
+    def place(self, row: int) -> Place:
+        """Frame and position of a detection, as pins name it."""
+        z, y, x = self.tracks.detections.position[row].tolist()
+        return int(self.tracks.detections.frame[row]), (z, y, x)
+
+
+def opened(
+    tracks: Tracks,
+    settings: TrackingSettings,
+    pins: Sequence[Pin] = (),
+    *,
+    foreign: bool = False,
+    progress: Report | None = None,
+) -> Session:
+    """Begin, or go on with the pins of an earlier session.
+
+    Parameters
+    ----------
+    tracks : Tracks
+        Whose links count only if they are foreign.
+    settings : TrackingSettings
+    pins : sequence of Pin
+    foreign : bool
+        Whether the links are of another program: only pins change them.
+    progress : callable, optional
+        Called with (detections done, detections in all) while a model is learned.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
+    >>> session = opened(Tracks(seen, np.array([[0, 2], [1, 3]])), TrackingSettings(), foreign=True)
+    >>> session, question = next_question(session)
+    >>> session.tracks.links[session.tracks.links[:, 0] == question.doubt.row].tolist()
+    [[0, 2]]
+    >>> [row for row, _ in question.doubt.alternatives]
+    [3, 2, -1]
+    >>> session = answer(session, question, "link", 3)
+    >>> session.tracks.links.tolist(), headline(session)
+    ([[0, 3]], '1 link, without probabilities; 1 answer.')
+    >>> undo(session).tracks.links.tolist()
+    [[0, 2], [1, 3]]
+    """
+    held, given = _held(tracks, settings, foreign, progress)
+    first = _solved(held, given, ())
+    now = _solved(held, given, pins) if pins else first
+    queue = _doubts(now, held)
+    return Session(tracks, held, given, now, first.expected_wrong, tuple(pins), (), queue, len(pins))
+
+
+def next_question(session: Session, seed: int = 0) -> tuple[Session, Question | None]:
+    """The greatest doubt that was not asked since the last answer; every fifth time a random link.
+
+    None if nothing is in doubt.
+    """
+    tracks, count = session.tracks, session.asked + 1
+    asked = replace(session, asked=count)
+    if count % AUDIT_EVERY == 0:
+        closed = PinnedRows.of(session.now.found, len(tracks.detections)).row_closed
+        open_ = np.flatnonzero(~closed[tracks.links[:, 0]])
+        if len(open_):
+            chosen = np.random.default_rng([seed, count]).choice(open_)
+            return asked, question(session, int(tracks.links[chosen, 0]), audit=True)
+    queue = session.queue or _doubts(session.now, session.held, len(session.skipped))
+    for k, doubt in enumerate(queue, 1):
+        if session.place(doubt.row) not in session.skipped:
+            return replace(asked, queue=queue[k:]), question(session, doubt.row)
+    return session, None
+
+
+def question(session: Session, row: int, *, audit: bool = False) -> Question:
+    """The question about one detection."""
+    doubt = doubt_at(session.now, row)
+    if np.isfinite(session.now.probability).any():
+        known = dict(doubt.alternatives)
+        value = min(known.get(to, math.nan) for to in doubt.successors or (-1,))
+        return Question(doubt._replace(value=value), audit, probable=True)
+    seen, spacing = session.tracks.detections, session.held.settings.spacing
+    frame = int(seen.frame[row])
+    rows = np.arange(len(seen))[seen.rows_of(frame + 1)]
+    near = set(rows[np.argsort(_lengths(seen, row, rows, spacing), kind="stable")[:_SHOWN]].tolist())
+    rows = np.array(sorted(near | set(doubt.successors)), np.int64)
+    length = _lengths(seen, row, rows, spacing)
+    ways = [(int(rows[k]), float(length[k])) for k in np.argsort(length, kind="stable")]
+    return Question(doubt._replace(alternatives=(*ways, (-1, math.nan))), audit, probable=False)
+
+
+def answer(
+    session: Session, asked: Question, kind: str, *others: int, progress: Report | None = None
+) -> Session:
+    """Pin what was answered, and solve again.
+
+    Parameters
+    ----------
+    session : Session
+    asked : Question
+    kind : str
+        Of a pin; see `outbid.pins.KINDS`.
+    *others : int
+        Rows of its further detections.
+    progress : callable, optional
+
+    Raises
+    ------
+    SettingsError
+        If it contradicts an earlier answer.
+    """
+    doubt = asked.doubt
+    stated = {"link": set(others), "division": set(others), "end": set(), "no_particle": {-2}}.get(kind)
+    right = stated == set(doubt.successors) if stated is not None else kind != "forbid"
+    known = dict(doubt.alternatives) if asked.probable else {}
+    target = {"end": -1, "no_particle": -2}.get(kind, others[0] if others else -1)
+    before = known.get(target, math.nan) if kind != "division" else math.nan
+    before = 1 - before if kind == "forbid" else before
+    audit = ("right" if right else "wrong") if asked.audit and kind != "same_cell" else ""
+    places = tuple(session.place(row) for row in (doubt.row, *others))
+    pin = Pin(kind, places, user=getpass.getuser(), p_before=before, audit=audit)
+    check_pins([*session.pins, pin])
+    return _with(session, (*session.steps, pin), (), progress)
+
+
+def edit(session: Session, change: Edit, progress: Report | None = None) -> Session:
+    """Add, move or remove a detection; a model is learned again."""
+    return _with(session, (*session.steps, change), (), progress)
+
+
+def undo(session: Session, progress: Report | None = None) -> Session:
+    """The session without its last step."""
+    if not session.steps:
+        return session
+    return _with(session, session.steps[:-1], (*session.undone, session.steps[-1]), progress)
+
+
+def redo(session: Session, progress: Report | None = None) -> Session:
+    """The session with the step that was undone last."""
+    if not session.undone:
+        return session
+    return _with(session, (*session.steps, session.undone[-1]), session.undone[:-1], progress)
+
+
+def learned_again(session: Session) -> Session:
+    """The session with a model that is learned once more, with the pins held."""
+    held = hold_again(session.held, session.pins)
+    now = _solved(held, session.given, session.pins)
+    return replace(session, held=held, now=now, changed=_changed(session.now, now), queue=_doubts(now, held))
+
+
+def skip(session: Session, asked: Question) -> Session:
+    """The session in which this detection is not asked about again."""
+    return replace(session, skipped=session.skipped | {session.place(asked.doubt.row)})
+
+
+def stored(session: Session, path: Path) -> Session:
+    """Bring the table of pins beside the tracks up to date; the pins have the numbers of its lines."""
+    held = list(read_pins(path)) if path.exists() else []
+    pins, steps = session.pins, list(session.steps)
+    same = 0
+    while same < min(len(held), len(pins)) and held[same][:2] == pins[same][:2]:
+        same += 1
+    for _ in held[same:]:
+        drop_last(path)
+    numbered = iter([*held[:same], *(append_pin(path, pin) for pin in pins[same:])])
+    steps = [next(numbered) if isinstance(step, Pin) else step for step in steps]
+    return replace(session, steps=tuple(steps))
+
+
+def headline(session: Session) -> str:
+    """How many links are expected to be wrong, what the answers removed, and what audits say of it."""
+    links, pins = len(session.tracks.links), session.pins
+    text, answers = f"{links:,} link{'s' * (links != 1)}", f"{len(pins)} answer{'s' * (len(pins) != 1)}"
+    chance = session.tracks.link_probability
+    if chance is None:
+        text += f", without probabilities; {answers}."
+    else:
+        wrong, error = float((1 - chance).sum()), float(np.sqrt((chance * (1 - chance)).sum()))
+        text = f"{wrong:,.0f} ± {error:,.0f} wrong links expected of {links:,}"
+        removed = session.wrong_at_first - wrong
+        text += f"; {answers} removed about {removed:,.0f}." if pins else "."
+    audits = [pin.audit == "wrong" for pin in pins if pin.audit]
+    if audits:
+        count, wrong = len(audits), sum(audits)
+        rate = (wrong + 0.5) / (count + 1)  # Jeffreys' prior: the error of no error among few is not 0
+        error = links * math.sqrt(rate * (1 - rate) / (count + 2))
+        text += f" Audits: {wrong} of {count} wrong, hence {links * wrong / count:,.0f} ± {error:,.0f}."
+    return text
+
+
+# ---------------------------------------------------------------- tracks under pins
+
+
+def _with(
+    session: Session, steps: tuple[Pin | Edit, ...], undone: tuple[Pin | Edit, ...], progress: Report | None
+) -> Session:
+    """The session with other steps."""
+    held, given = session.held, session.given
+    was, edits = ([step for step in each if isinstance(step, Edit)] for each in (session.steps, steps))
+    if edits != was:
+        held, given = _held(reduce(_edited, edits, session.base), held.settings, given is not None, progress)
+    pins = tuple(step for step in steps if isinstance(step, Pin))
+    solved = _solved(held, given, pins)
+    changed = _changed(session.now, solved) if edits == was else np.empty(0, np.int64)
+    kept = replace(session, held=held, given=given, steps=steps, undone=undone)
+    return replace(kept, now=solved, changed=changed, queue=_doubts(solved, held))
+
+
+def _held(
+    tracks: Tracks, settings: TrackingSettings, foreign: bool, progress: Report | None
+) -> tuple[HeldModel, Tracks | None]:
+    """The model of detections; or, for tracks of another program, none, and the tracks."""
+    if foreign:
+        return HeldModel(tracks.detections, settings, 1), tracks
+    return hold(tracks.detections, settings, progress=progress), None
+
+
+def _solved(held: HeldModel, given: Tracks | None, pins: Sequence[Pin]) -> Resolved:
+    """The tracks under pins; of another program the given links, but where pins say otherwise."""
+    if given is None:
+        return resolve(held, pins)
+    seen, count = given.detections, len(given.detections)
+    plain = [pin._replace(kind="link") if pin.kind == "same_cell" else pin for pin in pins]
+    found = resolve_pins(plain, seen, spacing=held.settings.spacing)
+    rows = PinnedRows.of(found, count)
+    source, target = given.links.T
+    forbidden = np.isin(given.links @ [count, 1], rows.forbidden @ [count, 1])
+    kept = ~(rows.row_closed[source] | rows.column_closed[target] | forbidden)
+    links = np.concatenate([given.links[kept], rows.pairs])
+    order = np.lexsort((links[:, 1], links[:, 0]))
+    sure = {"link_probability": 1.0, "link_margin": math.inf, "link_cost": 0.0}
+    measures = {
+        name: np.append(values[kept], np.full(len(rows.pairs), sure[name]))[order]
+        for name, values in given.measures.items()
+    }
+    run = TrackingRun(Tracks(seen, links[order], **measures), replace(held.settings, pins=tuple(pins)), {})
+    none = np.full(count, np.nan)
+    return Resolved(run, links[order], np.full(len(links), np.nan), none, none, none, found)
+
+
+def _doubts(now: Resolved, held: HeldModel, skipped: int = 0) -> tuple[Doubt, ...]:
+    """The greatest doubts; long links where nothing else is known of them."""
+    tracks = now.run.tracks
+    if not tracks.measures.keys() & {"link_probability", "link_margin"}:
+        tracks = replace(tracks, link_margin=-link_speed(tracks, held.settings.spacing))
+        now = now._replace(run=replace(now.run, tracks=tracks))
+    return tuple(doubts(now, _QUEUE + skipped))
+
+
+def _changed(before: Resolved, after: Resolved) -> NDArray[np.int64]:
+    """Rows whose successors differ."""
+    count = len(after.end)
+    one, other = (each.run.tracks.links @ [count, 1] for each in (before, after))
+    return np.unique(np.setxor1d(one, other) // max(count, 1))
+
+
+def _lengths(
+    seen: Detections, row: int, rows: NDArray[np.int64], spacing: tuple[float, float, float]
+) -> NDArray[np.float64]:
+    return np.linalg.norm((seen.position[rows] - seen.position[row]) * spacing, axis=1)
+
+
+def _edited(tracks: Tracks, change: Edit) -> Tracks:
+    """The tracks with another detection, without one, or with one elsewhere in its frame."""
+    seen = tracks.detections
+    frame, position, links = seen.frame, seen.position, tracks.links
+    kept = np.full(len(seen), True)
+    if change.before is not None:
+        rows = np.arange(len(seen))[seen.rows_of(change.before[0])]
+        apart = np.linalg.norm(position[rows] - change.before[1], axis=1)
+        row = rows[apart.argmin()]
+        if change.after is not None:
+            position = position.copy()
+            position[row] = change.after[1]
+            return replace(tracks, detections=Detections(frame, position, seen.unit))
+        kept[row] = False
+    frame, position = frame[kept], position[kept]
+    if change.after is not None:
+        frame = np.append(frame, np.int32(change.after[0]))
+        position = np.append(position, [change.after[1]], axis=0)
+    order = np.argsort(frame, kind="stable")
+    number = np.full(len(seen), -1)
+    number[kept] = np.argsort(order)[: kept.sum()]
+    links = number[links]
+    some = (links >= 0).all(axis=1)
+    measures = {name: values[some] for name, values in tracks.measures.items()}
+    return Tracks(Detections(frame[order], position[order], seen.unit), links[some], **measures)
