@@ -33,10 +33,10 @@ def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma:
 @settings(max_examples=examples(15))
 def test_a_centre_between_voxels(z: float, y: float, x: float, flat: bool) -> None:
     shape = (1, 32, 32) if flat else (20, 32, 32)
-    image = 100 + 50 * blob(shape, (0.0 if flat else z, y, x), 2.0)
+    image = np.random.default_rng(0).poisson(500 + 800 * blob(shape, (0.0 if flat else z, y, x), 2.0))
     seen, _ = detect([image], DetectionSettings(radius=2 * 2**0.5 if flat else 2 * 3**0.5))
     assert len(seen) == 1
-    np.testing.assert_allclose(seen.position[0], [0 if flat else z, y, x], atol=0.06)
+    np.testing.assert_allclose(seen.position[0], [0 if flat else z, y, x], atol=0.15)
 
 
 def test_a_spot_is_found_alike_whatever_the_voxel() -> None:

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 _WIDER, _NARROWER = 0.5, 0.05  # prior on the logarithm of the width of noise's tail, above 0 and below
 _SHARE = 0.5  # prior on the logarithm of the number of noise maxima over the computed one
 _UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
-_PRESENT = 4.6  # logarithm of 100 : 1, for spots at all
+_PRESENT = 9.2  # logarithm of 10,000 : 1, for spots at all: a movie has thousands of frames
 _STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
 _TURNS = 600  # of the simplex
 
