@@ -40,10 +40,6 @@ class Seen(NamedTuple):
     least: float
     ground: Ground
 
-    def sure(self) -> Candidates:
-        """Those above the height that one maximum of noise is expected to exceed."""
-        return self.candidates.of(self.significance > self.filter_.least())
-
     def of(self, rows: NDArray[np.bool_]) -> Seen:
         """Some of them."""
         return self._replace(candidates=self.candidates.of(rows), significance=self.significance[rows])

@@ -18,9 +18,7 @@ _TURNS = 4  # of the fit
 _GROUNDS = 3  # times that the background is estimated, each without the spots of the fit before
 _MEASURED = 0.2  # share of the information on a size that is not the prior, below which it says nothing
 _SIZES = 0.12  # standard deviation of the logarithm of a spot's size, a prior
-_STEPS = np.array(
-    [0.3, 0.3, 0.3, 0.5, np.inf, 0.2, 0.2]
-)  # largest: widths, share of amplitude, -, logarithms
+_STEPS = np.array([0.3, 0.3, 0.3, 0.5, np.inf, 0.2, 0.2])  # largest: widths, share, grey values, logarithms
 
 
 class Fitted(NamedTuple):
@@ -96,10 +94,8 @@ def fit_in_grey(
     whole, ground = grey(values, noise), seen.ground.values
     spots = np.zeros((len(all_of.place), 7))
     spots[:, Z : X + 1] = all_of.place
-    bright = ground[at] + (all_of.amplitude / filter_.scale).astype(np.float32)
-    spots[:, AMPLITUDE] = np.maximum(
-        grey(bright, noise) - grey(ground, noise)[at], 0.1 * np.sqrt(noise.least)
-    )
+    peaks = seen.ground.peaks(at, all_of.amplitude / filter_.scale)
+    spots[:, AMPLITUDE] = np.maximum(peaks, 0.1 * np.sqrt(noise.least))
     for turn in range(_GROUNDS):
         if turn:
             fitted = render(voxels.shape, spots[sure], filter_.sigma, _REACH)
