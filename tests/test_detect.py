@@ -94,6 +94,16 @@ def test_neither_workers_nor_chunks_change_a_result() -> None:
     assert one.position.tobytes() == four.position.tobytes()
 
 
+def test_spots_about_a_lattice_are_no_pattern_of_the_light() -> None:
+    """Their power is in few modes, as that of stripes."""
+    rng = np.random.default_rng(0)
+    places = np.insert(np.argwhere(np.ones((8, 8))) * 25.0 + 12, 0, 0, axis=1)
+    places[:, 1:] += rng.uniform(-4, 4, (64, 2))
+    light = 50 + sum(60 * blob((1, 200, 200), place, 2.5) for place in places)
+    seen, _ = detect([rng.poisson(light)], DetectionSettings())
+    assert len(match(seen.position, places, 1.0).source) == len(places) == len(seen)
+
+
 def test_tiles_have_the_spots_of_the_whole_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     places = rng.uniform((0, 0, 0), (0, 320, 300), (90, 3))

@@ -158,8 +158,7 @@ def _falling(power: NDArray[np.float64]) -> NDArray[np.float64]:
 def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -> NDArray[np.float32]:
     """Power of a frame at every mode; infinite at k = 0, so that constant light is ignored.
 
-    Rings whose power is that of the camera's noise within its error have just this. A mode far above its ring
-    is a pattern by itself, such as stripes.
+    Rings whose power is that of the camera's noise within its error have just this.
 
     Parameters
     ----------
@@ -174,8 +173,6 @@ def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -
     power = _falling(modes.mean(squares))
     error = _CHANCE * np.sqrt(2 / np.maximum(modes.modes, 1)) + _CAMERA
     out = modes.spread(np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, max(floor, _NO_POWER))))
-    pattern = squares > np.float32(2 * np.log(squares.size)) * out
-    out[pattern] = squares[pattern]
     out[0, 0, 0] = np.inf
     return out
 
