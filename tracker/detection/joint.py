@@ -17,19 +17,20 @@ from scipy.special import ndtr
 
 from .joint_cpu import between, paint, sweep, widening
 from .response import local_maxima
-from .spectrum import Filter, Transform
+from .spectrum import Filter, Transform, along
 from .stabilise import Ground
 
 _ROUNDS = 12  # in which candidates join, at most
 _MORE = 0.01  # share of candidates that are new, below which the rounds end
 _BELOW = 2.0  # standard deviations below 0 where the spread of noise is read
 _PRIOR = 2.0  # maxima above that height that a spread of 1 counts for
-_SAMPLED = 1_000_000  # voxels of which a quantile is taken
+_SAMPLED = 250_000  # voxels of which a quantile is taken
 _WEAKEST = 8  # times that the weakest of neighbours leave in a round
 _SWEEPS = 30  # of Gauss-Seidel
 _FALSE = 0.5  # share of noise among the candidates; the last one that is kept has .4
 _PROFILE = 0.1  # by which share of its light a spot may differ from the profile, a prior
 _NEIGHBOURS, _OVERLAP, _RIDGE = 10, 0.1, 0.02  # that widen an error; least overlap; of their matrix
+_WINDOW = 4.0  # widths of the window of a local spread
 _EVERYWHERE = 0.5  # weight of the spread of all beside it
 _LEAST = 0.85  # of the spread of all: in a window less is chance
 _FLOOR = 0.8  # of the computed spread: less is light that was taken out with candidates
@@ -72,13 +73,27 @@ def spread_of(values: NDArray, filter_: Filter) -> float:
     return max(float(np.sqrt((maxima * measured**2 + _PRIOR) / (maxima + _PRIOR))), 1e-9)
 
 
-def noise_map(values: NDArray[np.float32], filter_: Filter, how: Transform) -> NDArray[np.float32]:
-    """Spread of noise around each voxel, by the negative side of a response."""
+def noise_map(values: NDArray[np.float32], filter_: Filter) -> NDArray[np.float32]:
+    """Spread of noise around each voxel, by the negative side of a response: in blocks of one width."""
     whole = spread_of(values, filter_)
+    size = tuple(max(1, round(width)) for width in filter_.sigma.tolist())
     depth = np.maximum(-values, 0) * np.float32(np.sqrt(2 * np.pi))  # its mean is the spread
-    near = how.back(how.forward(depth) * filter_.window)
-    least = max(_LEAST * whole, _FLOOR)
-    return np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), least).astype(np.float32)
+    near = ndimage.gaussian_filter(means(depth, size), _WINDOW * filter_.sigma / size, mode="reflect")
+    noise = np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), max(_LEAST * whole, _FLOOR))
+    for axis, n in enumerate(size):
+        noise = np.repeat(noise, n, axis)
+    return noise[tuple(slice(n) for n in values.shape)].astype(np.float32)
+
+
+def means(values: NDArray[np.float32], size: tuple[int, ...]) -> NDArray[np.float32]:
+    """Means of blocks; those at the end may be smaller."""
+    for axis, n in enumerate(size):
+        if n > 1:
+            starts = np.arange(0, values.shape[axis], n)
+            sums = np.add.reduceat(values, starts, axis)
+            count = np.diff(np.append(starts, values.shape[axis])).astype(np.float32)
+            values = sums / along(axis, count)
+    return values
 
 
 def light_of(ground: Ground, seen: Candidates, filter_: Filter) -> NDArray[np.float32]:
@@ -198,7 +213,7 @@ def fit_together(
     seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
     sure = np.zeros(0, bool)
     for turn in range(_ROUNDS):
-        noise = noise_map(plain / filter_.wall, filter_, how)  # fitted noise would take noise away
+        noise = noise_map(plain / filter_.wall, filter_)  # fitted noise would take noise away
         least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
         voxel = local_maxima(rest / filter_.wall / noise, least)
         place = seen.place if turn == 0 else _moved(seen, rest, filter_)
@@ -217,7 +232,7 @@ def fit_together(
         if turn > 1 and len(seen.place) - before <= _MORE * before:
             break
     plain = plain / filter_.wall
-    now = noise_map(plain, filter_, how)
+    now = noise_map(plain, filter_)
     if len(seen.place):
         at = tuple(np.rint(seen.place).astype(int).T)
         seen = replace(seen, error=seen.error * now[at] / noise[at])
