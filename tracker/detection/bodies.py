@@ -19,7 +19,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
 from .decision import Decision
-from .joint import fit_together, light_of, vertices
+from .joint import Candidates, fit_together, light_of, vertices
 from .joint_cpu import paint
 from .noise import Noise
 from .response import laplacian, local_maxima
@@ -210,7 +210,7 @@ def look_like_bodies(search: Search, sigma: NDArray[np.float64], filter_: Filter
         return False
     mean = search.frames[0].mean()
     values, ground = search.frames[0] - mean, Ground(np.full(search.frames[0].shape, mean), noise)
-    seen, _, _ = fit_together(values, ground, filter_, search.how)
+    seen, _, _ = fit_together(values, ground, filter_, search.how, Candidates.none())
     sure = seen.of(seen.significance > filter_.least())
     if len(sure.place) < _FEWEST:
         return False

@@ -65,6 +65,11 @@ class Candidates:
         """Some of them."""
         return Candidates(self.place[rows], self.amplitude[rows], self.error[rows])
 
+    @staticmethod
+    def none() -> Candidates:
+        """No candidates."""
+        return Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
+
 
 def spread_of(values: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
@@ -196,7 +201,7 @@ def _moved(seen: Candidates, rest: NDArray[np.float32], filter_: Filter) -> NDAr
 
 
 def fit_together(
-    values: NDArray[np.float32], ground: Ground, filter_: Filter, how: Transform
+    values: NDArray[np.float32], ground: Ground, filter_: Filter, how: Transform, start: Candidates
 ) -> tuple[Candidates, NDArray[np.float32], float]:
     """Candidates beside all others, what is left in local standard deviations, and the least significance.
 
@@ -208,28 +213,29 @@ def fit_together(
         Its light without spots.
     filter_ : Filter
     how : Transform
+    start : Candidates
+        Of the pass before, with which the rounds begin.
     """
-    rest = plain = filter_.respond(how.forward(values), how)
-    seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
-    sure = np.zeros(0, bool)
+
+    def left(without: Candidates) -> NDArray[np.float32]:
+        return filter_.respond(how.forward(values - light_of(ground, without, filter_)), how)
+
+    seen = start
+    rest = plain = left(seen)
+    sure = np.ones(len(seen.place), bool)
     for turn in range(_ROUNDS):
         noise = noise_map(plain / filter_.wall, filter_)  # fitted noise would take noise away
         least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
         voxel = local_maxima(rest / filter_.wall / noise, least)
-        place = seen.place if turn == 0 else _moved(seen, rest, filter_)
-        place = np.concatenate([place, vertices(rest, voxel)])
+        place = np.concatenate([_moved(seen, rest, filter_), vertices(rest, voxel)])
         if not len(place):
             break
         before = len(seen.place)
         seen = _fitted(place, seen, rest, filter_, noise, least)
         sure = seen.significance > filter_.least()
-        rest = filter_.respond(how.forward(values - light_of(ground, seen, filter_)), how)
-        plain = (
-            rest
-            if sure.all()
-            else filter_.respond(how.forward(values - light_of(ground, seen.of(sure), filter_)), how)
-        )
-        if turn > 1 and len(seen.place) - before <= _MORE * before:
+        rest = left(seen)
+        plain = rest if sure.all() else left(seen.of(sure))
+        if turn and len(seen.place) - before <= _MORE * before:
             break
     plain = plain / filter_.wall
     now = noise_map(plain, filter_)

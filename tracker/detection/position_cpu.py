@@ -129,7 +129,7 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
 
 @njit(nogil=True, cache=True)
 def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, turns):  # pragma: no cover
-    """Fit all spots (n, 7) in place, in turn; `model` (Z, Y, X) f4 is the background, to which they are added.
+    """Fit all spots (n, 7) in place, in turn; they are added to `model` (Z, Y, X) f4, the background.
 
     start: (n, 3) places from which they move a width and a half at most. most: (7,) largest step of each
     parameter.
@@ -138,9 +138,7 @@ def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, turn
         add(model, spots[i], sigma, reach, 1.0)
     for _ in range(turns):
         for i in range(len(spots)):
-            information, gradient, _, _ = normal_equations(
-                image, model, spots[i], sigma, noise, reach, prior
-            )
+            information, gradient, _, _ = normal_equations(image, model, spots[i], sigma, noise, reach, prior)
             step = np.linalg.solve(information, gradient)
             add(model, spots[i], sigma, reach, -1.0)
             for j in range(7):
