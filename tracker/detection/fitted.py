@@ -65,11 +65,7 @@ def _median(size: NDArray[np.float64], error: NDArray[np.float64]) -> float:
 
 
 def fit_in_grey(
-    voxels: NDArray[np.float32],
-    values: NDArray[np.float32],
-    seen: Seen,
-    noise: Noise,
-    how: Transform,
+    voxels: NDArray[np.float32], values: NDArray[np.float32], seen: Seen, noise: Noise, how: Transform
 ) -> Fitted:
     """Fit the candidates in grey values.
 

@@ -15,7 +15,8 @@ from scipy import ndimage, sparse
 from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
-from .joint_cpu import between, paint, sweep, widening
+from .joint_cpu import between, sweep, widening
+from .position_cpu import AMPLITUDE, X, render
 from .response import local_maxima
 from .spectrum import Filter, Transform, along
 from .stabilise import Ground
@@ -35,7 +36,7 @@ _EVERYWHERE = 0.5  # weight of the spread of all beside it
 _LEAST = 0.85  # of the spread of all: in a window less is chance
 _FLOOR = 0.8  # of the computed spread: less is light that was taken out with candidates
 _SAME = 0.33  # overlap of neighbours of which the weaker leaves
-_REACH = 4.5  # widths to which light is painted: 4e-5 of it is beyond
+_REACH = 4.5  # widths to which light is drawn: 4e-5 of it is beyond
 _STEP = 0.4  # widths that a place moves in a round
 _MOST = 1.5  # of the largest response: no amplitude is more
 
@@ -101,12 +102,23 @@ def means(values: NDArray[np.float32], size: tuple[int, ...]) -> NDArray[np.floa
     return values
 
 
+def spots_of(
+    shape: tuple[int, ...],
+    place: NDArray[np.float64],
+    height: NDArray[np.float64],
+    sigma: NDArray[np.float64],
+) -> NDArray[np.float32]:
+    """The light of spots of one width in a frame."""
+    spots = np.zeros((len(place), 7))
+    spots[:, : X + 1], spots[:, AMPLITUDE] = place, height
+    return render(shape, spots, sigma, _REACH)
+
+
 def light_of(ground: Ground, seen: Candidates, filter_: Filter) -> NDArray[np.float32]:
     """By how much spots stand out of this ground, in units of the camera's noise."""
     at = tuple(np.rint(seen.place).astype(int).T)
-    out = np.zeros(ground.values.shape, np.float32)
-    paint(out, seen.place, ground.peaks(at, seen.amplitude / filter_.scale), filter_.sigma, _REACH)
-    return ground.under(out)
+    height = ground.peaks(at, seen.amplitude / filter_.scale)
+    return ground.under(spots_of(ground.values.shape, seen.place, height, filter_.sigma))
 
 
 def vertices(values: NDArray[np.float32], voxel: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -149,12 +161,7 @@ def _weaker(overlap: sparse.csr_matrix, u: NDArray[np.float64]) -> NDArray[np.bo
 
 
 def _fitted(
-    place: NDArray,
-    before: Candidates,
-    rest: NDArray,
-    filter_: Filter,
-    noise: NDArray[np.float32],
-    least: float,
+    place: NDArray, before: Candidates, rest: NDArray, filter_: Filter, noise: NDArray, least: float
 ) -> Candidates:
     """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out.
 
@@ -176,12 +183,8 @@ def _fitted(
         drop = (u < least) & _weaker(overlap, u)
         if not drop.any() or drop.all() or turn == _WEAKEST - 1:
             break
-        place, seen, amplitude, overlap = (
-            place[~drop],
-            seen[~drop],
-            amplitude[~drop],
-            overlap[~drop][:, ~drop],
-        )
+        place, seen, amplitude = place[~drop], seen[~drop], amplitude[~drop]
+        overlap = overlap[~drop][:, ~drop]
     return Candidates(place, amplitude, error)
 
 

@@ -20,17 +20,6 @@ Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(7)
 
 
 @njit(nogil=True, cache=True)
-def window(spot, sigma, reach, shape):  # pragma: no cover
-    """First and last voxel (3, 2) within `reach` widths."""
-    out = np.empty((3, 2), np.int64)
-    for axis in range(3):
-        far = reach * sigma[axis] + 0.5
-        out[axis, 0] = max(0, math.ceil(spot[axis] - far))
-        out[axis, 1] = min(shape[axis], math.floor(spot[axis] + far) + 1)
-    return out
-
-
-@njit(nogil=True, cache=True)
 def grown(spot, sigma):  # pragma: no cover
     """Widths (3,) of a spot."""
     plane = math.exp(spot[SIZE])
@@ -38,33 +27,27 @@ def grown(spot, sigma):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def profile(spot, wide, box, axis):  # pragma: no cover
-    """Distances in widths and values of a Gaussian along an axis, at the voxels of a box."""
-    low, n = box[axis, 0], box[axis, 1] - box[axis, 0]
-    away, value = np.zeros(max(n, 0)), np.ones(max(n, 0))
-    if wide[axis] > 0:
-        for i in range(n):
-            away[i] = (low + i - spot[axis]) / wide[axis]
-            value[i] = math.exp(-0.5 * away[i] * away[i])
-    return away, value
+def profile(centre, wide, far, size):  # pragma: no cover
+    """First voxel within a distance along an axis; from there distances in widths, and a Gaussian."""
+    low = max(0, math.ceil(centre - far - 0.5))
+    away = np.zeros(max(min(size, math.floor(centre + far + 0.5) + 1) - low, 0))
+    if wide > 0:
+        away += (np.arange(low, low + len(away)) - centre) / wide
+    return low, away, np.exp(-0.5 * away * away)
 
 
 @njit(nogil=True, cache=True)
 def add(model, spot, sigma, reach, sign):  # pragma: no cover
     """Add the light of a spot to a model, or take it away."""
     wide = grown(spot, sigma)
-    box = window(spot, wide, reach, model.shape)
-    (_, gz), (_, gy), (_, gx) = (
-        profile(spot, wide, box, 0),
-        profile(spot, wide, box, 1),
-        profile(spot, wide, box, 2),
-    )
+    z, _, gz = profile(spot[Z], wide[0], reach * wide[0], model.shape[0])
+    y, _, gy = profile(spot[Y], wide[1], reach * wide[1], model.shape[1])
+    x, _, gx = profile(spot[X], wide[2], reach * wide[2], model.shape[2])
     for i in range(len(gz)):
         for j in range(len(gy)):
-            high = sign * spot[AMPLITUDE] * gz[i] * gy[j]
-            row = model[box[0, 0] + i, box[1, 0] + j]
+            high, row = sign * spot[AMPLITUDE] * gz[i] * gy[j], model[z + i, y + j]
             for k in range(len(gx)):
-                row[box[2, 0] + k] += high * gx[k]
+                row[x + k] += high * gx[k]
 
 
 @njit(nogil=True, cache=True)
@@ -84,21 +67,17 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
     that of the place is about where it is.
     """
     information, gradient, d = np.zeros((7, 7)), np.zeros(7), np.empty(7)
-    square, count = 0.0, 0
-    wide = grown(spot, sigma)
-    box = window(spot, sigma, reach, image.shape)
-    (far_z, gz), (far_y, gy), (far_x, gx) = (
-        profile(spot, wide, box, 0),
-        profile(spot, wide, box, 1),
-        profile(spot, wide, box, 2),
-    )
+    square, count, wide = 0.0, 0, grown(spot, sigma)
+    z, far_z, gz = profile(spot[Z], wide[0], reach * sigma[0], image.shape[0])
+    y, far_y, gy = profile(spot[Y], wide[1], reach * sigma[1], image.shape[1])
+    x, far_x, gx = profile(spot[X], wide[2], reach * sigma[2], image.shape[2])
     d[LEVEL] = 1.0
     for i in range(len(gz)):
         for j in range(len(gy)):
             beside = far_z[i] ** 2 + far_y[j] ** 2
-            seen_row, model_row = image[box[0, 0] + i, box[1, 0] + j], model[box[0, 0] + i, box[1, 0] + j]
+            seen_row, model_row = image[z + i, y + j], model[z + i, y + j]
             for k in range(len(gx)):
-                seen, expected = seen_row[box[2, 0] + k], model_row[box[2, 0] + k] + spot[LEVEL]
+                seen, expected = seen_row[x + k], model_row[x + k] + spot[LEVEL]
                 if beside + far_x[k] ** 2 > reach * reach or not math.isfinite(seen):
                     continue
                 if seen >= noise[3] and expected >= seen:
