@@ -32,6 +32,7 @@ from ..model.marks import Marks
 from ..model.movie import Movie
 from .em import (
     FIRST,
+    LAST,
     SCHEDULE,
     Round,
     converged_there,
@@ -151,7 +152,7 @@ def _fitted(
     if options.gaps:
         model = options.fixed.held(movie, expecting_gaps(now.model))
         start = with_gaps(movie, model, now.posterior, options)
-        now, start = fits.with_longer_gaps(fits.after(model, start), start)
+        now, start = fits.with_longer_gaps(fits.after(model, start, LAST), start)
     if wrong_share(now.posterior.probability) > _CROWDED:  # elsewhere the classes are those of the part
         now = fits.with_classes(fits.judged(now), start)
     now = fits.with_marks(now, start)
@@ -191,9 +192,11 @@ class _Fits:
         posterior = with_evidence(self.movie, now.model, now.posterior, self.options)
         return replace(now, posterior=posterior)
 
-    def better(self, now: _Fit, model: Model, start: LinkPosterior) -> _Fit | None:
+    def better(
+        self, now: _Fit, model: Model, start: LinkPosterior, rounds: Sequence[Round] = SCHEDULE
+    ) -> _Fit | None:
         """The fit from another model, if the criterion grows."""
-        other = self.judged(self.after(model, start))
+        other = self.judged(self.after(model, start, rounds))
         return other if other.criterion > now.criterion else None
 
     def started(self, first: FirstOrder) -> _Fit:
@@ -249,7 +252,7 @@ class _Fits:
         if marks is None or not marks.links():
             return now
         now = self.judged(now)
-        return self.better(now, replace(now.model, marks=marks), start) or now
+        return self.better(now, replace(now.model, marks=marks), start, LAST) or now
 
     def with_longer_gaps(self, now: _Fit, start: LinkPosterior) -> tuple[_Fit, LinkPosterior]:
         """The fit with links over longer gaps and its candidates, while such links are expected.
@@ -262,7 +265,7 @@ class _Fits:
                 break
             now = self.judged(now)
             candidates = with_gaps(self.movie, model, now.posterior, self.options)
-            other = self.better(now, model, candidates)
+            other = self.better(now, model, candidates, LAST)
             if other is None:
                 break
             now, start = other, candidates

@@ -41,9 +41,11 @@ class Round(NamedTuple):
     level: float = 1.0
 
 
-FIRST = Round(fields=True, level=0.01), Round(fields=True, level=0.1), Round(fields=True)
-SCHEDULE = *FIRST, Round(), Round(), Round(fields=True), Round()
-"""The schedule of EM: the rounds by which starts are compared, and all."""
+FIRST = Round(fields=True, level=0.01), Round(fields=True, level=0.1), Round(fields=True), Round()
+_THEN = Round(), Round(fields=True), Round()
+SCHEDULE = *FIRST, *_THEN
+LAST = *SCHEDULE, *_THEN
+"""The schedules of EM: by which starts are compared, then classes; and of links over missed frames."""
 
 
 def fit(
@@ -66,7 +68,7 @@ def fit(
             movie, model, posterior, omega=exponent(posterior.probability, 1.0), workers=options.workers
         )
         options.on_sweep(len(movie))
-        if turn > len(FIRST) and posterior.change < options.still:
+        if turn >= len(FIRST) and posterior.change < options.still:
             break
         model = maximised(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.held(movie, model)
