@@ -95,10 +95,10 @@ def _near(
     tails, heads = lost
     if not (tails | heads).any():
         return
-    chance, flow = NEGLIGIBLE * float(np.median(movie.density)), model.surroundings.flow
+    background, flow = NEGLIGIBLE * float(np.median(movie.density)), model.surroundings.flow
     asking = np.flatnonzero(tails)
     for lag, way in enumerate(advected(movie, flow, asking, model.association.longest), 1):
-        reach = reaches(movie, model.motion, lag, chance)
+        reach = reaches(movie, model.motion, lag, background)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         ahead, back = movie.position + lag * flow, ~pins.row_closed
         ahead[asking] = movie.position[asking] + way
@@ -124,11 +124,11 @@ def _solved(
     core = reached(known.candidates, known.probability, seeds, _FIRST)
     core[known.candidates.tail[fresh]] = core[known.candidates.head[fresh]] = True
     region, part = Region.of(movie, model, known, core, workers)
-    likely = region.pasted(known, region.swept(part, none, workers)).probability
+    likely = region.pasted(known, region.updated(part, none, workers)).probability
     core = reached(known.candidates, np.maximum(likely, known.probability), seeds)
     region, part = Region.of(movie, model, known, core, workers)
     for _ in range(_SWEEPS):
-        part = region.swept(part, none, workers)
+        part = region.updated(part, none, workers)
     return Solved(movie, model, region.pasted(known, part), region, part)
 
 
