@@ -1,4 +1,4 @@
-"""What columns bring: ``python -m accuracy.columns grid|kinds|recorded RECORD`` in tests/.
+"""What columns bring: ``python -m accuracy.columns [grid] [kinds] [recorded]`` in tests/.
 
 grid: the whole way on movies of the second renderer of `detection_accuracy` (brightness differs by a factor
 e^.4 between particles and e^.2 within, light is uneven), detected with nothing set, linked without and with
@@ -9,11 +9,14 @@ every kind. recorded: real tracks with columns, every few frames.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,8 @@ from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
 
+from .run import about
+
 KAPPAS, SNRS, DIMENSIONS = (0.07, 0.14, 0.24), (3.0, 4.0, 7.0), (2, 3)
 SHAPES, RADII, PARTICLES = {2: (1, 160, 160), 3: (16, 96, 96)}, {2: 2.0, 3: 2.5}, {2: 100, 3: 150}
 FRAMES, TURNOVER, WITHIN, GATE = 20, 0.02, 0.2, 5.0
@@ -37,6 +42,7 @@ GATES, WEIGHTS = (
     (2.0, 3.0, 4.5),
     (0.0, 0.5, 1.0, 2.0),
 )  # of laptrack: in steps; in steps a unit of log amplitude
+RECORD = Path(__file__).with_name("columns.json")
 DATA = Path(__file__).parents[3] / "shared" / "data"
 MASKS = "formats/ctc_hela_01_RES"
 Row = dict[str, Any]
@@ -74,7 +80,7 @@ def whole_way(dimensions: int, kappa: float, snr: float, seed: int) -> Row:
     """Scores of each way to link one movie."""
     images, truth, cell = filmed(dimensions, kappa, snr, seed)
     seen, _ = detect(images, DetectionSettings(spacing=cell.voxel), workers=1)
-    row: Row = {"dimensions": dimensions, "kappa": kappa, "snr": snr, "seed": seed, "detections": len(seen)}
+    row: Row = {"detections": len(seen)}
     row["columns"] = scored(track(seen, workers=1, divisions=False).tracks, truth)
     row["alone"] = scored(track(seen, workers=1, divisions=False, column=None).tracks, truth)
     above = [row["alone"]]
@@ -149,7 +155,7 @@ KINDS: dict[str, Mapping[str, str] | None] = {
 def kinds(kappa: float, seed: int) -> Row:
     """Link F1 and overconfidence (stated less true precision) by each kind of column."""
     truth = columned(kappa, seed)
-    row: Row = {"kappa": kappa, "seed": seed}
+    row: Row = {}
     for name, column in KINDS.items():
         found = track(truth.detections, workers=1, divisions=False, column=column).tracks
         values = score(found, truth, families=["links"]).values
@@ -173,7 +179,7 @@ def recorded(name: str, every: int) -> Row:
     frame = (seen.frame[keep] // every).astype(np.int32)
     few = Detections(frame, seen.position[keep], seen.unit, some)
     truth = Tracks(few, _skipping(whole, keep))
-    row: Row = {"movie": name, "every": every, "columns of": list(some)}
+    row: Row = {"columns of": list(some)}
     for how, column in (("alone", None), ("columns", kinds)):
         found = track(few, workers=1, column=column)
         row[how] = round(score(found.tracks, truth, families=["links"]).values["link_f1"], 4)
@@ -213,34 +219,63 @@ def _skipping(whole: Tracks, keep: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array(links, dtype=np.int64).reshape(-1, 2)
 
 
-def summary(rows: list[Row]) -> Row:
-    """Mean paired gains of columns in link F1 over each other way, with standard errors."""
-    gains = {}
-    for other in ("alone", "threshold", "laptrack"):
-        for name in ("link_f1", "idf1", "jsc_theta"):
-            each = [row["columns"][name] - row[other][name] for row in rows if other in row]
-            if len(each) > 1:
-                error = float(np.std(each, ddof=1)) / len(each) ** 0.5
-                gains[f"{name} over {other}"] = [round(float(np.mean(each)), 4), round(error, 4)]
-    return gains
+Cases = dict[str, tuple[Callable[..., Row], list[tuple[Any, ...]]]]
 
 
-def main(which: str, record: str, first: str = "0", last: str = "1") -> None:
-    """Measure seeds first to last; each movie is added to the record, which may exist."""
-    seeds = range(int(first), int(last))
-    jobs: dict[str, tuple[Callable[..., Row], list[tuple[Any, ...]]]] = {
-        "grid": (whole_way, [(*c, s) for s in seeds for c in product(DIMENSIONS, KAPPAS, SNRS)]),
+def cases(seeds: range) -> Cases:
+    """What is measured, by part of the record; recorded movies as far as they are here."""
+    grid = [(*c, seed) for c in product(DIMENSIONS[::-1], KAPPAS, SNRS) for seed in seeds]
+    real = [("fly", 1), ("fly", 2), ("hela", 1), ("hela", 12), ("hela", 16)] if DATA.exists() else []
+    return {
+        "grid": (whole_way, grid),
         "kinds": (kinds, [(kappa, seed) for seed in seeds for kappa in (0.14, 0.24)]),
-        "recorded": (recorded, [("fly", 1), ("fly", 2), ("hela", 1), ("hela", 12), ("hela", 16)]),
+        "recorded": (recorded, real),
     }
-    make, cases = jobs[which]
-    rows: list[Row] = json.loads(Path(record).read_text("utf-8"))["rows"] if Path(record).exists() else []
-    for case in cases:
-        rows.append(make(*case))
-        print(rows[-1], flush=True)
-        gains = summary(rows) if which == "grid" else {}
-        Path(record).write_text(json.dumps({"gains": gains, "rows": rows}, indent=1) + "\n", "utf-8")
+
+
+def gained(rows: Sequence[Row], other: str, name: str) -> tuple[float, float]:
+    """Mean paired gain of columns over another way, and its standard error."""
+    each = np.array([row["columns"][name] - row[other][name] for row in rows if other in row])
+    if len(each) < 2:
+        return np.nan, np.nan
+    return round(float(each.mean()), 4), round(float(each.std(ddof=1)) / len(each) ** 0.5, 4)
+
+
+def measure(parts: Sequence[str], seeds: range, jobs: int, record: Path) -> None:
+    """Measure what the record lacks; it is written after every movie."""
+    made: dict[str, Any] = {"about": about("columns")} | (
+        json.loads(record.read_text("utf-8")) if record.exists() else {}
+    )
+    wanted = cases(seeds)
+    todo = [(part, case) for part in parts for case in wanted[part][1]]
+    done = {(part, tuple(row["case"])) for part in parts for row in made.get(part, [])}
+    todo = [one for one in todo if one not in done]
+    if not todo:
+        return
+    compiled = one(todo[0])  # the kernels, once for all processes
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        later = [pool.submit(one, case) for case in todo[1:]]
+        for part, row in chain([compiled], (each.result() for each in as_completed(later))):
+            made[part] = sorted([*made.get(part, []), row], key=lambda each: each["case"])
+            print(part, row, flush=True)
+            record.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
+
+
+def one(asked: tuple[str, tuple[Any, ...]]) -> tuple[str, Row]:
+    """A row of a part of the record, with the case it is of."""
+    part, case = asked
+    return part, {"case": list(case)} | cases(range(0))[part][0](*case)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="accuracy.columns", description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["grid", "kinds", "recorded"])
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
+    parser.add_argument("--record", type=Path, default=RECORD)
+    given = parser.parse_args()
+    measure(given.parts, range(given.seeds), given.jobs, given.record)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
