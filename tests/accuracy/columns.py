@@ -38,10 +38,8 @@ KAPPAS, SNRS, DIMENSIONS = (0.07, 0.14, 0.24), (3.0, 4.0, 7.0), (2, 3)
 SHAPES, RADII, PARTICLES = {2: (1, 160, 160), 3: (16, 96, 96)}, {2: 2.0, 3: 2.5}, {2: 100, 3: 150}
 FRAMES, TURNOVER, WITHIN, GATE = 20, 0.02, 0.2, 5.0
 QUALITIES = (0.0, 4.0, 5.0, 6.0, 8.0)  # least quality, of which the truth chooses
-GATES, WEIGHTS = (
-    (2.0, 3.0, 4.5),
-    (0.0, 0.5, 1.0, 2.0),
-)  # of laptrack: in steps; in steps a unit of log amplitude
+GATES = (2.0, 3.0, 4.5)  # of laptrack, in steps
+WEIGHTS = (0.0, 0.5, 1.0, 2.0)  # of laptrack, in steps a unit of log amplitude
 RECORD = Path(__file__).with_name("columns.json")
 DATA = Path(__file__).parents[3] / "shared" / "data"
 MASKS = "formats/ctc_hela_01_RES"
@@ -174,14 +172,10 @@ def recorded(name: str, every: int) -> Row:
         features: Mapping[str, NDArray] = _shapes(seen)
     else:
         kinds, features = {"intensity": ""}, {"intensity": _intensity(seen)}
-    keep = np.flatnonzero(seen.frame % every == 0)
-    some = {one: of[keep] for one, of in features.items()}
-    frame = (seen.frame[keep] // every).astype(np.int32)
-    few = Detections(frame, seen.position[keep], seen.unit, some)
-    truth = Tracks(few, _skipping(whole, keep))
-    row: Row = {"columns of": list(some)}
+    truth = replace(whole, detections=replace(seen, features=features)).every(every)
+    row: Row = {"columns of": list(features)}
     for how, column in (("alone", None), ("columns", kinds)):
-        found = track(few, workers=1, column=column)
+        found = track(truth.detections, workers=1, column=column)
         row[how] = round(score(found.tracks, truth, families=["links"]).values["link_f1"], 4)
     return row | {"bits": found.learned.as_dict()["columns"] if found.learned else None}
 
@@ -206,65 +200,32 @@ def _intensity(seen: Detections) -> NDArray[np.float64]:
     return found
 
 
-def _skipping(whole: Tracks, keep: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Links between the kept detections, along the tracks between them."""
-    before = {int(b): int(a) for a, b in whole.links}
-    place, links = {int(row): k for k, row in enumerate(keep)}, []
-    for row in keep.tolist():
-        at = before.get(row)
-        while at is not None and at not in place:
-            at = before.get(at)
-        if at is not None:
-            links.append((place[at], place[row]))
-    return np.array(links, dtype=np.int64).reshape(-1, 2)
+def cases(seeds: int) -> list[tuple[str, list[Any]]]:
+    """What is measured: the part of the record and its case; recorded movies as far as they are here."""
+    grid = [[*c, seed] for c in product(DIMENSIONS[::-1], KAPPAS, SNRS) for seed in range(seeds)]
+    walked = [[kappa, seed] for seed in range(seeds) for kappa in (0.14, 0.24)]
+    real = [["fly", 1], ["fly", 2], ["hela", 1], ["hela", 12], ["hela", 16]] if DATA.exists() else []
+    return [*product(["grid"], grid), *product(["kinds"], walked), *product(["recorded"], real)]
 
 
-Cases = dict[str, tuple[Callable[..., Row], list[tuple[Any, ...]]]]
+def row_of(part: str, case: list[Any]) -> tuple[str, Row]:
+    """A row of the record, with the part where it belongs."""
+    make: Callable[..., Row] = {"grid": whole_way, "kinds": kinds, "recorded": recorded}[part]
+    return part, {"case": case} | make(*case)
 
 
-def cases(seeds: range) -> Cases:
-    """What is measured, by part of the record; recorded movies as far as they are here."""
-    grid = [(*c, seed) for c in product(DIMENSIONS[::-1], KAPPAS, SNRS) for seed in seeds]
-    real = [("fly", 1), ("fly", 2), ("hela", 1), ("hela", 12), ("hela", 16)] if DATA.exists() else []
-    return {
-        "grid": (whole_way, grid),
-        "kinds": (kinds, [(kappa, seed) for seed in seeds for kappa in (0.14, 0.24)]),
-        "recorded": (recorded, real),
-    }
-
-
-def gained(rows: Sequence[Row], other: str, name: str) -> tuple[float, float]:
-    """Mean paired gain of columns over another way, and its standard error."""
-    each = np.array([row["columns"][name] - row[other][name] for row in rows if other in row])
-    if len(each) < 2:
-        return np.nan, np.nan
-    return round(float(each.mean()), 4), round(float(each.std(ddof=1)) / len(each) ** 0.5, 4)
-
-
-def measure(parts: Sequence[str], seeds: range, jobs: int, record: Path) -> None:
+def measure(parts: Sequence[str], seeds: int, jobs: int, record: Path) -> None:
     """Measure what the record lacks; it is written after every movie."""
-    made: dict[str, Any] = {"about": about("columns")} | (
-        json.loads(record.read_text("utf-8")) if record.exists() else {}
-    )
-    wanted = cases(seeds)
-    todo = [(part, case) for part in parts for case in wanted[part][1]]
-    done = {(part, tuple(row["case"])) for part in parts for row in made.get(part, [])}
-    todo = [one for one in todo if one not in done]
-    if not todo:
-        return
-    compiled = one(todo[0])  # the kernels, once for all processes
+    made = json.loads(record.read_text("utf-8")) if record.exists() else {"about": about("columns")}
+    known = [[part, row["case"]] for part in parts for row in made.setdefault(part, [])]
+    lacking = [case for case in cases(seeds) if case[0] in parts and [*case] not in known]
+    compiled = [row_of(*case) for case in lacking[:1]]  # the kernels, once for all processes
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        later = [pool.submit(one, case) for case in todo[1:]]
-        for part, row in chain([compiled], (each.result() for each in as_completed(later))):
-            made[part] = sorted([*made.get(part, []), row], key=lambda each: each["case"])
+        later = [pool.submit(row_of, *case) for case in lacking[1:]]
+        for part, row in chain(compiled, (each.result() for each in as_completed(later))):
+            made[part] = sorted([*made[part], row], key=lambda each: each["case"])
             print(part, row, flush=True)
             record.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
-
-
-def one(asked: tuple[str, tuple[Any, ...]]) -> tuple[str, Row]:
-    """A row of a part of the record, with the case it is of."""
-    part, case = asked
-    return part, {"case": list(case)} | cases(range(0))[part][0](*case)
 
 
 def main() -> None:
@@ -274,7 +235,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
     parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
-    measure(given.parts, range(given.seeds), given.jobs, given.record)
+    measure(given.parts, given.seeds, given.jobs, given.record)
 
 
 if __name__ == "__main__":
