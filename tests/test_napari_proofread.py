@@ -32,7 +32,7 @@ def press(window: "Window", form: Any, *keys: str) -> None:
         window.viewer.window._qt_window.activateWindow()
         window.wait(lambda: QApplication.activeWindow() is not None)
         window.press(window.viewer.window._qt_window, key)
-        window.wait(form.run_button.isEnabled)
+        window.wait(lambda: form.run_button.isEnabled() and not form.drawing.isActive())
 
 
 def click(window: "Window", position: NDArray[np.float64]) -> None:

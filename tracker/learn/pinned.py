@@ -77,7 +77,7 @@ def pinned(
 def _with_further(
     movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions
 ) -> tuple[LinkPosterior, NDArray[np.bool_]]:
-    """The candidates that pins allow, all near ones of detections that lost likely ones; and all that lost."""
+    """The candidates that pins allow and near ones of detections that lost likely ones; all that lost any."""
     count = np.int64(len(movie))
     tail, head, *_ = posterior.candidates
     allowed = pins.allows(tail, head)

@@ -83,6 +83,7 @@ class ProofreadForm(Form):
         self._key, self._clicked = "", list[int]()
         self._blinks = 0
         self._blink = QTimer(self, interval=_BLINK)
+        self._drawn, self.drawing = iter(()), QTimer(self, interval=0)
         self.layers = LayerBox(self.viewer, lambda layer: can_be_held(layer) or isinstance(layer, Points))
         self.file, self.headline, self.where = QLineEdit(), QLabel(), QLabel()
         self.changes, self.tabs = QListWidget(), QTabWidget()
@@ -282,7 +283,8 @@ class ProofreadForm(Form):
         session, self.asked = self.session, asked
         assert session is not None
         tracks, row = session.tracks, asked.doubt.row
-        self._layers.draw(session, asked)
+        self._drawn = self._layers.draw(session, asked)
+        self.drawing.start()
         links = np.flatnonzero(tracks.links[:, 0] == row)
         track, frame = int(tracks.track_id[row]), session.place(row)[0]
         reason = (
@@ -313,6 +315,11 @@ class ProofreadForm(Form):
         frames = self.session.tracks.detections.frame[rows]
         self.ask(int(rows[0 if frame is None else np.abs(frames - frame).argmin()]))
 
+    def _draw_on(self) -> None:
+        """Draw the next part of a question."""
+        if next(self._drawn, self) is self:
+            self.drawing.stop()
+
     def _blinked(self) -> None:
         self._blinks -= 1
         self._layers.blink()
@@ -324,6 +331,7 @@ class ProofreadForm(Form):
         super().hideEvent(event)
         if not event.spontaneous() and self._layers is not None:
             self._blink.stop()
+            self.drawing.stop()
             self._layers.clear()
             self.viewer.mouse_drag_callbacks[:] = [
                 one for one in self.viewer.mouse_drag_callbacks if one != self._mouse
@@ -370,6 +378,7 @@ class ProofreadForm(Form):
         self.lineage.chosen.connect(self._go_to_track)
         self.changes.itemClicked.connect(lambda item: self.ask(item.data(Qt.ItemDataRole.UserRole)))
         self._blink.timeout.connect(self._blinked)
+        self.drawing.timeout.connect(self._draw_on)
 
 
 def _edit(session: Session, change: Edit, report: Report) -> Session:
