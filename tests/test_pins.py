@@ -10,6 +10,8 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from accuracy.film import View, bordered, cast
 from accuracy.movies import KINDS
@@ -31,7 +33,7 @@ from outbid import (
 )
 from outbid.movies.jobs import TrackJob
 from outbid.pins import Pin, append_pin, check_pins, drop_last, read_pins, resolve_pins
-from outbid.proofreading import HeldModel, doubts, hold, resolve
+from outbid.proofreading import HeldModel, doubts, hold, resolve, write_candidates
 from outbid.ranges.movie import How, track_in_ranges
 
 WAYS = {"gated": TrackingSettings(max_distance=0.8, max_gap=2), "learned": TrackingSettings()}
@@ -263,6 +265,31 @@ def test_a_table_replays_and_undo_drops_a_line(tmp_path: Path) -> None:
     assert [0, 75] in again.tracks.links.tolist()
     assert again.stats["pins"] == 2
     assert "end frame 0 (0, -9, 0)" in again.warning
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_candidates_are_written_with_their_probabilities_and_pins(way: str, tmp_path: Path) -> None:
+    """A graph of them is read as the tracks that were chosen."""
+    links = resolve(held(way)).run.tracks.links.tolist()
+    pins = [pin("forbid", *links[5]), pin("link", *links[9])]
+    found = resolve(held(way), pins)
+    write_candidates(tmp_path / "all.geff", found)
+    back = read_tracks(tmp_path / "all.geff")
+    np.testing.assert_array_equal(back.links, found.run.tracks.links)
+    assert [one["kind"] for one in read_record(tmp_path / "all.geff")["settings"]["pins"]] == [
+        "forbid",
+        "link",
+    ]
+    write_candidates(tmp_path / "all.parquet", found)
+    listed = pa.parquet.read_table(tmp_path / "all.parquet").to_pylist()
+    assert [[one["source"], one["target"]] for one in listed if one["solution"]] == back.links.tolist()
+    stated = {(one["source"], one["target"]): one["pin"] for one in listed if one["pin"]}
+    assert stated == {tuple(links[5]): -1, tuple(links[9]): 1}
+    if way == "learned":
+        assert len(listed) > 2 * len(links)
+        chosen = np.array([one["probability"] for one in listed if one["solution"]])
+        np.testing.assert_array_equal(back.link_probability, chosen)
+        np.testing.assert_allclose(chosen, found.run.tracks.link_probability, atol=1e-9)
 
 
 def test_what_does_not_hold_the_whole_movie_refuses_pins(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -204,6 +205,44 @@ def _gated(held: HeldModel, run: TrackingRun) -> Resolved:
     found = resolve_pins(used.stated, seen, spacing=used.spacing)
     links = run.tracks.links
     return Resolved(run, links, np.full(len(links), np.nan), none, none, none, found)
+
+
+def write_candidates(path: str | os.PathLike[str], resolved: Resolved, *, overwrite: bool = False) -> None:
+    """Write all candidate links, not only those of the tracks.
+
+    Each has `probability`, `solution` (whether it is in the tracks) and `pin`: 1 if pins state it, -1 if they
+    forbid it, else 0.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.geff``: detections are nodes, candidates edges; `read_tracks` takes those of the solution. Another
+        suffix: Parquet, a row a candidate, with rows and frames of its detections, `source` and `target`.
+    resolved : Resolved
+    overwrite : bool
+        Whether an existing file may be replaced.
+    """
+    import pyarrow as pa
+
+    from .formats import geff_write, parquet
+
+    path, seen = Path(path), resolved.run.tracks.detections
+    record = {"command": "track", "settings": resolved.run.settings.as_dict()}
+    count, rows = np.int64(max(len(seen), 1)), PinnedRows.of(resolved.found, len(seen))
+    known = (resolved.candidates, resolved.run.tracks.links, rows.pairs, rows.forbidden)
+    candidates, links, stated, forbidden = (each @ np.array([count, 1]) for each in known)
+    key = np.unique(np.concatenate([candidates, links, stated, forbidden]))
+    probability = np.isin(key, stated).astype(np.float64)
+    probability[np.searchsorted(key, candidates)] = resolved.probability
+    pin = np.isin(key, stated).astype(np.int8) - np.isin(key, forbidden)
+    measures = {"probability": probability, "solution": np.isin(key, links), "pin": pin}
+    pairs = np.column_stack(np.divmod(key, count))
+    if path.suffix == ".geff":
+        geff_write.write_graph(path, seen, (pairs, measures), record, overwrite)
+        return
+    ends = {name: pairs[:, k] for k, name in enumerate(("source", "target"))}
+    frames = {f"{name}_frame": seen.frame[of] for name, of in ends.items()}
+    parquet.write_table(path, pa.table(ends | frames | measures), seen.unit, record, overwrite)
 
 
 def doubts(resolved: Resolved, count: int | None = None) -> list[Doubt]:
