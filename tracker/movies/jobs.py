@@ -92,6 +92,8 @@ class DetectJob:
         Their `spacing` is replaced by that of the movie.
     labels : bool
         Whether the movie is of label images.
+    intensity : str or None
+        A movie in whose channels the objects of label images are measured.
     opening : Opening
     part : Part
         Its region is in voxels.
@@ -109,12 +111,18 @@ class DetectJob:
     part: Part = field(default_factory=Part)
     workers: int = 1
     model: SpotModel | None = None
+    intensity: str | None = None
 
     def request(self) -> dict[str, object]:
         used = asdict(self.settings)
         del used["spacing"], used["device"]  # those of the movie, and what decides no result
         opened = asdict(self.opening)
-        return used | {"labels": self.labels} | opened | asdict(self.part)
+        return used | self._kind() | opened | asdict(self.part)
+
+    def _kind(self) -> dict[str, object]:
+        """What is detected, as records have it."""
+        kind: dict[str, object] = {"labels": self.labels}
+        return kind if self.intensity is None else kind | {"intensity": self.intensity}
 
     def origin(self, source: str) -> dict[str, str]:
         """The entry of the run record, with the seconds between frames if the movie states them."""
@@ -156,12 +164,9 @@ class DetectJob:
         cut = self._cut(movie, sizes)
         if self.labels:
             found = detect_labels(
-                cut.frames(),
-                spacing=movie.spacing,
-                unit=movie.unit,
-                count=len(cut.numbers),
-                progress=progress,
-            )
+                cut.frames(), spacing=movie.spacing, unit=movie.unit, count=len(cut.numbers),
+                progress=progress, intensity=self._channels(cut),
+            )  # fmt: skip
         else:
             found, settings = detect(
                 cut.frames() if model else [], settings, unit=movie.unit, workers=self.workers,
@@ -169,6 +174,19 @@ class DetectJob:
             )  # fmt: skip
         placed = cut.placed(found)
         return (with_time(placed, movie.interval) if movie.interval else placed), settings
+
+    def _channels(self, cut: Cut) -> list[Iterator[NDArray]]:
+        """The frames of each channel of the movie in which objects are measured."""
+        if self.intensity is None:
+            return []
+        light, objects = open_images(self.intensity), cut.movie
+        if (light.frame_count, *light.shape) != (objects.frame_count, *objects.shape):
+            raise InputError(
+                f"{light.name} has {light.frame_count} frames of {light.shape} voxels, and the label images "
+                f"{objects.frame_count} of {objects.shape}. Give the movie from which they were made."
+            )
+        channels = [open_images(self.intensity, channel=k) for k in range(light.channel_count)]
+        return [channel.frames(cut.there, cut.box) for channel in channels]
 
     def frame_count(self, movie: Images) -> int:
         """Number of frames of a movie that are processed."""
@@ -181,7 +199,7 @@ class DetectJob:
         opened = {name: value for name, value in asdict(self.opening).items() if name != "spacing"}
         if not opened["level"]:
             del opened["level"]
-        resolved = asdict(used) | {"labels": self.labels} | opened | _given(self.part)
+        resolved = asdict(used) | self._kind() | opened | _given(self.part)
         clock = {} if interval is None else {"interval": interval}
         known = {"settings": resolved, "seed": None, "device": used.device}
         return run_record("detect", origin) | known | clock
