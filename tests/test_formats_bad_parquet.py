@@ -52,7 +52,7 @@ def test_parquet_of_other_types(tmp_path: Path, caplog: pytest.LogCaptureFixture
         x=pa.array([3, 4], pa.int16()),
         z=pa.array(["1", "2"]).dictionary_encode().cast(pa.string()).cast(pa.float64()),
         name=pa.array(["a", "b"]).dictionary_encode(),
-        inside=pa.array([[1], [2]]),
+        inside=pa.array([{"a": 1}, {"a": 2}]),
     )
     found = read_detections(path)
     assert found.frame.tolist() == [0, 1]
