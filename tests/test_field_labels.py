@@ -55,7 +55,9 @@ def test_objects_are_measured_in_each_channel_of_a_movie(tmp_path: Path) -> None
     assert run(*again).exit_code == 0
     assert (tmp_path / "r.csv").read_bytes() == (tmp_path / "o.csv").read_bytes()
     tifffile.imwrite(tmp_path / "i.tif", light[:2], imagej=True, metadata={"axes": "TCYX"})
-    assert_refused(run(*whole, "-o", tmp_path / "e.csv"), 3, "has 2 frames", "Give the movie")
+    assert_refused(
+        run(*whole, "-o", tmp_path / "e.csv"), 3, "differ in frames", "(2, 1, 30, 30)", "Give the movie"
+    )
     done = run("detect", tmp_path / "a.tif", "-o", tmp_path / "e.csv", "--intensity", "i.tif")
     assert (done.exit_code, "of --labels" in done.stderr) == (2, True)
 

@@ -261,11 +261,8 @@ def test_a_table_replays_and_undo_drops_a_line(tmp_path: Path) -> None:
     assert drop_last(table) == kept[1]
     assert read_pins(table) == (kept[0],)
     moved = Detections(seen.frame, seen.position + 0.01, seen.unit)
-    again = track(
-        moved,
-        max_distance=0.8,
-        pins=[*read_pins(table), pin("end", 5)._replace(detections=((0, (0, -9, 0)),))],
-    )
+    lost = pin("end", 5)._replace(detections=((0, (0, -9, 0)),))
+    again = track(moved, max_distance=0.8, pins=[*read_pins(table), lost])
     assert [0, 75] in again.tracks.links.tolist()
     assert again.stats["pins"] == 2
     assert "end frame 0 (0, -9, 0)" in again.warning
@@ -280,10 +277,8 @@ def test_candidates_are_written_with_their_probabilities_and_pins(way: str, tmp_
     write_candidates(tmp_path / "all.geff", found)
     back = read_tracks(tmp_path / "all.geff")
     np.testing.assert_array_equal(back.links, found.run.tracks.links)
-    assert [one["kind"] for one in read_record(tmp_path / "all.geff")["settings"]["pins"]] == [
-        "forbid",
-        "link",
-    ]
+    kept = read_record(tmp_path / "all.geff")["settings"]["pins"]
+    assert [one["kind"] for one in kept] == ["forbid", "link"]
     write_candidates(tmp_path / "all.parquet", found)
     listed = pa.parquet.read_table(tmp_path / "all.parquet").to_pylist()
     assert [[one["source"], one["target"]] for one in listed if one["solution"]] == back.links.tolist()

@@ -170,12 +170,7 @@ class Advice:
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON summaries."""
-        bits = {} if self.columns is None else {"columns": self.columns.as_dict()}
-        return (
-            {name: value for name, value in asdict(self).items() if name != "columns"}
-            | bits
-            | {"advice": self.advice()}
-        )
+        return asdict(self) | {"advice": self.advice()}
 
 
 def advise(

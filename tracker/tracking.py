@@ -280,15 +280,12 @@ def run_of(
     """Make the `TrackingRun` from tracks and counts."""
     tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)
     stats: dict[str, int | float | str] = {
-        "links": len(links.pairs),
-        "gap_links": gap_links,
+        "links": len(links.pairs), "gap_links": gap_links,
         "divisions": int((tracks.successors > 1).sum()) if tracks.branches else 0,
         "merges": int((tracks.predecessors > 1).sum()) if tracks.branches else 0,
-        "tracks": tracks.track_count,
-        "worst_gap": links.gap,
-        "solver": used.solver,
+        "tracks": tracks.track_count, "worst_gap": links.gap, "solver": used.solver,
         **account(links.batches, used.device, exact_margins=used.exact_margins, learned=learned is not None),
-    }
+    }  # fmt: skip
     lap("tracks")
     if not used.stated:
         return TrackingRun(tracks, used, stats, learned)

@@ -24,10 +24,7 @@ from .run import CHOICES, about, chosen, over
 ABLATION = HERE / "ablation.json"
 SENSITIVITY = HERE / "sensitivity.json"
 _FACTORS = (0.5, 2.0)
-CONSTANTS = (
-    "learn.em._WORTH",
-    "learn._CROWDED",
-)
+CONSTANTS = ("learn.em._WORTH", "learn._CROWDED")
 """Constants that follow from no error level, beside the options."""
 
 Row = dict[str, object]

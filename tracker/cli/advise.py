@@ -27,9 +27,8 @@ from .terminal import columns_option, common_options, compilation_reported
     INPUT is a table of detections. For several linking distances (gates) the table shows how many
     candidates each particle has, how large the largest connected group of particles is, and the expected
     shares of wrong and missing links. These shares are counted on frames of INPUT whose particles are moved
-    by random steps. The last lines recommend what to change in the recording; with --column, they state how
-    many bits a link columns give, as learned from the first frames. With --out-dir there is a JSON
-    file for each of many inputs.
+    by random steps. The last lines recommend what to change in the recording, and say how much each --column
+    says about links, learned from the first frames. With --out-dir there is a JSON file for each input.
     """,
 )
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())

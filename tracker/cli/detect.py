@@ -269,11 +269,10 @@ def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...]
     steps = seen.thresholds()
     summary = {
         "frames": numbers, "radius": seen.settings.radius, "radius_z": seen.settings.radius_z,
-        "unit": movie.unit, "automatic": seen.automatic,
-        "spots": int(seen.count_above(seen.threshold)),
+        "unit": movie.unit, "automatic": seen.automatic, "spots": int(seen.count_above(seen.threshold)),
         "expected_noise": float(seen.false_above(seen.threshold)),
         "thresholds": steps.tolist(), "spots_above": seen.count_above(steps).tolist(),
-    }  # fmt: skip
+    }  # fmt: skip  # fmt: skip
     click.echo(json.dumps(summary) if as_json else seen.table())
     shown = ", ".join(map(str, numbers))
     say(

@@ -25,9 +25,8 @@ column_option = click.option(
 
 def marks_options(function: Function) -> Function:
     """Add ``--column`` and ``--no-columns``; `column_of` makes the setting of them."""
-    return column_option(
-        click.option("--no-columns", is_flag=True, help="Link by positions alone.")(function)
-    )
+    alone = click.option("--no-columns", is_flag=True, help="Link by positions alone.")
+    return column_option(alone(function))
 
 
 def column_of(column: dict[str, str], no_columns: bool) -> dict[str, str] | Literal["auto"] | None:

@@ -59,12 +59,8 @@ class _Mixture:
     def rates(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Densities of noise and of spots at each candidate, and how many candidates there should be."""
         wide, share, number, mean, sd = (
-            theta[0],
-            np.exp(theta[1]),
-            np.exp(theta[2]),
-            theta[3],
-            np.exp(theta[4]),
-        )
+            theta[0], np.exp(theta[1]), np.exp(theta[2]), theta[3], np.exp(theta[4]),
+        )  # fmt: skip
         q, step = np.exp(wide), 1e-3
         slope = (self.false((self.u - step) / q) - self.false((self.u + step) / q)) / (2 * step)
         t = (np.log(self.u) - mean) / sd
@@ -92,11 +88,9 @@ class _Mixture:
             start = np.array([0.1, 0.0, np.log(len(self.u) * (1 - at) + 1), mean, np.log(0.4)])
             simplex = start + np.vstack([np.zeros(5), np.diag([0.2, 0.3, 0.4, 0.3, 0.3])])
             fit = minimize(
-                self.loss,
-                start,
-                method="Nelder-Mead",
+                self.loss, start, method="Nelder-Mead",
                 options={"maxiter": _TURNS, "initial_simplex": simplex},
-            )
+            )  # fmt: skip
             best = fit if best is None or fit.fun < best.fun else best
         assert best is not None
         none = min(

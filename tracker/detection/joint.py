@@ -157,11 +157,8 @@ def _fitted(
         if not drop.any() or drop.all() or turn == _WEAKEST - 1:
             break
         place, seen, amplitude, overlap = (
-            place[~drop],
-            seen[~drop],
-            amplitude[~drop],
-            overlap[~drop][:, ~drop],
-        )
+            place[~drop], seen[~drop], amplitude[~drop], overlap[~drop][:, ~drop],
+        )  # fmt: skip
     return Candidates(place, amplitude, error)
 
 

@@ -61,7 +61,10 @@ def read_record(path: Path) -> dict[str, Any] | None:
 def _tracks(path: Path) -> Tracks:
     where, metadata = checked(path)
     node, nodes, edges, of_edge, absent = _read_old(where) if _is_old(metadata) else _read(where)
-    edges, of_edge = _solution(edges, of_edge)
+    if "solution" in of_edge:  # candidates, as Outbid and tracksdata write them
+        chosen, named = of_edge.pop("solution") == 1, {"probability": "link_probability"}
+        of_edge = {named.get(name, name): of[chosen] for name, of in of_edge.items() if name != "pin"}
+        edges = edges[chosen]
     axes = _axes(path, metadata, nodes)
     place = np.zeros((len(node), 3))
     for name, axis in axes.items():
@@ -95,15 +98,6 @@ def _tracks(path: Path) -> Tracks:
     _refuse_lost(path, absent, listed, {*axes, time})
     _say_filled(path, absent, [*features, *measures])
     return graph.tracks_of(path, node, frame, place, edges, unit, features, measures)
-
-
-def _solution(edges: NDArray, of_edge: dict[str, NDArray]) -> tuple[NDArray, dict[str, NDArray]]:
-    """Of candidates, as Outbid and tracksdata write them, the links that were chosen, and their measures."""
-    chosen = of_edge.get("solution", np.ones(len(edges))) == 1
-    names = {"probability": "link_probability"} if "solution" in of_edge else {}
-    return edges[chosen], {
-        names.get(name, name): of[chosen] for name, of in of_edge.items() if name not in ("solution", "pin")
-    }
 
 
 def _calibration(path: Path, axes: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, NDArray[np.float64]]:

@@ -58,10 +58,7 @@ def write_graph(path: Path, seen: Detections, edges: Edges, record: Record, over
 
 
 def new_graph(folder: Path, seen: Detections, record: Record, edges: Edges) -> None:
-    """Make a graph whose nodes are detections.
-
-    Raises InputError as `arrays_of` does.
-    """
+    """Make a graph whose nodes are detections; raises InputError as `arrays_of` does."""
     from geff.core_io import write_arrays
 
     pairs, measures = edges

@@ -51,11 +51,8 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
             schema = file.schema_arrow
             wanted = _wanted(schema, path, columns)
             # A few bytes can encode millions of equal values, so the size follows from the number of rows.
-            listed = sum(
-                file.metadata.row_group(group).column(column).num_values
-                for group in range(file.num_row_groups)
-                for column in range(file.metadata.num_columns)
-            )
+            groups = map(file.metadata.row_group, range(file.num_row_groups))
+            listed = sum(group.column(k).num_values for group in groups for k in range(group.num_columns))
             refuse_if_larger_than_memory(path, max(count * max(len(wanted), 1), listed) * 16)
             pieces.append(file.read(wanted))
             _refuse_other_count(part, len(pieces[-1]), file.metadata.num_rows)
@@ -255,9 +252,8 @@ def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[s
 
 def _may_matter(kind: pa.DataType) -> bool:
     """Whether a column is read: numbers, lists of them, and text (for units and error messages)."""
-    return table.is_list(kind) or not (
-        pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    )
+    nested = pa.types.is_nested(kind) and not table.is_list(kind)
+    return not (nested or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _unit(schema: pa.Schema, roles: Mapping[str, str]) -> str | None:

@@ -278,10 +278,9 @@ def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
     if too_large.any():
         row = int(np.argmax(too_large))
         raise rows.wrong(
-            row,
-            name,
+            row, name,
             f"whole numbers are needed. Fix the row; divide times by the interval: --columns frame={name}/T.",
-        )
+        )  # fmt: skip
     return integers_of(column, blank)
 
 

@@ -83,9 +83,7 @@ def _with_further(
     allowed = pins.allows(tail, head)
     less = posterior.probability * ~allowed
     tails, heads = (np.bincount(end, less, minlength=count) > _LOST for end in (tail, head))
-    lost = np.zeros(count, np.bool_)
-    lost[tail[~allowed]] = lost[head[~allowed]] = True
-    known = posterior.kept(allowed)
+    lost, known = ends_of(posterior, ~allowed, len(movie)), posterior.kept(allowed)
     some = tails & ~pins.row_closed, heads & ~pins.column_closed
     keys = distinct([np.empty(0, np.int64), *_near(movie, model, pins, some, options)])
     return known.with_pairs(keys[pins.allows(*np.divmod(keys, count))], movie.frame), lost
@@ -124,9 +122,8 @@ def _solved(
     tail, head = pins.forced.T
     known = known.with_pairs(np.sort(tail * np.int64(len(movie)) + head), movie.frame)
     model = _reaching(model, int((movie.frame[head] - movie.frame[tail]).max(initial=0)))
-    core = reached(known, lost | pins.row_closed | pins.column_closed)
-    core |= ends_of(known, known.ratio == 0, len(movie))
-    every = core
+    fresh = ends_of(known, known.ratio == 0, len(movie))
+    core = every = reached(known, lost | pins.row_closed | pins.column_closed) | fresh
     for _ in range(_SWEEPS):
         region, part = Region.of(movie, model, known, core, workers)
         after = region.pasted(known, region.swept(part, none, workers))

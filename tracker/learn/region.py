@@ -77,7 +77,8 @@ class Region:
             displaced=Displacements(small.surroundings.flow, away),
             pull=None if posterior.pull is None else posterior.pull[:, links],
         )  # fmt: skip
-        pull = posterior.rivals * marginal_odds(posterior) * (whole[tail] != whole[head])
+        odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
+        pull = posterior.rivals * odds * (whole[tail] != whole[head])
         others = [summed(end, each, len(movie)) for end, each in zip((tail, head), pull, strict=True)]
         return cls(part, small, rows, core, links, np.stack(others)[:, rows]), begun
 
@@ -109,12 +110,6 @@ class Region:
                 changed[name] = getattr(whole, name).copy()
                 changed[name][..., there] = getattr(part, name)[..., here]
         return replace(whole, **changed)
-
-
-def marginal_odds(posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(E,) odds of links that were swept; 0 of others."""
-    product = posterior.rivals[0] * posterior.rivals[1]
-    return np.asarray(posterior.ratio * product**-posterior.omega)
 
 
 def ends_of(posterior: LinkPosterior, links: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

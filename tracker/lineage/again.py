@@ -41,8 +41,7 @@ def divided_again(
     assert movie.pins is not None
     near = candidate_divisions(movie, model.surroundings.flow, found, core)
     near = near.kept(core[near.mother])
-    ages = log_factors(Lifetimes.of(movie.frame, links), near)
-    log_factor = np.log(lineage.held.admission.real) + ages
+    log_factor = np.log(lineage.held.admission.real) + log_factors(Lifetimes.of(movie.frame, links), near)
     context = Context.of(movie, model, found).near(near)
     fit = under(context, near, lineage.model, log_factor)
     region, part = Region.of(movie, model, found, core, workers)

@@ -12,11 +12,11 @@ from ..advise import Advice, advise
 from ..formats.columns import AS_NAMED
 from ..formats.outputs import write_whole
 from ..formats.records import marked_bytes
-from .jobs import run_record
+from .jobs import Job, run_record
 
 
 @dataclass(frozen=True)
-class AdviseJob:
+class AdviseJob(Job):
     """Preview the effect of linking distances; see `outbid.advise.advise`.
 
     Parameters
@@ -57,6 +57,3 @@ class AdviseJob:
         whole = run_record("advise", self.origin(source)) | {"advice": found.as_dict()} | dict(record)
         write_whole(output, lambda file: file.write(marked_bytes(whole)), overwrite=overwrite)
         return {"kappa": found.kappa, "best": found.gates[found.best].max_distance if found.gates else None}
-
-    def kept(self, output: Path) -> Mapping[str, object]:
-        return formats.read_record(output)

@@ -55,13 +55,8 @@ class Job(Protocol):
         """Make the output, and return a summary; `record` is extended and stored with the output."""
 
     def kept(self, output: Path) -> Mapping[str, object]:
-        """Version, input and request recorded in an existing output.
-
-        Raises
-        ------
-        InputError
-            If the output has no run record.
-        """
+        """Version, input and request recorded in an existing output; an InputError if it has no record."""
+        return formats.read_record(output)
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,7 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class DetectJob:
+class DetectJob(Job):
     """Detect spots in a movie, or centroids of labels.
 
     Parameters
@@ -116,8 +111,7 @@ class DetectJob:
     def request(self) -> dict[str, object]:
         used = asdict(self.settings)
         del used["spacing"], used["device"]  # those of the movie, and what decides no result
-        opened = asdict(self.opening)
-        return used | self._kind() | opened | asdict(self.part)
+        return used | self._kind() | asdict(self.opening) | asdict(self.part)
 
     def _kind(self) -> dict[str, object]:
         """What is detected, as records have it."""
@@ -177,15 +171,14 @@ class DetectJob:
 
     def _channels(self, cut: Cut) -> list[Iterator[NDArray]]:
         """The frames of each channel of the movie in which objects are measured."""
-        if self.intensity is None:
-            return []
-        light, objects = open_images(self.intensity), cut.movie
-        if (light.frame_count, *light.shape) != (objects.frame_count, *objects.shape):
+        count = 0 if self.intensity is None else open_images(self.intensity).channel_count
+        channels = [open_images(self.intensity, channel=k) for k in range(count)]
+        sizes = {(one.frame_count, *one.shape) for one in (cut.movie, *channels)}
+        if len(sizes) > 1:
             raise InputError(
-                f"{light.name} has {light.frame_count} frames of {light.shape} voxels, and the label images "
-                f"{objects.frame_count} of {objects.shape}. Give the movie from which they were made."
+                f"{self.intensity} and the label images differ in frames, z, y or x: {sizes}. Give the movie "
+                "from which they were made."
             )
-        channels = [open_images(self.intensity, channel=k) for k in range(light.channel_count)]
         return [channel.frames(cut.there, cut.box) for channel in channels]
 
     def frame_count(self, movie: Images) -> int:
@@ -213,12 +206,9 @@ class DetectJob:
         formats.write_detections(output, found, record=whole, overwrite=overwrite)
         return {"detections": len(found), "frames": self.frame_count(movie)}
 
-    def kept(self, output: Path) -> Mapping[str, object]:
-        return formats.read_record(output)
-
 
 @dataclass(frozen=True)
-class TrackJob:
+class TrackJob(Job):
     """Link the detections of a movie.
 
     Parameters
@@ -284,9 +274,6 @@ class TrackJob:
     def _shortest(self) -> dict[str, object]:
         """The setting, where it leaves anything out."""
         return {"min_length": self.min_length} if self.min_length > 1 else {}
-
-    def kept(self, output: Path) -> Mapping[str, object]:
-        return formats.read_record(output)
 
 
 def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
