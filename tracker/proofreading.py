@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .detections import Detections
 from .errors import SettingsError
-from .pins import Found, Pin, PinnedRows, resolve_pins
+from .pins import Found, Pin, PinnedRows
 from .remarks import has_two_frames
 from .tracking import TrackingRun, TrackingSettings, learned_run, tracked
 
@@ -160,9 +160,9 @@ def hold_again(held: HeldModel, pins: Sequence[Pin]) -> HeldModel:
     """
     if held.learned is None or not pins:
         return held
-    from .linked import find_pins, learned_again
+    from .linked import learned_again
 
-    found = find_pins(replace(held.settings, pins=tuple(pins)), held.detections)
+    found = replace(held.settings, pins=tuple(pins)).pins_in(held.detections)
     return replace(held, learned=learned_again(held.learned, found))
 
 
@@ -181,11 +181,13 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
         If pins contradict each other.
     """
     seen, used = held.detections, replace(held.settings, pins=tuple(pins))
+    found = used.pins_in(seen)
     if held.learned is None:
-        return _gated(held, tracked(seen, used, held.workers, None, held.known))
-    from .linked import find_pins, in_given_order, under_pins
+        run, none = tracked(seen, used, held.workers, None, held.known), np.full(len(seen), np.nan)
+        links = run.tracks.links
+        return Resolved(run, links, np.full(len(links), np.nan), none, none, none, found)
+    from .linked import in_given_order, under_pins
 
-    found = find_pins(used, seen)
     decided, order = under_pins(held.learned, found), held.learned.reading.order
     run = learned_run(seen, in_given_order(decided.links, order), used, held.learned.summary)
     posterior, count = decided.posterior, len(seen)
@@ -196,15 +198,6 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     ends[:, order] = posterior.death, posterior.birth, posterior.clutter
     end, start, clutter = ends
     return Resolved(run, pairs[first], posterior.probability[some][first], end, start, clutter, found)
-
-
-def _gated(held: HeldModel, run: TrackingRun) -> Resolved:
-    """The tracks with a gate, without probabilities."""
-    seen, used = held.detections, run.settings
-    none = np.full(len(seen), np.nan)
-    found = resolve_pins(used.stated, seen, spacing=used.spacing)
-    links = run.tracks.links
-    return Resolved(run, links, np.full(len(links), np.nan), none, none, none, found)
 
 
 def write_candidates(path: str | os.PathLike[str], resolved: Resolved, *, overwrite: bool = False) -> None:

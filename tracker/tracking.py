@@ -24,7 +24,6 @@ from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
 from .linking import LinkCosts, Links, link_frames, no_links
 from .pins.gated import held_in
-from .pins.rows import resolve_pins
 from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
 from .setting_values import TrackingValues, with_values
@@ -222,9 +221,8 @@ def gated_links(
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
     place = to_device if used.device == "gpu" else np.asarray
     if used.stated:
-        found = resolve_pins(used.stated, detections, spacing=used.spacing)
         gates = used.max_distance, gap_distance
-        costs = replace(costs, pins=held_in(found, detections, position, gates, gap))
+        costs = replace(costs, pins=held_in(used.pins_in(detections), detections, position, gates, gap))
     memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
     links = link_frames(
         detections, position, costs, place=place, workers=workers, progress=progress, memory=memory,
@@ -289,7 +287,7 @@ def run_of(
     lap("tracks")
     if not used.stated:
         return TrackingRun(tracks, used, stats, learned)
-    unmatched = resolve_pins(used.stated, detections, spacing=used.spacing).unmatched
+    unmatched = used.pins_in(detections).unmatched
     stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)}
     return TrackingRun(tracks, used, stats, learned, unmatched)
 
