@@ -233,7 +233,7 @@ def solver_times() -> str:
             row["fallbacks"],
         )
         for row in record["rows"]
-    ]  # fmt: skip
+    ]
     first = record["rows"][0]
     size = f"{first['frames']} frames of {first['particles']:,} particles. "
     origin = f"Commit {_short(record['commit'])}, {record['date']}; {record['card']}; {record['provenance']}."

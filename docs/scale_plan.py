@@ -31,12 +31,10 @@ def rates(record: dict[str, Any]) -> dict[str, float]:
     row = max(alone, key=lambda each: (each["rows"], each.get("commit", own) == own))
     busy = row["links_seconds"] + row["parts_seconds"]
     return {
-        "work": busy / row["rows"],
-        "serial": max(row["seconds"] - busy, 0.0) / row["rows"],
-        "bytes_in": row["bytes_in"] / row["rows"],
-        "bytes_out": row["bytes_out"] / row["rows"],
+        "work": busy / row["rows"], "serial": max(row["seconds"] - busy, 0.0) / row["rows"],
+        "bytes_in": row["bytes_in"] / row["rows"], "bytes_out": row["bytes_out"] / row["rows"],
         "voxel": _seconds_of_a_voxel(record),
-    }
+    }  # fmt: skip
 
 
 def _seconds_of_a_voxel(record: dict[str, Any]) -> float:
@@ -84,18 +82,10 @@ def measured(record: dict[str, Any]) -> str:
         who = f"{row['workers']}" if row["workers"] else "none, this process"
         peaks = f"{row['peak_bytes'] / 1e9:.2f} GB", f"{row['own_peak_bytes'] / 1e9:.2f} GB"
         commit = _run(row)[1][:10] + (" ¹" if row.get("is_beside_other_work") else "")
-        lines.append(
-            (
-                f"{row['rows']:,}",
-                row.get("device", "").upper(),
-                who,
-                f"{row['seconds']:.1f}",
-                f"{rate:,.0f}",
-                times,
-                *peaks,
-                commit,
-            )
-        )
+        lines.append((
+            f"{row['rows']:,}", row.get("device", "").upper(), who, f"{row['seconds']:.1f}", f"{rate:,.0f}",
+            times, *peaks, commit,
+        ))  # fmt: skip
     aside = any(row.get("is_beside_other_work") for row in record["linking"])
     said = "¹ Other cores of the machine had work at the same time.\n\n" if aside else ""
     speed = 1e-6 / _seconds_of_a_voxel(record)

@@ -71,11 +71,10 @@ def _line(row: Row | None, model: Row | None) -> tuple[str, ...]:
     paper = some.get("paper_efficiency")
     return (
         some["table"], some["variant"], f"{some['n']:,}", f"{some['gpus']}",
-        _joined(some) if some["gpus"] > 1 else "",
-        "" if row is None else f"{row['seconds']:.3g}",
+        _joined(some) if some["gpus"] > 1 else "", "" if row is None else f"{row['seconds']:.3g}",
         _share(row), _share(model), f"{paper:.2f}" if isinstance(paper, float | int) else "",
         f"{some['messages']:,.0f}", f"{some['bytes_sent'] / 1e6:.1f}",
-    )  # fmt: skip
+    )  # fmt: skip  # fmt: skip
 
 
 def _joined(row: Row) -> str:

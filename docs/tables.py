@@ -16,14 +16,13 @@ from outbid.formats.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 ACCURACY = REPOSITORY / "tests" / "accuracy"
+SCORES = {"link_f1": "link F1", "idf1": "IDF1"}
 
 
 def aliases() -> str:
     """Names of columns that are understood."""
-    return _table(
-        ("column", "names"),
-        ((f"`{role}`", ", ".join(f"`{n}`" for n in names)) for role, names in ALIASES.items()),
-    )
+    rows = ((f"`{role}`", ", ".join(f"`{n}`" for n in names)) for role, names in ALIASES.items())
+    return _table(("column", "names"), rows)
 
 
 def accuracy() -> str:
@@ -77,6 +76,41 @@ def _by_kind(shown: Callable[[str], bool]) -> str:
     heads = ("movies", "κ, or every n-th frame", "link F1", "IDF1", "division F1", "calibration error")
     origin = f"commit {_short(about['commit'])}, {about['date']}; {about['machine']}"
     return f"{_table(heads, rows)}\n\nMeasured on {origin}."
+
+
+def columns_gained() -> str:
+    """Mean paired gains of columns over other ways to link rendered movies, by axes and kappa."""
+    record, groups = _of_columns(), dict[str, list[dict[str, Any]]]()
+    for row in record["grid"]:
+        groups.setdefault(f"{row['case'][0]}D, κ {row['case'][1]:g}", []).append(row)
+    groups["**all**"] = record["grid"]
+    wanted = [(other, name) for other in ("alone", "threshold", "laptrack") for name in SCORES]
+
+    def gain(rows: list[dict[str, Any]], other: str, score: str) -> str:
+        each = [row["columns"][score] - row[other][score] for row in rows if other in row]
+        return f"{np.mean(each):+.4f} ± {np.std(each, ddof=1) / len(each) ** 0.5:.4f}" if each else ""
+
+    heads = ("movies", "number", *(f"{SCORES[name]} over {other}" for other, name in wanted))
+    lines = [(name, len(rows), *(gain(rows, *each) for each in wanted)) for name, rows in groups.items()]
+    return f"{_table(heads, lines)}\n\n{_origin(record['about'])}"
+
+
+def columns_kinds() -> str:
+    """Link F1, and stated probability less the share that is right, by kinds of columns."""
+    rows = _of_columns()["kinds"]
+    wanted = [(k, key) for k in sorted({row["case"][0] for row in rows}) for key in ("link_f1", "over")]
+
+    def mean(kind: str, level: float, key: str) -> str:
+        value = np.mean([row[kind][key] for row in rows if row["case"][0] == level])
+        return f"{value:+.3f}" if key == "over" else f"{value:.4f}"
+
+    heads = [f"{'link F1' if key == 'link_f1' else 'stated - right'}, κ {level:g}" for level, key in wanted]
+    kinds = [name for name in rows[0] if name != "case"]
+    return _table(("columns", *heads), [(kind, *(mean(kind, *each) for each in wanted)) for kind in kinds])
+
+
+def _of_columns() -> dict[str, Any]:
+    return json.loads((ACCURACY / "columns.json").read_text("utf-8"))
 
 
 def rivals() -> str:
@@ -225,11 +259,10 @@ def scale_plan() -> str:
 
 def _origin(record: dict[str, Any]) -> str:
     """Card, driver, commit, date and versions of a record, as a sentence."""
-    parts = [record.get("card", record.get("device"))]  # records older than their keys
-    parts += [f"driver {record['driver']}"] if "driver" in record else []
-    parts += [f"commit {_short(record['commit'])}"] if "commit" in record else []
-    parts += [record["date"]] if "date" in record else []
-    return f"Measured on {', '.join(parts)}; {record['provenance']}."
+    parts = [record[key] for key in ("card", "device") if key in record][:1]  # records older than their keys
+    known = {"driver": str, "commit": _short, "date": str}
+    parts += [f"{key} {of(record[key])}".removeprefix("date ") for key, of in known.items() if key in record]
+    return f"Measured on {', '.join(parts)}; {record.get('provenance', record.get('machine'))}."
 
 
 def _short(commit: str) -> str:

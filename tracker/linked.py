@@ -29,7 +29,7 @@ from .lineage import Lineage, with_divisions, with_merges
 from .lineage.again import divided_again
 from .lineage.joint import decide_jointly
 from .linking import Links
-from .pins.rows import Found, PinnedRows, resolve_pins
+from .pins.rows import Found, PinnedRows
 from .reading import Reading, read_movie
 from .summary import Summary, summarise
 
@@ -116,7 +116,7 @@ def linked(
         If candidates need more memory than there is.
     """
     movie = learned_movie(detections, settings, workers, progress)
-    pins = find_pins(settings, detections)
+    pins = settings.pins_in(detections)
     links = under_pins(movie, pins).links
     if settings.device == "gpu":  # which learns; the CPU alone solves again under pins
         there = movie.options.device == "gpu"
@@ -150,11 +150,6 @@ def learned_movie(
     if progress is not None:
         progress(len(detections), len(detections))
     return LearnedMovie(reading, learned, summary, settings, options, decided)
-
-
-def find_pins(settings: TrackingSettings, detections: Detections) -> Found:
-    """The pins of the settings among the detections."""
-    return resolve_pins(settings.stated, detections, spacing=settings.spacing)
 
 
 @threads_kept()

@@ -256,13 +256,11 @@ class _Window:
             density, near = shown.density, shown.near if shown.near is not None else near
         last = int(movie.time[-1]) if movie.frames else 0
         grown = replace(
-            movie,
-            position=np.concatenate([movie.position, place]),
+            movie, position=np.concatenate([movie.position, place]),
             frame=np.append(movie.frame, np.full(count, movie.frames)),
             frame_start=np.append(movie.frame_start, movie.frame_start[-1] + count),
-            density=np.append(movie.density, density),
-            time=np.append(movie.time, last + after),
-        )
+            density=np.append(movie.density, density), time=np.append(movie.time, last + after),
+        )  # fmt: skip
         return replace(
             self, movie=grown, track=np.append(self.track, np.full(count, -1)),
             ended=np.append(self.ended, np.ones(count, np.bool_)),

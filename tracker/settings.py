@@ -10,11 +10,12 @@ from typing import Literal
 
 from .assignment import SOLVERS, solver_named
 from .columns import check_columns, recorded
+from .detections import Detections
 from .device import refuse_unknown
 from .errors import SettingsError
 from .known import check_known
 from .matching import COSTS, check_box, check_costs
-from .pins import Pin, check_pins, read_pins
+from .pins import Found, Pin, check_pins, read_pins, resolve_pins
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,10 @@ class TrackingSettings:
         """The pins, read from their table."""
         assert isinstance(self.pins, tuple)
         return self.pins
+
+    def pins_in(self, detections: Detections) -> Found:
+        """The pins among detections."""
+        return resolve_pins(self.stated, detections, spacing=self.spacing)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""

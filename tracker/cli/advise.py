@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from .marks import column_option
 from .piped import InputFile
 from .several import Several, only_one, out_dir_options, run_several
 from .terminal import columns_option, common_options, compilation_reported
@@ -26,8 +27,8 @@ from .terminal import columns_option, common_options, compilation_reported
     INPUT is a table of detections. For several linking distances (gates) the table shows how many
     candidates each particle has, how large the largest connected group of particles is, and the expected
     shares of wrong and missing links. These shares are counted on frames of INPUT whose particles are moved
-    by random steps. The last lines recommend what to change in the recording. With --out-dir there is a JSON
-    file for each of many inputs.
+    by random steps. The last lines recommend what to change in the recording, and say how much each --column
+    says about links, learned from the first frames. With --out-dir there is a JSON file for each input.
     """,
 )
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())
@@ -39,6 +40,7 @@ from .terminal import columns_option, common_options, compilation_reported
     "--max-distance", "max_distances", type=click.FloatRange(0, min_open=True), multiple=True, metavar="D",
     help="A gate to preview; may be repeated.  [default: several around the recommended one]",
 )  # fmt: skip
+@column_option
 @columns_option("--columns", "INPUT")
 @out_dir_options
 @click.option("--overwrite", is_flag=True, help="Replace outputs in DIR.")
@@ -48,6 +50,7 @@ def advise(
     sources: tuple[Path, ...],
     spacing: tuple[float, float, float],
     max_distances: tuple[float, ...],
+    column: dict[str, str],
     columns: dict[str, str],
     out_dir: Path | None,
     jobs: int,
@@ -58,8 +61,8 @@ def advise(
     from ..movies.advised import AdviseJob
     from ..tracking import TrackingSettings
 
-    TrackingSettings(spacing=spacing)  # refuses sizes that make no sense
-    job = AdviseJob(spacing, max_distances, columns)
+    TrackingSettings(spacing=spacing, column=column or None)  # refuses what makes no sense
+    job = AdviseJob(spacing, max_distances, columns, column or None)
     if out_dir is not None:
         run_several(job, sources, Several(out_dir, ".json", jobs, overwrite, as_json))
         return

@@ -68,6 +68,10 @@ _FILE = click.Path(path_type=Path)
 @click.option("--dark", is_flag=True, help="Spots are dark on a bright background.")
 @click.option("--labels", is_flag=True, help="MOVIE consists of label images: find their centroids.")
 @click.option(
+    "--intensity", metavar="IMAGES",
+    help="With --labels: write mean and maximum of each object in each channel of this movie.",
+)  # fmt: skip
+@click.option(
     "--spacing", type=float, nargs=3, metavar="Z Y X", help="Size of a voxel.  [default: as MOVIE states]"
 )
 @opening_options
@@ -111,6 +115,7 @@ def detect(
     read_noise: float | None,
     dark: bool,
     labels: bool,
+    intensity: str | None,
     spacing: tuple[float, float, float] | None,
     axes: str | None,
     channel: int,
@@ -143,6 +148,8 @@ def detect(
     clock = Stopwatch()
     if preview and (labels or output):
         raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
+    if intensity and (not labels or out_dir):
+        raise click.UsageError("--intensity is of one movie of --labels: add --labels, or leave it out.")
     if out_dir is not None and (preview or output or resume or dry_run):
         raise click.UsageError(
             "--out-dir is of many movies: leave --preview, --output, --resume and --dry-run out."
@@ -157,6 +164,7 @@ def detect(
             radius, radius_z, threshold, dark=dark, device=device, fdr=fdr, gain=gain, offset=offset,
             read_noise=read_noise, bodies=bodies,
         ), labels, Opening(axes, channel, scene, level, spacing), Part(region, frames, mask), workers,
+        intensity=intensity,
     )  # fmt: skip
     if out_dir is not None:
         gpus = device == "gpu"
@@ -261,11 +269,10 @@ def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...]
     steps = seen.thresholds()
     summary = {
         "frames": numbers, "radius": seen.settings.radius, "radius_z": seen.settings.radius_z,
-        "unit": movie.unit, "automatic": seen.automatic,
-        "spots": int(seen.count_above(seen.threshold)),
+        "unit": movie.unit, "automatic": seen.automatic, "spots": int(seen.count_above(seen.threshold)),
         "expected_noise": float(seen.false_above(seen.threshold)),
         "thresholds": steps.tolist(), "spots_above": seen.count_above(steps).tolist(),
-    }  # fmt: skip
+    }  # fmt: skip  # fmt: skip
     click.echo(json.dumps(summary) if as_json else seen.table())
     shown = ", ".join(map(str, numbers))
     say(

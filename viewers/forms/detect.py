@@ -87,13 +87,9 @@ class DetectForm(Form):
             If they make no sense.
         """
         return DetectionSettings(
-            radius=self.radius.number(),
-            radius_z=self.radius_z.number(),
-            threshold=self.threshold.number(),
-            spacing=self.source.voxel.values(),
-            dark=self.dark.isChecked(),
-            device=self.device.currentText(),
-        )
+            radius=self.radius.number(), radius_z=self.radius_z.number(), threshold=self.threshold.number(),
+            spacing=self.source.voxel.values(), dark=self.dark.isChecked(), device=self.device.currentText(),
+        )  # fmt: skip
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""

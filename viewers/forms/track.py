@@ -31,11 +31,9 @@ from .source import Source, SourceFields, settings_of
 from .work import Report, Task
 
 COLOURS = {
-    "confidence": ("confidence", "speed"),
-    "speed": ("speed",),
-    "track length": ("track_length",),
+    "confidence": ("confidence", "speed"), "speed": ("speed",), "track length": ("track_length",),
     "track": ("track_id",),
-}
+}  # fmt: skip
 """What tracks are coloured by: the first of these features that they have."""
 _VERTICES_A_SECOND = 90_000  # that napari adds
 
@@ -99,20 +97,16 @@ class TrackForm(Form):
         column = self.column.text() if distance is None else ""
         named = columns_of(filter(None, map(str.strip, column.split(";"))))
         return TrackingSettings(
-            max_distance=distance,
-            cost="euclidean" if distance is None else self.cost.currentText(),
+            max_distance=distance, cost="euclidean" if distance is None else self.cost.currentText(),
             unmatched_cost=None if distance is None else self.unmatched_cost.number(),
-            spacing=self.source.voxel.values(),
-            max_gap=self.max_gap.number(),
+            spacing=self.source.voxel.values(), max_gap=self.max_gap.number(),
             gap_distance=None if distance is None else self.gap_distance.number(),
-            divisions=self.divisions.isChecked(),
-            merges=self.merges.isChecked(),
+            divisions=self.divisions.isChecked(), merges=self.merges.isChecked(),
             column=None if "-" in named else named or "auto",
             known=known_of(filter(None, map(str.strip, known.split(";")))),
-            exact_margins=self.exact_margins.isChecked(),
-            solver=self.solver.currentText(),
+            exact_margins=self.exact_margins.isChecked(), solver=self.solver.currentText(),
             device=self.device.currentText() if distance is not None else "auto",
-        )
+        )  # fmt: skip
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
