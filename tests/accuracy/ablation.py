@@ -130,6 +130,8 @@ def main() -> None:
 
         options = [name for name in scalable(LearnOptions()) if name != "workers"]  # threads change no link
         names = given.only or [*options, *priors()]
+        if not given.only:  # options that are gone have no row
+            SENSITIVITY.unlink(missing_ok=True)
         for row in sensitivity(given.sensitivity, names, given.movies, given.jobs):
             keep(SENSITIVITY, [row], **about(given.sensitivity))
         return

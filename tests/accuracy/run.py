@@ -124,9 +124,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", default="1/1", help="2/3 is the second of every three movies")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
     parser.add_argument("--record", type=Path, help="write the record there (.npz)")
-    parser.add_argument(
-        "--resume", type=Path, nargs="*", help="keep what these records hold already; by default, the record"
-    )
+    parser.add_argument("--resume", type=Path, nargs="*", help="keep what these hold; if none, the record")
     parser.add_argument(
         "--links", action="store_true", help="the record holds links of every first seed, too"
     )

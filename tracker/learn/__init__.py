@@ -30,18 +30,7 @@ from ..inference.posterior import LinkPosterior
 from ..model import MarkModel, Model, Surroundings
 from ..model.marks import Marks
 from ..model.movie import Movie
-from .em import (
-    FIRST,
-    LAST,
-    SCHEDULE,
-    Round,
-    converged_there,
-    expecting_gaps,
-    fit,
-    longer,
-    with_evidence,
-    with_gaps,
-)
+from . import em
 from .field import Fields
 from .lagged import by_moments
 from .marks import mark_step
@@ -150,13 +139,13 @@ def _fitted(
     now = fits.started(first_order(movie, candidates, flow, fits.fields, options.workers))
     start = now.posterior
     if options.gaps:
-        model = options.fixed.held(movie, expecting_gaps(now.model))
-        start = with_gaps(movie, model, now.posterior, options)
-        now, start = fits.with_longer_gaps(fits.after(model, start, LAST), start)
+        model = options.fixed.held(movie, em.expecting_gaps(now.model))
+        start = em.with_gaps(movie, model, now.posterior, options)
+        now, start = fits.with_longer_gaps(fits.after(model, start, em.LAST), start)
     if wrong_share(now.posterior.probability) > _CROWDED:  # elsewhere the classes are those of the part
         now = fits.with_classes(fits.judged(now), start)
     now = fits.with_marks(now, start)
-    return movie, now.model, converged_there(movie, now.model, now.posterior, options)
+    return movie, now.model, em.converged_there(movie, now.model, now.posterior, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,17 +172,17 @@ class _Fits:
     fields: Fields
     options: LearnOptions
 
-    def after(self, model: Model, start: LinkPosterior, rounds: Sequence[Round] = SCHEDULE) -> _Fit:
+    def after(self, model: Model, start: LinkPosterior, rounds: Sequence[em.Round] = em.SCHEDULE) -> _Fit:
         """The fit after EM from a model and candidates; without evidence."""
-        return _Fit(*fit(self.movie, model, start, self.fields, self.options, rounds))
+        return _Fit(*em.fit(self.movie, model, start, self.fields, self.options, rounds))
 
     def judged(self, now: _Fit) -> _Fit:
         """The fit with its evidence."""
-        posterior = with_evidence(self.movie, now.model, now.posterior, self.options)
+        posterior = em.with_evidence(self.movie, now.model, now.posterior, self.options)
         return replace(now, posterior=posterior)
 
     def better(
-        self, now: _Fit, model: Model, start: LinkPosterior, rounds: Sequence[Round] = SCHEDULE
+        self, now: _Fit, model: Model, start: LinkPosterior, rounds: Sequence[em.Round] = em.SCHEDULE
     ) -> _Fit | None:
         """The fit from another model, if the criterion grows."""
         other = self.judged(self.after(model, start, rounds))
@@ -216,7 +205,7 @@ class _Fits:
         for learned in (one.model for one in best):
             motion = replace(learned.motion, step_scale=scale)
             model = replace(learned, motion=motion, surroundings=around)
-            now = self.after(model, now.posterior, FIRST[:2])
+            now = self.after(model, now.posterior, em.FIRST[:2])
             scale, around = now.model.motion.step_scale, now.model.surroundings
         return now
 
@@ -224,7 +213,7 @@ class _Fits:
         """The best of the starts; and what it comes to with more classes, while the criterion grows."""
         start = narrowed(first.posterior)
         models = start_models(self.movie, first, self.options)
-        starts = [self.judged(self.after(model, start, FIRST)) for model in models]
+        starts = [self.judged(self.after(model, start, em.FIRST)) for model in models]
         best = max(starts, key=lambda now: now.criterion)
         model = by_moments(self.movie, best.model, best.posterior)
         return best, self.with_classes(self.judged(self.after(model, best.posterior)), start)
@@ -252,7 +241,7 @@ class _Fits:
         if marks is None or not marks.links():
             return now
         now = self.judged(now)
-        return self.better(now, replace(now.model, marks=marks), start, LAST) or now
+        return self.better(now, replace(now.model, marks=marks), start, em.LAST) or now
 
     def with_longer_gaps(self, now: _Fit, start: LinkPosterior) -> tuple[_Fit, LinkPosterior]:
         """The fit with links over longer gaps and its candidates, while such links are expected.
@@ -260,12 +249,12 @@ class _Fits:
         They are kept only if the criterion grows: in a crowd chance links seem to be over gaps of any length.
         """
         while self.options.longest_lag is None:
-            model = replace(now.model, association=longer(now.model.association, self.movie.frames - 1))
+            model = replace(now.model, association=em.longer(now.model.association, self.movie.frames - 1))
             if model.association.longest == now.model.association.longest:
                 break
             now = self.judged(now)
-            candidates = with_gaps(self.movie, model, now.posterior, self.options)
-            other = self.better(now, model, candidates, LAST)
+            candidates = em.with_gaps(self.movie, model, now.posterior, self.options)
+            other = self.better(now, model, candidates, em.LAST)
             if other is None:
                 break
             now, start = other, candidates

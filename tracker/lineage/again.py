@@ -35,21 +35,21 @@ def divided_again(
     workers : int
         Threads; they do not change the result.
     """
-    movie, model, found, core = solved
+    movie, model, posterior, core = solved
     assert lineage.held is not None
     assert lineage.model is not None
     assert movie.pins is not None
-    near = candidate_divisions(movie, model.surroundings.flow, found, core)
+    near = candidate_divisions(movie, model.surroundings.flow, posterior, core)
     near = near.kept(core[near.mother])
     log_factor = np.log(lineage.held.admission.real) + log_factors(Lifetimes.of(movie.frame, links), near)
-    context = Context.of(movie, model, found).near(near)
+    context = Context.of(movie, model, posterior).near(near)
     fit = under(context, near, lineage.model, log_factor)
-    region, part = Region.of(movie, model, found, core, workers)
+    region, part = Region.of(movie, model, posterior, core, workers)
     for _ in range(_TURNS):
         none = np.where(core, np.stack(no_link_beside(context, fit)), lineage.held.none)
         part = region.updated(part, none, workers)
-        found = region.pasted(found, part)
-        context = Context.of(movie, model, found).near(near)
+        posterior = region.pasted(posterior, part)
+        context = Context.of(movie, model, posterior).near(near)
         fit = under(context, near, lineage.model, log_factor)
     slots = lineage.divisions.slots
     stay = ~core[slots].all(axis=0) & movie.pins.allows_divisions(slots)

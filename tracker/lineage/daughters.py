@@ -21,12 +21,13 @@ from math import gamma, log, pi
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.levels import PRIOR
 from ..model.movie import weighted
 from .candidates import LEAST, Divisions
 
 DISTANCE, SPREAD = 0.8, 0.5
 """Prior: distance between daughters in spacings, and the standard deviation of its log."""
+_WORTH = 2.0
+"""Prior: number of divisions that the priors of daughters are worth; many movies show few divisions."""
 _OFFSET = 0.15
 """Prior: standard deviation of the midpoint between them along an axis, and of growth of their distance."""
 
@@ -114,7 +115,7 @@ def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.floa
 def maximised(
     divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel, mothers: float
 ) -> DaughterModel:
-    """The M-step: moments weighted by the probabilities, with priors worth `PRIOR` divisions.
+    """The M-step: moments weighted by the probabilities, with priors worth `_WORTH` divisions.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ def maximised(
     expected = float(probability.sum())
 
     def moment(values: NDArray[np.float64], prior: float) -> float:
-        return (float(weighted(probability, values)) + PRIOR * prior) / (expected + PRIOR)
+        return (float(weighted(probability, values)) + _WORTH * prior) / (expected + _WORTH)
 
     off = room - float(weighted(probability, room)) / max(expected, LEAST)
     scaling = moment(off * apart, 0.0) / moment(off**2, model.spread)
@@ -151,10 +152,10 @@ def _grown(growth: NDArray[np.float64], probability: NDArray[np.float64]) -> tup
     """Mean and variance of the growth of distances, and its variance by chance."""
     seen = np.isfinite(growth)
     growth, true = growth[seen], probability[seen]
-    others, total = 1 - true, true.sum() + PRIOR
+    others, total = 1 - true, true.sum() + _WORTH
     mean = float(weighted(true, growth)) / total
-    spread = (weighted(true, (growth - mean) ** 2) + PRIOR * _OFFSET**2) / total
-    other = (weighted(others, growth**2) + PRIOR * _OFFSET**2) / (others.sum() + PRIOR)
+    spread = (weighted(true, (growth - mean) ** 2) + _WORTH * _OFFSET**2) / total
+    other = (weighted(others, growth**2) + _WORTH * _OFFSET**2) / (others.sum() + _WORTH)
     return mean, max(float(spread), LEAST**2), max(float(other), LEAST**2)
 
 
@@ -164,5 +165,5 @@ def _directed(
     """(D, D) shape of the directions: one step of Tyler's fixed point."""
     n, axes = divisions.direction, len(model.shape)
     each = axes * probability / _stretch(divisions, model)
-    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + PRIOR * np.eye(axes)
+    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + _WORTH * np.eye(axes)
     return np.asarray(shape / np.linalg.det(shape) ** (1 / axes))
