@@ -12,7 +12,7 @@ from .errors import InputError
 from .inference.candidates import candidates_of
 from .inference.decide import decide
 from .inference.jpda import exponent
-from .inference.posterior import LinkPosterior, swept
+from .inference.posterior import LinkPosterior, updated
 from .learn.em import with_gaps
 from .learn.field import Fields
 from .learn.m_steps import raw_steps
@@ -164,7 +164,7 @@ class Live:
         movie, model = window.movie, self._model(window)
         posterior = with_gaps(movie, model, window.known, self._options)
         window = window.with_flow_of(posterior, self._options)
-        posterior = swept(
+        posterior = updated(
             movie, self._model(window), posterior, omega=exponent(posterior.probability), with_moments=False,
             workers=self._options.workers,
         )  # fmt: skip

@@ -97,10 +97,10 @@ def _near(
     tails, heads = lost
     if not (tails | heads).any():
         return
-    chance, flow = NEGLIGIBLE * float(np.median(movie.density)), model.surroundings.flow
+    background, flow = NEGLIGIBLE * float(np.median(movie.density)), model.surroundings.flow
     asking = np.flatnonzero(tails)
     for lag, way in enumerate(advected(movie, flow, asking, model.association.longest), 1):
-        reach = reaches(movie, model.motion, lag, chance)
+        reach = reaches(movie, model.motion, lag, background)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         ahead, back = movie.position + lag * flow, ~pins.row_closed
         ahead[asking] = movie.position[asking] + way
@@ -126,7 +126,7 @@ def _solved(
     core = every = reached(known, lost | pins.row_closed | pins.column_closed) | fresh
     for _ in range(_SWEEPS):
         region, part = Region.of(movie, model, known, core, workers)
-        after = region.pasted(known, region.swept(part, none, workers))
+        after = region.pasted(known, region.updated(part, none, workers))
         moved = ends_of(known, np.abs(after.probability - known.probability) > _MOVED, len(movie))
         known, core = after, reached(after, moved)
         every = every | core

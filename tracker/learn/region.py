@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..inference.candidates import candidates_of
 from ..inference.jpda import displacements, no_link
-from ..inference.posterior import Displacements, LinkPosterior, swept
+from ..inference.posterior import Displacements, LinkPosterior, updated
 from ..model import Model, Surroundings
 from ..model.movie import Movie, summed
 
@@ -82,7 +82,7 @@ class Region:
         others = [summed(end, each, len(movie)) for end, each in zip((tail, head), pull, strict=True)]
         return cls(part, small, rows, core, links, np.stack(others)[:, rows]), begun
 
-    def swept(
+    def updated(
         self, posterior: LinkPosterior, none: NDArray[np.float64] | None, workers: int
     ) -> LinkPosterior:
         """One more sweep over the region; none (2, N) are weights of no link, as far as not the model's.
@@ -92,7 +92,7 @@ class Region:
         of = np.stack(no_link(self.movie, self.model)) if none is None else none[:, self.rows]
         omega = posterior.omega
         death, birth = (of ** (1 / omega) + self.others) ** omega
-        return swept(
+        return updated(
             self.movie, self.model, posterior, omega=omega, none=(death, birth), with_moments=False,
             workers=workers,
         )  # fmt: skip

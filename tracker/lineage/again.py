@@ -47,27 +47,27 @@ def divided_again(
     region, part = Region.of(movie, model, found, core, workers)
     for _ in range(_TURNS):
         none = np.where(core, np.stack(no_link_beside(context, fit)), lineage.held.none)
-        part = region.swept(part, none, workers)
+        part = region.updated(part, none, workers)
         found = region.pasted(found, part)
         context = Context.of(movie, model, found).near(near)
         fit = under(context, near, lineage.model, log_factor)
     slots = lineage.divisions.slots
     stay = ~core[slots].all(axis=0) & movie.pins.allows_divisions(slots)
     probability = np.append(fit.probability, lineage.probability[stay])
-    return _in_core(found, context, fit, core), _together(near, lineage.divisions.kept(stay)), probability
+    return _in_core(posterior, context, fit, core), _together(near, lineage.divisions.kept(stay)), probability
 
 
-def _in_core(found: LinkPosterior, context: Context, fit: Fit, core: NDArray[np.bool_]) -> LinkPosterior:
+def _in_core(posterior: LinkPosterior, context: Context, fit: Fit, core: NDArray[np.bool_]) -> LinkPosterior:
     """The posterior beside divisions in the core, and as it was elsewhere."""
-    after, (tail, head, *_) = beside(found, context, fit), found.candidates
+    after, (tail, head, *_) = beside(posterior, context, fit), posterior.candidates
     values = {
-        name: np.where(inner, getattr(after, name), getattr(found, name))
+        name: np.where(inner, getattr(after, name), getattr(posterior, name))
         for names, inner in (
             (("probability", "rivals"), core[tail] & core[head]), (("clutter", "death", "birth"), core)
         )
         for name in names
     }  # fmt: skip
-    return replace(found, **values)
+    return replace(posterior, **values)
 
 
 def _together(one: Divisions, other: Divisions) -> Divisions:
