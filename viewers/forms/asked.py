@@ -84,8 +84,7 @@ class AskedLayers:
         self._lines("Links", seen.position[ends], colours, "arrow")
         yield
         ends = links[np.isin(links[:, 0], session.changed)] if len(session.changed) else links[:0]
-        if len(ends) or len(self._rows.get("Changed links", ())):
-            self._lines("Changed links", seen.position[ends], np.repeat("magenta", len(ends)), "line")
+        self._lines("Changed links", seen.position[ends], np.repeat("magenta", len(ends)), "line")
 
     def blink(self) -> None:
         """Hide changed links, or show them again."""
