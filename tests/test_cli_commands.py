@@ -16,9 +16,9 @@ from outbid import Detections, TrackingSettings, read_record, read_tracks, write
 from outbid.cli import info as info_cli
 from outbid.cli import main
 from outbid.cli.track import track as track_command
-from outbid.device import DEVICES
 from outbid.matching import COSTS
 from outbid.reliability import sentence_on
+from outbid.setting import DEVICES
 from outbid.tracking import WORTH_A_GPU
 
 

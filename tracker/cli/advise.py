@@ -7,12 +7,14 @@ from pathlib import Path
 
 import click
 
+from .options import GroupedCommand
 from .piped import InputFile
-from .several import Several, only_one, out_dir_options, run_several
+from .several import Outputs, Several, only_one, out_dir_options, run_several
 from .terminal import columns_option, common_options, compilation_reported
 
 
 @click.command(
+    cls=GroupedCommand,
     no_args_is_help=True,
     help="""Preview the effect of a linking distance, before linking.
 
@@ -49,8 +51,7 @@ def advise(
     spacing: tuple[float, float, float],
     max_distances: tuple[float, ...],
     columns: dict[str, str],
-    out_dir: Path | None,
-    jobs: int,
+    several: Outputs,
     overwrite: bool,
     as_json: bool,
 ) -> None:
@@ -60,8 +61,8 @@ def advise(
 
     TrackingSettings(spacing=spacing)  # refuses sizes that make no sense
     job = AdviseJob(spacing, max_distances, columns)
-    if out_dir is not None:
-        run_several(job, sources, Several(out_dir, ".json", jobs, overwrite, as_json))
+    if several:
+        run_several(job, sources, Several(several, ".json", overwrite, as_json))
         return
     source = str(only_one(sources))
     with compilation_reported():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .spots import DetectionSettings
+from ..settings import DetectionSettings
 
 FRAMES = 4
 """Number of frames used: more would change a width by less than its error."""
