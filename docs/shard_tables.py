@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from paper_tables import card, parts
+from paper_tables import card
 from tables import Row, record, shown, table, verdict
 
 VARIANTS = ("classical", "tree")
-PAPERS = {"weak": "date-nagi-table4", "strong": "date-nagi-table5"}
 
 
 def _record() -> dict[str, Any]:
@@ -19,29 +18,14 @@ def _key(row: Row) -> tuple[str, str, int, int]:
     return row["table"], row["variant"], row["n"], row["gpus"]
 
 
-def _predicted() -> dict[tuple[str, str, int, int], Row]:
-    """Efficiency of more than one GPU by the message model, if it was made beside a GPU."""
-    of, found = dict(parts()), {}
-    for scaling, name in PAPERS.items():
-        for row in of[name]["summary"] if of[name]["card"] else ():
-            if row["kind"] == "predicted":
-                known = row | {"table": scaling, "variant": row["case"], "gpus": int(row["shards"])}
-                found[_key(known)] = known
-    return found
-
-
 def shard_times() -> str:
-    """Seconds and efficiency: measured, by the message model, and the paper's."""
-    model = _predicted()
-    rows = list({(*_key(row), row["ranks"]): row for row in _record()["rows"] if row["measured"]}.values())
-    there = {_key(row) for row in rows}
-    rows += [row | {"efficiency": None} for key, row in model.items() if key not in there]
+    """Seconds and efficiency, and the paper's."""
+    rows = {(*_key(row), row["ranks"]): row for row in _record()["rows"] if row["measured"]}.values()
     columns = {
         "scaling": "{table}", "solver": "{variant}", "n": "{n:,}", "GPUs": "{gpus}",
         "joined as": lambda row: _joined(row) if row["gpus"] > 1 else "",
-        "measured, s": lambda row: f"{row['seconds']:.3g}" if _key(row) in there else "",
+        "measured, s": "{seconds:.3g}",
         "efficiency": lambda row: _share(row["efficiency"]),
-        "predicted": lambda row: _share(model[_key(row)]["efficiency"]),
         "the paper's": lambda row: _share(row.get("paper_efficiency")),
         "messages": "{messages:,.0f}", "MB a shard": lambda row: f"{row['bytes_sent'] / 1e6:.1f}",
     }  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
+from itertools import product
 from pathlib import Path
 from typing import TypedDict, TypeVar, Unpack
 
@@ -54,6 +55,10 @@ class Extent:
     instances: int = 1
     device: str = "cpu"
 
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Every size with the number of each of its instances."""
+        return product(self.sizes, range(self.instances))
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -68,6 +73,17 @@ class Claim:
         """As a line of a table."""
         verdict = "not measured here" if self.holds is None else "holds" if self.holds else "does not hold"
         return {"claim": self.claim, "where": self.where, "measured": self.measured, "verdict": verdict}
+
+
+def judged(claim: str, place: str, value: float | None, text: str, holds: Callable[[float], bool]) -> Claim:
+    """A claim about a number, which stands for {} in the text; the number is None if it was not measured.
+
+    Examples
+    --------
+    >>> judged("It is fast", "section 1", 3.0, "{:.1f} times", lambda times: times > 1)
+    Claim(claim='It is fast', where='section 1', measured='3.0 times', holds=True)
+    """
+    return Claim(claim, place, *(("", None) if value is None else (text.format(value), holds(value))))
 
 
 class Paper(ABC):
@@ -192,6 +208,12 @@ def curve(label: str, rows: list[Row], x: str, y: str, *, kind: str = "measured"
     """A column over another, of the rows that have both."""
     both = [row for row in rows if not isinstance(row.get(y, ""), str)]
     return Curve(label, [float(row[x]) for row in both], [float(row[y]) for row in both], kind=kind)
+
+
+def curves_of(rows: list[Row], x: str, y: str, name: str = "{}", *, kind: str = "measured") -> list[Curve]:
+    """Such a curve for every case."""
+    cases = dict.fromkeys(str(row["case"]) for row in rows)
+    return [curve(name.format(case), where(rows, case=case), x, y, kind=kind) for case in cases]
 
 
 def where(rows: list[Row], **wanted: Unpack[Key]) -> list[Row]:

@@ -26,17 +26,16 @@ class Table2(Paper):
     cell = ("n",)
 
     def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                problem = uniform(size, "[0, n]", instance)
-                stats = solved(problem, Hungarian("tree"), extent.device, repeats=1)[1].stats
-                row: Row = {"n": size, "instance": instance, "initial": stats["initial_assignments"]}
-                row["paper_initial"] = paper_value(NAME, "initial", n=size)
-                for k in range(_FIVES):
-                    name = f"[{5 * k + 1}-{5 * k + 5}]"
-                    row[name] = stats.get(f"paths_{5 * k + 1}_to_{5 * k + 5}", 0)
-                    row[f"paper_{name}"] = paper_value(NAME, name, n=size)
-                yield row
+        for size, instance in extent.runs():
+            problem = uniform(size, "[0, n]", instance)
+            stats = solved(problem, Hungarian("tree"), extent.device, repeats=1)[1].stats
+            row: Row = {"n": size, "instance": instance, "initial": stats["initial_assignments"]}
+            row["paper_initial"] = paper_value(NAME, "initial", n=size)
+            for k in range(_FIVES):
+                name = f"[{5 * k + 1}-{5 * k + 5}]"
+                row[name] = stats.get(f"paths_{5 * k + 1}_to_{5 * k + 5}", 0)
+                row[f"paper_{name}"] = paper_value(NAME, name, n=size)
+            yield row
 
     def panels(self, summary: list[Row]) -> list[Panel]:
         names = [f"[{5 * k + 1}-{5 * k + 5}]" for k in range(_FIVES)]

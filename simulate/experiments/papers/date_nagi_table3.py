@@ -8,7 +8,7 @@ from outbid.assignment.hungarian import Hungarian, processors
 
 from ...experiment import Panel, Row
 from ...matrices import RANGES, uniform
-from ...paper import Claim, Extent, Key, Paper, curve, paid, paper_value, ratio, solved, where
+from ...paper import Claim, Extent, Key, Paper, curves_of, paid, paper_value, ratio, solved, where
 
 NAME = "date-nagi-table3"
 STAGES = ("initial_reduction", "compress", "forward_pass", "dual_update", "augmentation_pass")
@@ -52,14 +52,10 @@ class Table3(Paper):
         return tree | {f"OMP-{count}-CLASS": Hungarian("classical", count) for count in counts}
 
     def panels(self, summary: list[Row]) -> list[Panel]:
-        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
         return [
-            Panel(
-                costs, "n", "seconds",
-                [curve(case, where(summary, costs=costs, case=case), "n", "seconds") for case in cases],
-            )
+            Panel(costs, "n", "seconds", curves_of(where(summary, costs=costs), "n", "seconds"))
             for costs in RANGES
-        ]  # fmt: skip
+        ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         largest = max(int(row["n"]) for row in summary)

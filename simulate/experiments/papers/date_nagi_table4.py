@@ -11,7 +11,7 @@ class Table4(Scaling):
 
     table = "date-nagi-table4"
     is_weak = True
-    shows = "Date & Nagi's Table 4: weak scaling over shards, predicted beyond one."
+    shows = "Date & Nagi's Table 4: weak scaling: messages of shards, seconds of one."
     takes = "2 minutes; seconds with --quick"
     quick = Extent((60,))
     cpu = Extent((500, 1000))

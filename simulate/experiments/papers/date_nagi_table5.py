@@ -11,7 +11,7 @@ class Table5(Scaling):
 
     table = "date-nagi-table5"
     is_weak = False
-    shows = "Date & Nagi's Table 5: strong scaling over shards, predicted beyond one."
+    shows = "Date & Nagi's Table 5: strong scaling: messages of shards, seconds of one."
     takes = "2 minutes; seconds with --quick"
     quick = Extent((90,))
     cpu = Extent((1000, 1414, 2000))

@@ -32,16 +32,15 @@ class Failure(Paper):
     cell = ("n", "turnover", "case")
 
     def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                for turnover in TURNOVERS:
-                    scene = Scene(0.1, noise=0.0, turnover=turnover, particles=size, frames=_FRAMES)
-                    film = scene.film(instance)
-                    for name, case in LINKERS.items():
-                        settings = linker_named(name).defaults(gaps=False) or {}
-                        links = linker_named(name).link(film.detections, settings, scene.length_unit)
-                        row: Row = {"n": size, "turnover": turnover, "case": case, "instance": instance}
-                        yield row | judged(film, links)
+        for size, instance in extent.runs():
+            for turnover in TURNOVERS:
+                scene = Scene(0.1, noise=0.0, turnover=turnover, particles=size, frames=_FRAMES)
+                film = scene.film(instance)
+                for name, case in LINKERS.items():
+                    settings = linker_named(name).defaults(gaps=False) or {}
+                    links = linker_named(name).link(film.detections, settings, scene.length_unit)
+                    row: Row = {"n": size, "turnover": turnover, "case": case, "instance": instance}
+                    yield row | judged(film, links)
 
     def panels(self, summary: list[Row]) -> list[Panel]:
         return [

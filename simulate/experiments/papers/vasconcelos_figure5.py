@@ -38,17 +38,16 @@ class Figure5(Paper):
     cell = ("n", "persistence", "steps", "case")
 
     def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                for level in LEVELS:
-                    for steps, constant in STEPS.items():
-                        scene = of_level(level, size, constant=constant)
-                        film = scene.film(instance)
-                        for name, case in LINKERS.items():
-                            links = linker_named(name).link(film.detections, {}, scene.length_unit)
-                            values = score(Tracks(film.detections, links), film, families=("links",)).values
-                            row: Row = {"n": size, "persistence": level, "steps": steps, "case": case}
-                            yield row | {"instance": instance, "link_f1": values["link_f1"]}
+        for size, instance in extent.runs():
+            for level in LEVELS:
+                for steps, constant in STEPS.items():
+                    scene = of_level(level, size, constant=constant)
+                    film = scene.film(instance)
+                    for name, case in LINKERS.items():
+                        links = linker_named(name).link(film.detections, {}, scene.length_unit)
+                        values = score(Tracks(film.detections, links), film, families=("links",)).values
+                        row: Row = {"n": size, "persistence": level, "steps": steps, "case": case}
+                        yield row | {"instance": instance, "link_f1": values["link_f1"]}
 
     def panels(self, summary: list[Row]) -> list[Panel]:
         return [
