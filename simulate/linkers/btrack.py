@@ -43,7 +43,8 @@ class BTrack(Linker):
 
         length = {name: float(value) * PIXELS for name, value in settings.items()}
         model = btrack.models.MotionModel(  # position and velocity along x, y, z; its engine works in pixels
-            3, 6, np.eye(6) + np.diag(np.full(3, float(settings["moves"])), 3), np.eye(3, 6),
+            measurements=3, states=6, H=np.eye(3, 6),
+            A=np.eye(6) + np.diag(np.full(3, float(settings["moves"])), 3),
             P=length["first"] * np.diag([0.1, 0.1, 0.1, 1, 1, 1]), R=length["measurement"] * np.eye(3),
             G=length["process"] * np.array([[0.5, 0.5, 0.5, 1, 1, 1]]), accuracy=7.5,
             max_lost=int(settings["max_lost"]), prob_not_assign=float(settings["not_assigned"]),
