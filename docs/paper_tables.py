@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tables import Row, origin, record, shown, table, verdict
+from tables import Row, origin, record, shown, table
 
 from outbid.simulate.experiments.papers import paper_named
 from outbid.simulate.paper import values_of
 
 _LARGEST = 20_000
 """The n at which variants on a GPU are compared with the paper's."""
-_SLOWER = {"[0, n/10]": "tree", "[0, n]": "classical", "[0, 10n]": "classical"}
-"""The paper's slower variant at that n."""
-_CLAIM = ("where", "claim", "measured here", "verdict")
 
 
 def parts() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -83,47 +80,6 @@ def hungarian_times() -> str:
     }  # fmt: skip
     rows = [row for row in seen["hungarian"] if row["n"] == _LARGEST]
     return f"{shown(rows, columns)}\n\nn = 20,000. {card(seen)}"
-
-
-def card_claims() -> str:
-    """Claims on GPUs, judged by the record that `make gpu-test` made."""
-    seen = record("gpu")
-    rows = [_order(seen, costs, slower) for costs, slower in _SLOWER.items()]
-    forms = [row["global_ms"] / row["shared_ms"] for row in seen["evaluations"]]
-    worst = max(row["worst_percent"] for row in seen["switching"])
-    sizes = [row["n"] for row in seen["switching"]]
-    faster = max(row["cpu_ms"] / row["gpu_ms"] for row in seen["switching"] if "cpu_ms" in row)
-    both = max(row["cpu_auction_ms"] / row["gpu_ms"] for row in seen["auctions"] if "cpu_auction_ms" in row)
-    rows += [
-        (
-            "Roverso et al., Figure 1", "shared memory is consistently better than global memory",
-            f"{min(forms):.1f} to {max(forms):.1f} times as fast, transfers not counted",
-            verdict(min(forms) > 1),
-        ),
-        (
-            "Roverso et al., section 3", "the answer is at most 0.6 % from the optimum",
-            f"at most {worst:.3f} %, GEOM, n = {min(sizes):,} to {max(sizes):,}", verdict(worst < 0.6),
-        ),
-        (
-            "Roverso et al., section 7", "an order of magnitude faster than C for large n",
-            f"{faster:.1f} times at n up to 2,000, over the CPU's kernels here", verdict(faster > 10),
-        ),
-        (
-            "Vasconcelos & Rosenhahn, Figure 6", "the GPU considerably accelerates the auction",
-            f"{both:.1f} times, distances, n = 1,000, with ε scaling", verdict(both > 2),
-        ),
-    ]  # fmt: skip
-    return f"{table(_CLAIM, rows)}\n\n{card(seen)}"
-
-
-def _order(seen: Row, costs: str, slower: str) -> tuple[str, ...]:
-    """Which variant is the slower one in a range of costs."""
-    rows = [row for row in seen["hungarian"] if (row["n"], row["costs"]) == (_LARGEST, costs)]
-    times = {row["variant"]: row["seconds"] for row in rows}
-    over = times["classical"] / times["tree"]
-    holds = (over > 1) == (slower == "classical")
-    words = f"the {slower} variant is the slower one in {costs}"
-    return "Date & Nagi, Table 3", words, f"classical over tree {over:.2f}", verdict(holds)
 
 
 def not_on_a_gpu() -> str:

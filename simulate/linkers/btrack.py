@@ -22,11 +22,11 @@ class BTrack(Linker):
     }  # fmt: skip
 
     def missing(self) -> str | None:
-        sentence, two = super().missing(), Detections.from_table([0, 1], np.eye(2, 3))
+        sentence = super().missing()
         try:
-            with silence():
-                if sentence is None:
-                    self.link(two, self.usual or {}, 1.0)
+            if sentence is None:
+                with silence():
+                    self.link(Detections.from_table([0, 1], np.eye(2, 3)), self.usual or {}, 1.0)
             return sentence
         except Exception as error:  # a wheel for other machines may raise anything
             return f"btrack left out: its engine cannot be loaded here ({error.__cause__ or error})."
@@ -49,14 +49,14 @@ class BTrack(Linker):
             G=length["process"] * np.array([[0.5, 0.5, 0.5, 1, 1, 1]]), accuracy=7.5,
             max_lost=int(settings["max_lost"]), prob_not_assign=float(settings["not_assigned"]),
         )  # fmt: skip
-        x, y, z = place = detections.position.T[::-1] * (PIXELS / unit)
-        table = {"ID": np.arange(len(x)), "t": detections.frame.astype(np.int64), "x": x, "y": y, "z": z}
-        label = np.full(len(x), -1)
+        place = dict(zip("xyz", detections.position.T[::-1] * (PIXELS / unit), strict=True))
+        label = np.full(len(detections), -1)
+        table = place | {"ID": np.arange(len(label)), "t": detections.frame.astype(np.int64)}
         with btrack.BayesianTracker(verbose=False) as tracker:
             tracker.configure({
-                "motion_model": model, "update_method": btrack.constants.BayesianUpdates.APPROXIMATE,
-                "max_search_radius": length["radius"],
-                "volume": tuple((float(axis.min()), float(axis.max())) for axis in place),
+                "motion_model": model, "max_search_radius": length["radius"],
+                "update_method": btrack.constants.BayesianUpdates.APPROXIMATE,
+                "volume": tuple((float(axis.min()), float(axis.max())) for axis in place.values()),
             })  # fmt: skip
             tracker.append(btrack.io.objects_from_dict(table))
             tracker.track(step_size=len(detections.frame_start))
