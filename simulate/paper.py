@@ -48,7 +48,7 @@ class Key(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Extent:
+class Problems:
     """How much is measured: sizes of problems, instances of each, and where."""
 
     sizes: tuple[int, ...]
@@ -91,13 +91,13 @@ class Paper(ABC):
 
     shows: str
     takes: str
-    quick: Extent
-    cpu: Extent
-    gpu: Extent
+    quick: Problems
+    cpu: Problems
+    gpu: Problems
     cell: tuple[str, ...] = ("n", "case")
 
     @abstractmethod
-    def rows(self, extent: Extent) -> Iterator[Row]:
+    def rows(self, problems: Problems) -> Iterator[Row]:
         """A line for each run."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Paper(ABC):
     def claims(self, summary: list[Row]) -> list[Claim]:
         """The paper's claims beside what was measured."""
 
-    def extent(self, device: str, *, quick: bool) -> Extent:
+    def problems(self, device: str, *, quick: bool) -> Problems:
         """The usual sizes on a device."""
         return replace(self.quick, device=device) if quick else {"cpu": self.cpu, "gpu": self.gpu}[device]
 
@@ -249,7 +249,7 @@ def check_outputs(name: str, folder: Path, *, overwrite: bool) -> None:
 
 
 def conduct_paper(
-    name: str, paper: Paper, extent: Extent, folder: Path, seconds: float = math.inf
+    name: str, paper: Paper, problems: Problems, folder: Path, seconds: float = math.inf
 ) -> Outcome:
     """Measure, and write NAME.csv with its record, NAME_summary.csv and NAME_claims.csv.
 
@@ -257,7 +257,7 @@ def conduct_paper(
     ----------
     name : str
     paper : Paper
-    extent : Extent
+    problems : Problems
     folder : Path
     seconds : float
         After which no further run is begun; the size that is not complete then is left out.
@@ -267,18 +267,18 @@ def conduct_paper(
     ResourceError
         If a GPU is asked for and there is none.
     """
-    if extent.device == "gpu":
+    if problems.device == "gpu":
         try:
             gpu_names()
         except RuntimeError as error:
             raise ResourceError(str(error)) from None
-    if not extent.sizes or min(extent.sizes) < 2:
-        raise SettingsError(f"sizes are {list(extent.sizes)}; give numbers of 2 or more.")
+    if not problems.sizes or min(problems.sizes) < 2:
+        raise SettingsError(f"sizes are {list(problems.sizes)}; give numbers of 2 or more.")
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     table = folder / f"{name}.csv"
     begun, written, complete = time.monotonic(), -math.inf, True
-    for row in paper.rows(extent):
+    for row in paper.rows(problems):
         now = time.monotonic()
         complete = now - begun <= seconds
         if not complete:
@@ -286,7 +286,7 @@ def conduct_paper(
             break
         rows.append(row)
         if now - written >= _OFTEN:
-            write_rows(table, rows, record_of(name, extent, complete=False))
+            write_rows(table, rows, record_of(name, problems, complete=False))
             written = time.monotonic()
     if not rows:
         raise ResourceError(
@@ -294,15 +294,15 @@ def conduct_paper(
         )
     summary = mean_rows(rows, paper.cell)
     claims = [claim.row() for claim in paper.claims(summary)]
-    write_rows(table, rows, record_of(name, extent, complete=complete))
+    write_rows(table, rows, record_of(name, problems, complete=complete))
     write_rows(folder / f"{name}_summary.csv", summary)
     write_rows(folder / f"{name}_claims.csv", claims)
     return Outcome(rows, summary, claims, complete)
 
 
-def record_of(name: str, extent: Extent, *, complete: bool) -> dict[str, object]:
+def record_of(name: str, problems: Problems, *, complete: bool) -> dict[str, object]:
     """How a table was made."""
-    card = gpu_names()[0] if extent.device == "gpu" else ""
+    card = gpu_names()[0] if problems.device == "gpu" else ""
     return {
         "command": "experiment",
         "experiment": name,
@@ -310,9 +310,9 @@ def record_of(name: str, extent: Extent, *, complete: bool) -> dict[str, object]
         "packages": {one: metadata.version(one) for one in ("outbid", "numpy", "scipy", "numba")},
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "device": extent.device,
+        "device": problems.device,
         "card": card,
         "input": None,
-        "settings": asdict(extent) | {"sizes": list(extent.sizes)},
+        "settings": asdict(problems) | {"sizes": list(problems.sizes)},
         "complete": complete,
     }

@@ -12,11 +12,11 @@ from outbid._arrays import to_device
 from outbid.assignment import AssignmentProblem
 from outbid.assignment.shards.blocks import ArrayBlocks
 from outbid.assignment.shards.communicator import Virtual, run_ranks
-from outbid.assignment.shards.search import Work, found
+from outbid.assignment.shards.search import Setup, found
 
 from .experiment import Panel, Row
 from .matrices import uniform
-from .paper import Claim, Extent, Key, Paper, curves_of, paper_value, where
+from .paper import Claim, Key, Paper, Problems, curves_of, paper_value, where
 
 VARIANTS = ("classical", "tree")
 
@@ -28,21 +28,21 @@ class Scaling(Paper):
     is_weak: bool
     cell = ("n", "shards", "case")
 
-    def cells(self, extent: Extent) -> list[tuple[int, int]]:
+    def cells(self, problems: Problems) -> list[tuple[int, int]]:
         """Sizes and numbers of shards."""
         counts = (1, 2, 4, 8)
         if self.is_weak:
-            return [(round(size * count**0.5), count) for size in extent.sizes for count in counts]
-        return [(size, count) for size in extent.sizes for count in counts]
+            return [(round(size * count**0.5), count) for size in problems.sizes for count in counts]
+        return [(size, count) for size in problems.sizes for count in counts]
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
+    def rows(self, problems: Problems) -> Iterator[Row]:
         for variant in VARIANTS:  # compiles
-            _divided(uniform(40, "[0, 10n]", 0), 2, variant, extent.device)
-        for size, shards in self.cells(extent):
-            for instance in range(extent.instances):
+            _divided(uniform(40, "[0, 10n]", 0), 2, variant, problems.device)
+        for size, shards in self.cells(problems):
+            for instance in range(problems.instances):
                 problem = uniform(size, "[0, 10n]", instance)
                 for variant in VARIANTS:
-                    seconds, stats = _divided(problem, shards, variant, extent.device)
+                    seconds, stats = _divided(problem, shards, variant, problems.device)
                     row: Row = {"n": size, "shards": shards, "case": variant, "instance": instance}
                     row |= {"seconds": seconds if shards == 1 else ""}
                     row |= {name: stats[name] for name in ("messages", "bytes_sent")}
@@ -86,7 +86,7 @@ def _divided(
 ) -> tuple[float, Mapping[str, float]]:
     """Seconds of shards that take turns, without the making of their blocks, and the counts of one."""
     blocks = ArrayBlocks(to_device(problem.array) if device == "gpu" else problem.array)
-    work = Work(variant, device == "gpu", 1)
+    work = Setup(variant, device == "gpu", 1)
     start = time.perf_counter()
     stats = run_ranks(Virtual.all_of(shards), lambda way: found(blocks, way, work).stats)[0]
     return time.perf_counter() - start - stats["reading_seconds"], stats

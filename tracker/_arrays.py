@@ -35,11 +35,6 @@ def array_module(array: Any) -> ModuleType:
     return cupy_module() if on_device(array) else np
 
 
-def ndimage_module(array: Any) -> ModuleType:
-    """The filters for the array's device: `cupyx.scipy.ndimage` on a GPU, else `scipy.ndimage`."""
-    return import_module("cupyx.scipy.ndimage" if on_device(array) else "scipy.ndimage")
-
-
 def kernels(module: str, array: Any) -> ModuleType:
     """The kernels for the array's device: the module named `module` plus "_cpu" or "_gpu".
 

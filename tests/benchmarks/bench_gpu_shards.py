@@ -30,7 +30,7 @@ from shards_of_gpus import Hashed, Ranks, in_processes, in_threads, message_seco
 from outbid import AssignmentProblem, DenseCosts, Detections
 from outbid import _threads as threads
 from outbid._arrays import gpu_names, to_device, to_host
-from outbid.assignment.hungarian import Found, Hungarian
+from outbid.assignment.hungarian import Hungarian, Matching
 from outbid.assignment.shards.division import divided
 from outbid.linking import LinkCosts, link_frames
 
@@ -86,7 +86,7 @@ def _sparsified(blocks: Hashed, gpus: int) -> tuple[float, Any]:
     return time.perf_counter() - start, answer
 
 
-def _hungarian(blocks: Hashed, cell: Cell) -> tuple[float, Found]:
+def _hungarian(blocks: Hashed, cell: Cell) -> tuple[float, Matching]:
     """Seconds of the slowest shard."""
     results = cell.joined.each(searched, blocks, cell.variant)
     return max(seconds for seconds, _ in results), results[0][1]
@@ -108,7 +108,7 @@ class Known:
         self.seconds: dict[tuple[str, int], list[float]] = {}
         self.answers: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
-    def is_same(self, cell: Cell, seed: int, found: Found) -> bool | None:
+    def is_same(self, cell: Cell, seed: int, found: Matching) -> bool | None:
         """Whether matching and column duals are those of one GPU; None if that has not been there."""
         mine = found.col_of_row.tobytes(), found.col_dual.tobytes()
         if cell.joined.gpus == 1:

@@ -15,7 +15,7 @@ from ..settings import DetectionSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
 from .options import GroupedCommand, options_of
-from .parts import Place, opening_options, part_options
+from .parts import PathOrUrl, opening_options, part_options
 from .piped import OutputFile, refuse_json_beside_data, shown
 from .several import Outputs, Several, only_one, run_several, several_options
 from .terminal import Stopwatch, common_options, compilation_reported, progress_bar, say
@@ -29,7 +29,7 @@ _LOG = logging.getLogger("outbid")
 
 
 @dataclass(frozen=True)
-class _How:
+class _Detect:
     """How `detect` runs."""
 
     labels: bool = declare(False, Setting("MOVIE consists of label images: find their centroids."))
@@ -73,12 +73,12 @@ class _How:
     --preview shows how the number of spots depends on the threshold.
     """,
 )
-@click.argument("sources", metavar="MOVIE...", nargs=-1, required=True, type=Place())
+@click.argument("sources", metavar="MOVIE...", nargs=-1, required=True, type=PathOrUrl())
 @click.option("-o", "--output", type=OutputFile(), help="Table of detections, .geff or .xml; - is stdout.")
 @options_of(DetectionSettings, "values", make=dict, without=("spacing",))
 @opening_options
 @part_options("voxels")
-@options_of(_How, "how", special={"preview_frames": {"multiple": True, "show_default": False}})
+@options_of(_Detect, "how", special={"preview_frames": {"multiple": True, "show_default": False}})
 @several_options
 @cluster_options
 @config_option
@@ -89,7 +89,7 @@ def detect(
     values: dict[str, Any],
     opened: dict[str, Any],
     part: Part,
-    how: _How,
+    how: _Detect,
     several: Outputs,
     cluster: DaskCluster,
 ) -> None:
@@ -113,7 +113,7 @@ def detect(
     _here(job, source, output, how, clock)
 
 
-def _refuse_contradictions(output: Path | None, how: _How, several: Outputs, cluster: DaskCluster) -> None:
+def _refuse_contradictions(output: Path | None, how: _Detect, several: Outputs, cluster: DaskCluster) -> None:
     """Raise an error for options that exclude each other."""
     if how.preview and (how.labels or output):
         raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
@@ -128,7 +128,7 @@ def _refuse_contradictions(output: Path | None, how: _How, several: Outputs, clu
     refuse_json_beside_data(how.as_json)
 
 
-def _here(job: DetectJob, source: str, output: Path | None, how: _How, clock: Stopwatch) -> None:
+def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock: Stopwatch) -> None:
     """Detect in this process, or show a preview, or say what it would take."""
     from .. import formats
     from ..detection import expected_noise, null_of
@@ -173,7 +173,7 @@ def _on_a_cluster(
     source: str,
     output: Path | None,
     clock: Stopwatch,
-    how: _How,
+    how: _Detect,
     cluster: DaskCluster,
 ) -> None:
     """Detect spots range by range, in other processes or on other machines."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..extent import Part
 
 
-class Place(click.ParamType):
+class PathOrUrl(click.ParamType):
     """A path, or a URL as it is written."""
 
     name = "file or URL"
@@ -32,7 +32,7 @@ class Place(click.ParamType):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _PartTexts:
     """Part of a movie; the region is in {}."""
 
     region: str | None = declare(None, Setting(
@@ -69,7 +69,7 @@ def _part(region: str | None, frames: str | None, mask: str | None) -> Part:
 
 def part_options(unit: str) -> Callable[[Function], Function]:
     """Add ``--region``, ``--frames`` and ``--mask``; the region is in `unit`."""
-    return options_of(_Part, "part", make=_part, said=unit)
+    return options_of(_PartTexts, "part", make=_part, said=unit)
 
 
 opening_options = options_of(_Opened, "opened", make=dict)

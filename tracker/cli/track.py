@@ -33,7 +33,7 @@ _NOTHING_SO = "Nothing was linked with {} as given. Give other values by --set, 
 
 
 @dataclass(frozen=True)
-class _How:
+class _Track:
     """How `track` runs; only `model` and `no_columns` and `min_length` change a result."""
 
     model: Path | None = declare(None, Setting(
@@ -99,7 +99,7 @@ class _How:
     "[default: INPUT_tracks.csv]",
 )  # fmt: skip
 @options_of(TrackingSettings, "values", make=dict, special=TRACKING)
-@options_of(_How, "how")
+@options_of(_Track, "how")
 @part_options("the unit of the positions")
 @columns_option("--columns", "INPUT")
 @several_options
@@ -110,7 +110,7 @@ def track(
     sources: tuple[Path, ...],
     output: Path | None,
     values: dict[str, Any],
-    how: _How,
+    how: _Track,
     part: Part,
     columns: dict[str, str],
     several: Outputs,
@@ -150,7 +150,7 @@ def track(
     _here(job, source, output or default_output(source, "_tracks.csv"), how, clock)
 
 
-def _settings(values: dict[str, Any], how: _How) -> TrackingSettings:
+def _settings(values: dict[str, Any], how: _Track) -> TrackingSettings:
     """The settings, with what a model, the words for costs and ``--no-columns`` say."""
     from ..settings import cost_at_gate
 
@@ -165,7 +165,7 @@ def _settings(values: dict[str, Any], how: _How) -> TrackingSettings:
     return TrackingSettings(**values | {"column": column_of(values["column"], how.no_columns)})
 
 
-def _here(job: TrackJob, source: Path, output: Path, how: _How, clock: Stopwatch) -> None:
+def _here(job: TrackJob, source: Path, output: Path, how: _Track, clock: Stopwatch) -> None:
     """Link a movie in this process, or say what that would take."""
     from .. import formats
     from .._cuda import driver_starting

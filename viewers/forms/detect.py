@@ -21,7 +21,7 @@ from outbid.settings import DetectionSettings
 from ..layers import points_layer
 from ..taken import frames_from
 from .form import Form
-from .rows import Rows
+from .rows import SettingRows
 from .source import Source, SourceFields
 from .work import Report, Task
 
@@ -60,7 +60,7 @@ class DetectForm(Form):
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
         self.source = SourceFields(self.viewer, Image, Labels)
-        self.rows = Rows(DetectionSettings(), {"spacing": self.source.voxel}, fixed=("spacing",))
+        self.rows = SettingRows(DetectionSettings(), {"spacing": self.source.voxel}, fixed=("spacing",))
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _STEPS)
         self.slider.setEnabled(False)

@@ -14,7 +14,7 @@ from outbid.setting import AXES, Declared, declared_in, in_words
 from .fields import AxesBox, CountBox, NumberBox, choice_box
 
 
-class Rows:
+class SettingRows:
     """Boxes of the settings that declare a row, by name.
 
     Parameters

@@ -20,7 +20,7 @@ from outbid.tracks import Tracks
 
 from ..layers import points_layer, tracks_layer
 from .form import Form
-from .rows import Rows
+from .rows import SettingRows
 from .shown import Place, show
 from .work import Report, Task
 
@@ -44,7 +44,7 @@ class SimulateForm(Form):
 
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
-        self.rows = Rows(
+        self.rows = SettingRows(
             SimulationSettings(
                 particles=200, frames=30, box=(20.0, 100.0, 100.0), unit="pixel", birth_rate=0.02,
                 death_rate=0.02, noise=(0.2, 0.1, 0.1), miss=0.03, clutter=0.02,

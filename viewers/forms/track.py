@@ -23,7 +23,7 @@ from ..objects import labels_by_track
 from .doubts import ConfidenceBar, DoubtfulLinks
 from .fields import choice_box
 from .form import Form
-from .rows import Rows
+from .rows import SettingRows
 from .shown import preferences, show, show_labels
 from .source import Source, SourceFields, settings_of
 from .work import Report, Task
@@ -65,7 +65,7 @@ class TrackForm(Form):
         solver.setEditable(True)  # settings may follow: auction:fixed(epsilon=1)
         solver.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         solver.setCurrentText(TrackingSettings.solver)
-        self.rows = Rows(
+        self.rows = SettingRows(
             TrackingSettings(), {"spacing": self.source.voxel, "solver": solver}, fixed=("spacing",)
         )
         self.colour = choice_box(COLOURS)

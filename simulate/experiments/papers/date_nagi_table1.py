@@ -8,7 +8,7 @@ from outbid.assignment.hungarian import Hungarian, processors
 
 from ...experiment import Panel, Row
 from ...matrices import uniform
-from ...paper import Claim, Extent, Paper, curves_of, judged, paid, paper_value, ratio, solved
+from ...paper import Claim, Paper, Problems, curves_of, judged, paid, paper_value, ratio, solved
 
 NAME = "date-nagi-table1"
 GPU = {"CU-CLASS": Hungarian("classical"), "CU-TREE": Hungarian("tree")}
@@ -37,14 +37,14 @@ class Table1(Paper):
 
     shows = "Date & Nagi's Table 1: seconds by threads and on the GPU, small instances, [0, n]."
     takes = "2 minutes; seconds with --quick"
-    quick = Extent((60, 120))
-    cpu = Extent((500, 1000, 1500, 2000, 2500, 3000))
-    gpu = Extent(tuple(range(500, 5001, 500)), instances=5, device="gpu")
+    quick = Problems((60, 120))
+    cpu = Problems((500, 1000, 1500, 2000, 2500, 3000))
+    gpu = Problems(tuple(range(500, 5001, 500)), instances=5, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size, instance in extent.runs():
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
             problem = uniform(size, "[0, n]", instance)
-            for case, solver in _cases(extent.device, instance).items():
+            for case, solver in _cases(problems.device, instance).items():
                 device = "gpu" if case.startswith("CU-") else "cpu"
                 seconds, answer = solved(problem, solver, device, compiled=instance > 0)
                 row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}

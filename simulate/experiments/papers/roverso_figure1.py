@@ -14,7 +14,7 @@ from outbid.assignment.problem import on_gpu
 
 from ...experiment import Panel, Row
 from ...matrices import geom
-from ...paper import Claim, Extent, Key, Paper, curves_of, judged, ratio, timed
+from ...paper import Claim, Key, Paper, Problems, curves_of, judged, ratio, timed
 
 FORMS = ("shared", "global")
 
@@ -24,17 +24,17 @@ class Figure1(Paper):
 
     shows = "Roverso et al.'s Figure 1: seconds of one difference evaluation, GEOM."
     takes = "seconds"
-    quick = Extent((60, 120))
-    cpu = Extent((256, 512, 1024, 2048, 4096))
-    gpu = Extent((256, 512, 1024, 2048, 4096, 8192), instances=5, device="gpu")
+    quick = Problems((60, 120))
+    cpu = Problems((256, 512, 1024, 2048, 4096))
+    gpu = Problems((256, 512, 1024, 2048, 4096, 8192), instances=5, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size, instance in extent.runs():
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
             problem = geom(size, instance)
             row: Row = {"n": size, "instance": instance}
             work = Evaluation(problem, "shared")
             yield {**row, "case": "CPU", "seconds": timed(work.evaluated)[0]}
-            for form in FORMS if extent.device == "gpu" else ():
+            for form in FORMS if problems.device == "gpu" else ():
                 there = Evaluation(on_gpu(problem), form)
                 yield {**row, "case": form, "seconds": timed(partial(_to_the_end, there))[0]}
                 taken = timed(partial(_with_transfers, problem, form))[0]

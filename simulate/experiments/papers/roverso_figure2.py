@@ -9,7 +9,7 @@ from outbid.assignment.greedy_switching import GreedySwitching
 
 from ...experiment import Panel, Row
 from ...matrices import geom
-from ...paper import Claim, Extent, Key, Paper, curves_of, judged, paid, ratio, solved
+from ...paper import Claim, Key, Paper, Problems, curves_of, judged, paid, ratio, solved
 
 CASES = {
     "CPU": ("cpu", GreedySwitching()),
@@ -27,16 +27,16 @@ class Figure2(Paper):
 
     shows = "Roverso et al.'s Figure 2: seconds and errors of Deep Greedy Switching by variant, GEOM."
     takes = "3 minutes; seconds with --quick"
-    quick = Extent((40, 80))
-    cpu = Extent((256, 512, 1024, 2048), instances=3)
-    gpu = Extent((256, 512, 1024, 2048, 4096), instances=5, device="gpu")
+    quick = Problems((40, 80))
+    cpu = Problems((256, 512, 1024, 2048), instances=3)
+    gpu = Problems((256, 512, 1024, 2048, 4096), instances=5, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size, instance in extent.runs():
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
             problem = geom(size, instance)
             best = solve_and_certify(problem, "sparsified").primal_cost
             for case, (device, solver) in CASES.items():
-                if device == "gpu" and extent.device != "gpu":
+                if device == "gpu" and problems.device != "gpu":
                     continue
                 seconds, answer = solved(problem, solver, device, repeats=1, compiled=instance > 0)
                 row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}

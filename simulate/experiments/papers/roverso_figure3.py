@@ -9,7 +9,7 @@ from outbid.assignment.greedy_switching import GreedySwitching
 
 from ...experiment import Panel, Row
 from ...matrices import geom
-from ...paper import Claim, Extent, Paper, curves_of, judged, solved, where
+from ...paper import Claim, Paper, Problems, curves_of, judged, solved, where
 
 SHARE = 1e-4
 """The fixed ε over the side of the square: n ε is then some .1 % of the sum for n in the hundreds."""
@@ -21,17 +21,17 @@ class Figure3(Paper):
 
     shows = "Roverso et al.'s Figure 3: speed-up of Deep Greedy Switching over the auction, GEOM."
     takes = "3 minutes; seconds with --quick"
-    quick = Extent((32, 64))
-    cpu = Extent((128, 256, 512))
-    gpu = Extent((256, 512, 1024, 2048), instances=5, device="gpu")
+    quick = Problems((32, 64))
+    cpu = Problems((128, 256, 512))
+    gpu = Problems((256, 512, 1024, 2048), instances=5, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
+    def rows(self, problems: Problems) -> Iterator[Row]:
         epsilon = SHARE * _SIDE
         auctions = {"fixed": Auction(epsilon, 1.0), "scaled": Auction(epsilon)}
-        for size, instance in extent.runs():
+        for size, instance in problems.runs():
             problem = geom(size, instance, _SIDE)
             switching = {"CPU": ("cpu", GreedySwitching())}
-            if extent.device == "gpu":
+            if problems.device == "gpu":
                 switching["GPU"] = ("gpu", GreedySwitching(parallel=True))
             again = instance > 0
             spent = {
@@ -39,7 +39,7 @@ class Figure3(Paper):
                 for case, (device, solver) in switching.items()
             }
             for kind, auction in auctions.items():
-                over, answer = solved(problem, auction, extent.device, repeats=1, compiled=again)
+                over, answer = solved(problem, auction, problems.device, repeats=1, compiled=again)
                 for case, seconds in spent.items():
                     yield {
                         "n": size,

@@ -11,7 +11,7 @@ from outbid.tracks import Tracks
 
 from ...experiment import Panel, Row
 from ...linkers import linker_named
-from ...paper import Claim, Extent, Paper, curve, where
+from ...paper import Claim, Paper, Problems, curve, where
 from ...scenes import Scene
 
 TURNOVERS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -26,13 +26,13 @@ class Failure(Paper):
         "Vasconcelos & Rosenhahn's failure: ends joined to starts over turnover, with and without options."
     )
     takes = "half a minute; seconds with --quick"
-    quick = Extent((60,))
-    cpu = Extent((500,), instances=5)
-    gpu = Extent((500,), instances=5, device="gpu")
+    quick = Problems((60,))
+    cpu = Problems((500,), instances=5)
+    gpu = Problems((500,), instances=5, device="gpu")
     cell = ("n", "turnover", "case")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size, instance in extent.runs():
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
             for turnover in TURNOVERS:
                 scene = Scene(0.1, noise=0.0, turnover=turnover, particles=size, frames=_FRAMES)
                 film = scene.film(instance)

@@ -10,7 +10,7 @@ from outbid.assignment.hungarian import Hungarian
 
 from ...experiment import Panel, Row
 from ...matrices import distances
-from ...paper import Claim, Extent, Key, Paper, curves_of, judged, paid, ratio, solved
+from ...paper import Claim, Key, Paper, Problems, curves_of, judged, paid, ratio, solved
 from ...scenes import Scene
 
 EPSILON = 0.01
@@ -22,12 +22,12 @@ class Figure6(Paper):
 
     shows = "Vasconcelos & Rosenhahn's Figure 6: CPU Hungarian, CPU and GPU auction over n, walks."
     takes = "3 minutes; seconds with --quick"
-    quick = Extent((30, 60), instances=2)
-    cpu = Extent((50, 100, 200, 400), instances=100)
-    gpu = Extent((50, 100, 200, 400, 800, 1000), instances=100, device="gpu")
+    quick = Problems((30, 60), instances=2)
+    cpu = Problems((50, 100, 200, 400), instances=100)
+    gpu = Problems((50, 100, 200, 400, 800, 1000), instances=100, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size, instance in extent.runs():
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
             scene = Scene(0.3, 0.5, noise=0.0, turnover=0.0, walk="vasconcelos", particles=size, frames=2)
             seen = scene.film(instance).detections
             problem = distances(seen.position[:size], seen.position[size:])
@@ -37,7 +37,7 @@ class Figure6(Paper):
                 "CPU auction": ("cpu", Auction(EPSILON, 1.0)),
                 "CPU auction, ε scaling": ("cpu", Auction()),
             }
-            if extent.device == "gpu":
+            if problems.device == "gpu":
                 cases["GPU auction"] = ("gpu", Auction(EPSILON, 1.0))
                 cases["GPU auction, ε scaling"] = ("gpu", Auction())
             for case, (device, solver) in cases.items():
