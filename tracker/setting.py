@@ -74,11 +74,11 @@ class Declared:
     setting: Setting
 
 
-def declare(default: object, setting: Setting) -> Any:
-    """A field of a dataclass that is declared as a setting; the default of a mapping is empty."""
+def declare(default: object, setting: Setting, *, hashed: bool = True) -> Any:
+    """A field of a dataclass that is declared as a setting; one that may be a mapping is not `hashed`."""
     if default == {}:
         return field(default_factory=dict, hash=False, metadata={_KEY: setting})
-    return field(default=default, metadata={_KEY: setting})
+    return field(default=default, hash=None if hashed else False, metadata={_KEY: setting})
 
 
 def declared_in(settings: type) -> dict[str, Declared]:

@@ -118,7 +118,7 @@ class TrackingSettings:
         'In Python a mapping of names to kinds, "" by the values; "auto": those of detect alone; None: '
         "positions alone.",
         row="columns|those of Detect spots; or area; theta:angle=180; none at all: -", metavar="NAME[:KIND]",
-    ))  # fmt: skip
+    ), hashed=False)  # fmt: skip
     pins: Sequence[Pin] | str | os.PathLike[str] = declare((), Setting(
         "Table of pins: links, ends and others that a person states, which hold exactly.",
         "Or the pins themselves. The model is learned without them.",
