@@ -37,17 +37,12 @@ _FILE = click.Path(path_type=Path)
     """,
 )
 @click.option(
-    "-o",
-    "--output",
-    type=OutputFile(),
-    required=True,
+    "-o", "--output", type=OutputFile(), required=True,
     help="True tracks: .csv, .tsv, .parquet, .xml or .geff; - is stdout.",
-)
+)  # fmt: skip
 @click.option("--detections", type=_FILE, metavar="FILE", help="The same rows without identities, to track.")
 @options_of(SimulationSettings, "settings")
-@click.option(
-    "--movie", type=_FILE, metavar="FILE", help="Also render the true particles as OME-TIFF (.tif)."
-)
+@click.option("--movie", type=_FILE, metavar="FILE", help="Also render the true particles as OME-TIFF.")
 @click.option("--overwrite", is_flag=True, help="Replace the outputs if they exist.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
@@ -84,10 +79,8 @@ def simulate(
     refuse_one_for_two({"--output": output, "--detections": detections, "--movie": movie})
     truth = walk(walks)
     seen = observe(truth, microscope, box=settings.box, seed=seed)
-    record = {
-        "command": "simulate", "version": metadata.version("outbid"), "input": None, "seed": seed,
-        "device": "cpu", "settings": settings.as_dict(),
-    }  # fmt: skip
+    record: dict[str, object] = {"command": "simulate", "input": None, "seed": seed, "device": "cpu"}
+    record |= {"version": metadata.version("outbid"), "settings": settings.as_dict()}
     if movie is not None and camera is not None:
         saturated = write_movie(movie, truth.detections, camera, seed=seed, overwrite=overwrite)
         if saturated:

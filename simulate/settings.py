@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from outbid.setting import Setting, declare
+from outbid.setting import Setting, declare, documented
 
 if TYPE_CHECKING:
     from .camera import Camera
@@ -17,9 +17,15 @@ UNITS = ("pixel", "nanometer", "micrometer", "millimeter")
 """Units of length that the command and the form accept."""
 
 
+@documented
 @dataclass(frozen=True)
 class SimulationSettings:
-    """All settings of a simulation, as plain values; `walks`, `microscope` and `camera` check them."""
+    """All settings of a simulation, as plain values; `walks`, `microscope` and `camera` check them.
+
+    Parameters
+    ----------
+    {settings}
+    """
 
     particles: int = declare(500, Setting("Particles in the first frame.", row="particles", further=False))
     frames: int = declare(50, Setting("Number of frames.", least=1, row="frames", further=False))
