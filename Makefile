@@ -87,7 +87,7 @@ accuracy: $(VENV)/installed $(VENV)/extra-test
 	  --record tests/accuracy/$(LINKER).npz
 
 ablation: $(VENV)/installed $(VENV)/extra-test
-	PYTHONPATH=tests $(VENV)/bin/python -m accuracy.ablation --sensitivity posterior --movies "quick developed"
+	PYTHONPATH=tests $(VENV)/bin/python -m accuracy.ablation --sensitivity lineage --movies "quick developed"
 
 # What falls short stands in the record. Where the peers' record lacks something, `python -m detection_accuracy.run
 # peers` measures them; that takes scikit-image, trackpy and laptrack.

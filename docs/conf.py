@@ -22,12 +22,7 @@ author = "the Outbid developers"
 project_copyright = author
 version = release = metadata.version("outbid")
 
-extensions = [
-    "myst_parser",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
-    "sphinx_click",
-]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click"]
 exclude_patterns = ["_build", "_run"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
@@ -48,12 +43,9 @@ html_css_files = ["outbid.css"]
 html_show_sourcelink = False
 html_sidebars = {"tutorial": []}
 html_theme_options = {
-    "show_toc_level": 2,
-    "navbar_end": ["theme-switcher"],
-    "secondary_sidebar_items": ["page-toc"],
-    "footer_start": ["copyright"],
-    "footer_end": [],
-}
+    "show_toc_level": 2, "navbar_end": ["theme-switcher"], "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"], "footer_end": [],
+}  # fmt: skip
 
 
 def run_page(_app: Sphinx, name: str, source: list[str]) -> None:

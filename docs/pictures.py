@@ -52,20 +52,13 @@ def errors_panel(axes: Axes, folder: Path) -> None:
     """True, false and missed links, seen along z."""
     judged = judge_links(read_tracks(folder / "tracks.csv"), read_tracks(folder / "truth.csv"), gate=2.0)
     kinds = {
-        "true": (judged.tracks, judged.right),
-        "false": (judged.tracks, ~judged.right),
+        "true": (judged.tracks, judged.right), "false": (judged.tracks, ~judged.right),
         "missed": (judged.truth, ~judged.found_again),
-    }
+    }  # fmt: skip
     for kind, (tracks, chosen) in kinds.items():
-        links = tracks.links[chosen]
-        axes.add_collection(
-            LineCollection(
-                _segments(tracks.detections, links),
-                colors=COLOURS[kind],
-                linewidths=0.7 if kind == "true" else 2,
-                label=f"{len(links)} {kind}",
-            )
-        )
+        lines, wide = _segments(tracks.detections, tracks.links[chosen]), 0.7 if kind == "true" else 2
+        label = f"{len(lines)} {kind}"
+        axes.add_collection(LineCollection(lines, colors=COLOURS[kind], linewidths=wide, label=label))
     _field(axes, folder)
     axes.set_facecolor("black")
     axes.legend(loc="lower left", framealpha=0.8, fontsize="small")

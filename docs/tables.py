@@ -17,6 +17,7 @@ from outbid.formats.columns import ALIASES
 REPOSITORY = Path(__file__).resolve().parent.parent
 ACCURACY = REPOSITORY / "tests" / "accuracy"
 Row = Mapping[str, Any]
+SCORES = {"link_f1": "link F1", "idf1": "IDF1"}
 
 
 def table(heads: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
@@ -109,6 +110,41 @@ def by_kind(chosen: Callable[[str], bool]) -> str:
         ))  # fmt: skip
     heads = ("movies", "κ, or every n-th frame", "link F1", "IDF1", "division F1", "calibration error")
     return f"{table(heads, rows)}\n\nMeasured on {origin(about)}."
+
+
+def columns_gained() -> str:
+    """Mean paired gains of columns over other ways to link rendered movies, by axes and kappa."""
+    seen, groups = _of_columns(), dict[str, list[dict[str, Any]]]()
+    for row in seen["grid"]:
+        groups.setdefault(f"{row['case'][0]}D, κ {row['case'][1]:g}", []).append(row)
+    groups["**all**"] = seen["grid"]
+    wanted = [(other, name) for other in ("alone", "threshold", "laptrack") for name in SCORES]
+
+    def gain(rows: list[dict[str, Any]], other: str, score: str) -> str:
+        each = [row["columns"][score] - row[other][score] for row in rows if other in row]
+        return f"{np.mean(each):+.4f} ± {np.std(each, ddof=1) / len(each) ** 0.5:.4f}" if each else ""
+
+    heads = ("movies", "number", *(f"{SCORES[name]} over {other}" for other, name in wanted))
+    lines = [(name, len(rows), *(gain(rows, *each) for each in wanted)) for name, rows in groups.items()]
+    return f"{table(heads, lines)}\n\nMeasured on {origin(seen['about'])}."
+
+
+def columns_kinds() -> str:
+    """Link F1, and stated probability less the share that is right, by kinds of columns."""
+    rows = _of_columns()["kinds"]
+    wanted = [(k, key) for k in sorted({row["case"][0] for row in rows}) for key in ("link_f1", "over")]
+
+    def mean(kind: str, level: float, key: str) -> str:
+        value = np.mean([row[kind][key] for row in rows if row["case"][0] == level])
+        return f"{value:+.3f}" if key == "over" else f"{value:.4f}"
+
+    heads = [f"{'link F1' if key == 'link_f1' else 'stated - right'}, κ {level:g}" for level, key in wanted]
+    kinds = [name for name in rows[0] if name != "case"]
+    return table(("columns", *heads), [(kind, *(mean(kind, *each) for each in wanted)) for kind in kinds])
+
+
+def _of_columns() -> dict[str, Any]:
+    return json.loads((ACCURACY / "columns.json").read_text("utf-8"))
 
 
 def rivals() -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from outbid.inference.candidates import Search, candidates_of, distinct, pairs_near
-from outbid.inference.posterior import LinkPosterior, settled
+from outbid.inference.posterior import LinkPosterior, converged
 from outbid.model import Model
 from outbid.model.advection import advected
 from outbid.model.gate import reaches
@@ -27,4 +27,4 @@ def posterior_of(
             )
             keys.append(pairs_near(movie, search, workers=workers))
     start = LinkPosterior.unknown(candidates_of(distinct(keys), movie.frame))
-    return settled(movie, model, start, sweeps=sweeps, still=still, workers=workers)
+    return converged(movie, model, start, sweeps=sweeps, still=still, workers=workers)

@@ -161,12 +161,9 @@ def counted(folder: str) -> dict[str, int]:
 def folders() -> list[str]:
     """Every folder with sources that git knows."""
     listed = subprocess.run(
-        ["git", "ls-files", "*.py", "*.cu", "*.cuh"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
+        ["git", "ls-files", "*.py", "*.cu", "*.cuh"], cwd=REPOSITORY, capture_output=True, text=True,
         check=True,
-    )
+    )  # fmt: skip
     return sorted({str(Path(name).parent) for name in listed.stdout.splitlines()})
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -128,3 +130,22 @@ def test_a_drift_is_reported_and_taken_out():
     assert "Whole frames move, by up to 2" in str(moved)
     assert moved.step == pytest.approx(still.step, rel=0.1)
     assert moved.gates[moved.best].error == pytest.approx(still.gates[still.best].error, abs=0.01)
+
+
+def test_columns_that_are_named_are_advised_on(tmp_path: Path) -> None:
+    """What is learned of them from the movie itself."""
+    truth = simulated(0.2, particles=150)
+    rng = np.random.default_rng(5)
+    kept = rng.normal(size=truth.track_count)[truth.track_id] + rng.normal(0, 0.3, len(truth.track_id))
+    features = {"area": kept, "white": rng.normal(size=len(kept))}
+    write_detections(tmp_path / "a.csv", replace(truth.detections, features=features))
+    said = CliRunner().invoke(
+        main, ["advise", str(tmp_path / "a.csv"), "--column", "area", "--column", "white", "--json"]
+    )
+    assert said.exit_code == 0, said.output
+    found = json.loads(said.stdout)
+    tracked = track(tmp_path / "a.csv", column={"area": "", "white": ""}, divisions=False).learned
+    assert found["columns"] == tracked.as_dict()["columns"]
+    assert found["columns"]["links"]["area"] > 0.5 > found["columns"]["links"]["white"]
+    assert "area" in " ".join(found["advice"])
+    assert advise(truth.detections).columns is None

@@ -48,18 +48,15 @@ def test_a_broken_command_of_another_package_breaks_no_other(monkeypatch: pytest
 
 
 ENDS = [
-    (SettingsError("Fix it."), 2, "Error: Fix it."),
-    (InputError("Fix it."), 3, "Error: Fix it."),
-    (ResourceError("Fix it."), 4, "Error: Fix it."),
-    (SolverError("Fix it."), 5, "Error: Fix it."),
+    (SettingsError("Fix it."), 2, "Error: Fix it."), (InputError("Fix it."), 3, "Error: Fix it."),
+    (ResourceError("Fix it."), 4, "Error: Fix it."), (SolverError("Fix it."), 5, "Error: Fix it."),
     (MemoryError(), 4, "Error: Out of memory."),
     (OSError(28, "No space left on device", "a.csv"), 4, "Error: a.csv: No space left on device."),
     (OSError(30, "Read-only file system"), 4, "Error: Read-only file system."),
-    (KeyboardInterrupt(), 130, "Interrupted."),
-    (OutbidError("Fix it."), 70, "Error: Fix it."),
+    (KeyboardInterrupt(), 130, "Interrupted."), (OutbidError("Fix it."), 70, "Error: Fix it."),
     (ZeroDivisionError("x"), 70, "A bug in Outbid: ZeroDivisionError: x. Run again with --debug"),
     (click.UsageError("Fix it."), 2, "Error: Fix it."),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("error", "exit_code", "said"), ENDS, ids=lambda value: type(value).__name__)

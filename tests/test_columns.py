@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from commands import run
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
-from outbid import Detections, SettingsError, TrackingSettings, Tracks, score
+from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_detections, score
 from outbid.columns import check_columns, marks_of
 from outbid.detection import detect_labels
 from outbid.formats import read_record, read_tracks, write_detections
@@ -330,3 +332,18 @@ def test_elongation_and_angle_are_those_of_an_ellipse() -> None:
     seen = detect_labels([((along / 30) ** 2 + (across / 10) ** 2 <= 1).astype(int)[None] * 5])
     assert seen.features["elongation"] == pytest.approx([3.0], rel=0.01)
     assert seen.features["angle"] == pytest.approx([30.0], abs=0.5)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 3)])
+def test_lists_of_a_table_are_a_vector(kind: pa.DataType, tmp_path: Path) -> None:
+    values = [[1, 2, 3], None, [4, 5, 6.5]]
+    rows = {"frame": [0, 0, 1], "y": [1.0, 5, 1], "x": [1.0, 5, 1]}
+    table = pa.table(rows | {"emb": pa.array(values, kind)})
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    found = read_detections(tmp_path / "a.parquet").features
+    assert [*found] == ["emb_0", "emb_1", "emb_2"]
+    np.testing.assert_array_equal(found["emb_2"], [3, np.nan, 6.5])
+    uneven = pa.table(rows | {"emb": [[1.0], [2.0, 3.0], []]})
+    pa.parquet.write_table(uneven, tmp_path / "b.parquet")
+    with pytest.raises(InputError, match="column emb has lists of 0 to 2 numbers"):
+        read_detections(tmp_path / "b.parquet")

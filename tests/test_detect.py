@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from click.testing import CliRunner
+from commands import run
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from outbid import InputError, ResourceError, SettingsError, match, read_detections, read_record
-from outbid.cli.detect import detect as command
 from outbid.detection import centroids, detect, detect_labels, expected_noise, learn_from
 from outbid.detection.preview import preview
 from outbid.detection.response import local_maxima
@@ -282,11 +281,7 @@ def test_settings_check_themselves(name: str, value: object) -> None:
 
 
 def test_frames_that_make_no_sense() -> None:
-    for frame in (
-        np.zeros((4, 4)),
-        np.zeros((1, 4, 4), complex),
-        np.zeros((0, 4, 4)),
-    ):
+    for frame in (np.zeros((4, 4)), np.zeros((1, 4, 4), complex), np.zeros((0, 4, 4))):
         with pytest.raises(InputError, match="Frame 0"):
             detect([frame], DetectionSettings(radius=2))
     for value in (0.0, np.nan, 1e300):
@@ -298,76 +293,60 @@ def test_the_command(tmp_path: Path) -> None:
     stack = np.stack([100 + 50 * blob((7, 40, 40), (3, 15 + t, 20), 2) for t in range(3)]).astype(np.uint16)
     metadata = {"axes": "TZYX", "spacing": 2.0, "unit": "um"}
     tifffile.imwrite(tmp_path / "a.tif", stack, imagej=True, metadata=metadata, resolution=(2.0, 2.0))
-    run = CliRunner().invoke(
-        command,
-        [
-            str(tmp_path / "a.tif"),
-            "-o",
-            str(tmp_path / "a.csv"),
-            "--radius",
-            "1.7",
-            "--radius-z",
-            "7",
-            "--json",
-        ],
-    )
-    assert run.exit_code == 0, run.output
-    assert json.loads(run.stdout)["detections"] == 3
+    detecting = "detect", tmp_path / "a.tif", "-o"
+    done = run(*detecting, tmp_path / "a.csv", "--radius", 1.7, "--radius-z", 7, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["detections"] == 3
     seen = read_detections(tmp_path / "a.csv")
     assert seen.unit == "micrometer"
     np.testing.assert_allclose(seen.position[0], [6, 7.5, 10], atol=0.1)
     record = read_record(tmp_path / "a.csv")
     assert record["settings"]["spacing"] == [2.0, 0.5, 0.5]
     assert record["input"]["name"] == "a.tif"
-    again = [str(tmp_path / "a.tif"), "-o", str(tmp_path / "again.csv"), "--config", str(tmp_path / "a.csv")]
-    run = CliRunner().invoke(command, again)
-    assert run.exit_code == 0, run.output
+    assert run(*detecting, tmp_path / "again.csv", "--config", tmp_path / "a.csv").exit_code == 0
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     (tmp_path / "masks").mkdir()
     for frame in range(2):
         tifffile.imwrite(tmp_path / f"masks/m{frame}.tif", np.eye(8, dtype=np.uint8) * 3)
-    run = CliRunner().invoke(
-        command,
-        [str(tmp_path / "masks"), "-o", str(tmp_path / "b.csv"), "--labels", "--spacing", "1", "2", "2"],
-    )
-    assert run.exit_code == 0, run.output
+    done = run("detect", tmp_path / "masks", "-o", tmp_path / "b.csv", "--labels", "--spacing", 1, 2, 2)
+    assert done.exit_code == 0, done.output
     assert read_detections(tmp_path / "b.csv").position.tolist() == [[0, 7, 7]] * 2
 
 
 def test_the_command_says_what_was_guessed_and_where_to_look_on(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     tifffile.imwrite(path, np.full((5, 30, 30), 7, np.uint8), photometric="minisblack")
-    run = CliRunner().invoke(command, [str(path), "-o", str(tmp_path / "a.csv")])
-    assert run.exit_code == 0, run.output
-    assert "taken for TYX" in run.stderr
-    assert "--preview" in run.stderr
-    assert "at any radius" in run.stderr
-    run = CliRunner().invoke(command, [str(path), "-o", str(tmp_path / "b.csv"), "--axes", "ZYX"])
-    assert "--spacing" in run.stderr
+    done = run("detect", path, "-o", tmp_path / "a.csv")
+    assert done.exit_code == 0, done.output
+    assert "taken for TYX" in done.stderr
+    assert "--preview" in done.stderr
+    assert "at any radius" in done.stderr
+    done = run("detect", path, "-o", tmp_path / "b.csv", "--axes", "ZYX")
+    assert "--spacing" in done.stderr
 
 
 def test_the_preview_command(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     tifffile.imwrite(path, np.stack([speckled(0), speckled(1)]), imagej=True, metadata={"axes": "TZYX"})
-    run = CliRunner().invoke(command, [str(path), "--preview", "--frame", "1", "--radius", "3", "--json"])
-    assert run.exit_code == 0, run.output
-    shown = json.loads(run.stdout)
+    done = run("detect", path, "--preview", "--frame", 1, "--radius", 3, "--json")
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.stdout)
     found, _ = detect([speckled(0), speckled(1)], DetectionSettings(3))
     found = found.take(found.rows_of(1))
     assert shown["expected_noise"] == pytest.approx(expected_noise(found))
     assert shown["spots"] == len(found) == shown["spots_above"][shown["thresholds"].index(shown["automatic"])]
-    run = CliRunner().invoke(command, [str(path), "--preview"])
-    assert "<- automatic" in run.stdout
-    assert "--threshold" in run.stderr
+    done = run("detect", path, "--preview")
+    assert "<- automatic" in done.stdout
+    assert "--threshold" in done.stderr
     for wrong, said in (
         (["--preview", "--frame", "2"], "no frame 2"),
         (["--preview", "--labels"], "--labels"),
         (["--preview", "-o", str(tmp_path / "b.csv")], "--output"),
         ([], "--output"),
     ):
-        run = CliRunner().invoke(command, [str(path), *wrong])
-        assert run.exit_code != 0
-        assert said in f"{run.output}{run.exception}"
+        done = run("detect", path, *wrong)
+        assert done.exit_code != 0
+        assert said in f"{done.output}{done.exception}"
     assert [file.name for file in tmp_path.iterdir()] == ["a.tif"]
 
 

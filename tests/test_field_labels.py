@@ -32,6 +32,36 @@ def test_labels_of_any_type(kind: str, tmp_path: Path) -> None:
     assert found.features["label"].tolist() == [1, 2, 3, 4] * 3
 
 
+def test_objects_are_measured_in_each_channel_of_a_movie(tmp_path: Path) -> None:
+    seen, light = labels(), np.random.default_rng(1).normal(100, 9, (3, 2, 30, 30)).astype(np.float32)
+    tifffile.imwrite(tmp_path / "a.tif", seen, photometric="minisblack", metadata={"axes": "TYX"})
+    tifffile.imwrite(tmp_path / "i.tif", light, imagej=True, metadata={"axes": "TCYX"})
+    whole = "detect", tmp_path / "a.tif", "--labels", "--intensity", tmp_path / "i.tif"
+    assert run(*whole, "-o", tmp_path / "o.csv").exit_code == 0
+    found = read_detections(tmp_path / "o.csv").features
+    inside = [light[t, :, seen[t] == k] for t in range(3) for k in range(1, 5)]
+    for channel in (0, 1):
+        for name, of in (("mean", np.mean), ("max", np.max)):
+            expected = [of(one[:, channel].astype(float)) for one in inside]
+            np.testing.assert_allclose(found[f"{name}_{channel}"], expected, rtol=1e-6)
+    part = run(*whole, "-o", tmp_path / "p.csv", "--frames", "1:3", "--region", ":,0:15,:")
+    assert part.exit_code == 0, part.output
+    kept = np.arange(12) % 4 < 2
+    kept[:4] = False
+    np.testing.assert_array_equal(
+        read_detections(tmp_path / "p.csv").features["mean_1"], found["mean_1"][kept]
+    )
+    again = "detect", tmp_path / "a.tif", "-o", tmp_path / "r.csv", "--config", tmp_path / "o.csv"
+    assert run(*again).exit_code == 0
+    assert (tmp_path / "r.csv").read_bytes() == (tmp_path / "o.csv").read_bytes()
+    tifffile.imwrite(tmp_path / "i.tif", light[:2], imagej=True, metadata={"axes": "TCYX"})
+    assert_refused(
+        run(*whole, "-o", tmp_path / "e.csv"), 3, "differ in frames", "(2, 1, 30, 30)", "Give the movie"
+    )
+    done = run("detect", tmp_path / "a.tif", "-o", tmp_path / "e.csv", "--intensity", "i.tif")
+    assert (done.exit_code, "of --labels" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("value", [255, 1, True])
 def test_a_mask_has_connected_parts(value: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     mask = (labels() > 0).astype(bool if value is True else np.uint8) * value

@@ -46,14 +46,11 @@ def test_parquet_with_two_columns_of_one_name(tmp_path: Path) -> None:
 
 def test_parquet_of_other_types(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = parquet(
-        tmp_path / "spots.parquet",
-        frame=pa.array([1, 0], pa.uint8()),
-        y=pa.array([1.5, 2.5], pa.float32()),
+        tmp_path / "spots.parquet", frame=pa.array([1, 0], pa.uint8()), y=pa.array([1.5, 2.5], pa.float32()),
         x=pa.array([3, 4], pa.int16()),
         z=pa.array(["1", "2"]).dictionary_encode().cast(pa.string()).cast(pa.float64()),
-        name=pa.array(["a", "b"]).dictionary_encode(),
-        inside=pa.array([[1], [2]]),
-    )
+        name=pa.array(["a", "b"]).dictionary_encode(), inside=pa.array([{"a": 1}, {"a": 2}]),
+    )  # fmt: skip
     found = read_detections(path)
     assert found.frame.tolist() == [0, 1]
     assert found.position.tolist() == [[2, 2.5, 4], [1, 1.5, 3]]

@@ -112,11 +112,9 @@ def test_interrupted_between_the_two_renames(
                 patch.setattr(Path, "replace", signalled)
                 with pytest.raises(KeyboardInterrupt):
                     write_detections(
-                        path,
-                        Detections.from_table([frame], [[1, 2, 3]]),
-                        record={"of": frame},
+                        path, Detections.from_table([frame], [[1, 2, 3]]), record={"of": frame},
                         overwrite=True,
-                    )
+                    )  # fmt: skip
             assert read_detections(path).frame.tolist() == [frame]
             assert read_record(path) == {"of": frame}
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

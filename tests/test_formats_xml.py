@@ -182,16 +182,8 @@ def test_trackmate_finds_what_it_needs(tmp_path: Path) -> None:
     assert model.attrib == {"spatialunits": "micrometer", "timeunits": "frame"}
     spots = list(model.iter("Spot"))
     needed = {
-        "ID",
-        "name",
-        "FRAME",
-        "POSITION_X",
-        "POSITION_Y",
-        "POSITION_Z",
-        "POSITION_T",
-        "RADIUS",
-        "QUALITY",
-    }
+        "ID", "name", "FRAME", "POSITION_X", "POSITION_Y", "POSITION_Z", "POSITION_T", "RADIUS", "QUALITY",
+    }  # fmt: skip
     assert all(needed | {"VISIBILITY"} <= set(spot.attrib) for spot in spots)
     assert model.find("AllSpots").attrib == {"nspots": "3"}  # type: ignore[union-attr]
     assert len(model.findall("AllTracks/Track")) == 1, "a division stays in one track"

@@ -47,20 +47,13 @@ def structured() -> object:
 
 
 FORMS = {
-    "detections": lambda: SEEN,
-    "tracks": lambda: Tracks.from_track_ids(SEEN, LABEL),
-    "run": lambda: outbid.track(SEEN, max_distance=3.0),
-    "dict": lambda: COLUMNS,
-    "arrow": lambda: pa.table(COLUMNS),
-    "array": lambda: np.column_stack([FRAME, PLACE]),
+    "detections": lambda: SEEN, "tracks": lambda: Tracks.from_track_ids(SEEN, LABEL),
+    "run": lambda: outbid.track(SEEN, max_distance=3.0), "dict": lambda: COLUMNS,
+    "arrow": lambda: pa.table(COLUMNS), "array": lambda: np.column_stack([FRAME, PLACE]),
     "array in a plane": lambda: np.column_stack([FRAME, PLACE[:, 1:]]).tolist(),
-    "a frame each": lambda: [PLACE[:2], PLACE[2:]],
-    "structured": structured,
-    "pandas": pandas_frame,
-    "pandas by frame": pandas_by_frame,
-    "pandas index": pandas_index_alone,
-    "polars": polars_frame,
-}
+    "a frame each": lambda: [PLACE[:2], PLACE[2:]], "structured": structured, "pandas": pandas_frame,
+    "pandas by frame": pandas_by_frame, "pandas index": pandas_index_alone, "polars": polars_frame,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)

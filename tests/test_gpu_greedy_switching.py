@@ -16,13 +16,11 @@ from outbid.assignment.problem import on_gpu
 
 pytestmark = pytest.mark.gpu
 VARIANTS = {
-    "sequential": GreedySwitching(),
-    "sequential, greedy start": GreedySwitching(start="greedy"),
-    "sequential, mixed": GreedySwitching(mixed=True),
-    "parallel": GreedySwitching(parallel=True),
+    "sequential": GreedySwitching(), "sequential, greedy start": GreedySwitching(start="greedy"),
+    "sequential, mixed": GreedySwitching(mixed=True), "parallel": GreedySwitching(parallel=True),
     "parallel, in global memory": GreedySwitching(parallel=True, evaluation="global"),
     "parallel, mixed": GreedySwitching(parallel=True, mixed=True),
-}
+}  # fmt: skip
 
 
 def assert_same(problem: AssignmentProblem, solver: GreedySwitching) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from outbid import Detections, TrackingRun, TrackingSettings, track
 from outbid._arrays import on_device, placed, to_device, to_host
 from outbid.inference.candidates import Search, candidates_of, distinct, pairs_near
-from outbid.inference.posterior import LinkPosterior, swept
+from outbid.inference.posterior import LinkPosterior, updated
 from outbid.learn.field import Fields
 from outbid.learn.m_steps import raw_steps, sums_of
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
@@ -106,8 +106,8 @@ def test_sweeps_are_the_cpus(axes, classes, time):
             to_host(getattr(found.candidates, name)), getattr(here.candidates, name)
         )
     for omega in (1.0, 0.8):
-        here = swept(movie, model, here, omega=omega)
-        found = swept(there, of_there, found, omega=omega)
+        here = updated(movie, model, here, omega=omega)
+        found = updated(there, of_there, found, omega=omega)
     assert on_device(found.probability)
     for name in ("probability", "rivals", "ratio", "past", "future", "clutter", "death", "birth", "fresh"):
         np.testing.assert_allclose(

@@ -11,15 +11,9 @@ from outbid.data import sample
 
 pytestmark = pytest.mark.gpu
 ON_THE_GPU = (
-    "bid_and_augment",
-    "sparsified",
-    "auction",
-    "auction:fixed(epsilon=9)",
-    "hungarian:classical",
-    "hungarian:tree",
-    "greedy_switching",
-    "greedy_switching:parallel(start=greedy)",
-)
+    "bid_and_augment", "sparsified", "auction", "auction:fixed(epsilon=9)", "hungarian:classical",
+    "hungarian:tree", "greedy_switching", "greedy_switching:parallel(start=greedy)",
+)  # fmt: skip
 
 
 def walk(frames: int, particles: int) -> Detections:

@@ -10,7 +10,7 @@ from posteriors import posterior_of
 
 from outbid.inference.candidates import Search, candidates_of, pairs_near
 from outbid.inference.decide import decide, log_odds
-from outbid.inference.posterior import LinkPosterior, swept
+from outbid.inference.posterior import LinkPosterior, updated
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of
 
@@ -87,7 +87,7 @@ def test_without_rivals_the_exponent_is_of_no_effect() -> None:
     for omega in (1.0, 0.75):
         posterior = LinkPosterior.unknown(candidates_of(np.arange(4) * 5 + np.arange(1, 5), movie.frame))
         for _ in range(60):
-            posterior = swept(movie, model, posterior, omega=omega)
+            posterior = updated(movie, model, posterior, omega=omega)
         found.append(np.append(posterior.probability, posterior.clutter))
     assert found[0][4:].min() > 0.02
     assert found[1] == pytest.approx(found[0], rel=1e-5)
@@ -115,7 +115,7 @@ class Chain:
         key = np.arange(steps) * self.frames + np.arange(1, self.frames)
         self.posterior = LinkPosterior.unknown(candidates_of(key, self.movie.frame))
         for _ in range(4):
-            self.posterior = swept(self.movie, self.model, self.posterior)
+            self.posterior = updated(self.movie, self.model, self.posterior)
 
 
 def test_the_evidence_of_a_single_track_is_that_of_a_kalman_filter() -> None:
@@ -142,7 +142,7 @@ def test_the_evidence_is_greatest_at_the_share_of_tracks_that_go_on() -> None:
             candidates_of(pairs_near(movie, Search(1, 2, movie.position)), movie.frame)
         )
         for _ in range(3):
-            near = swept(movie, model, near)
+            near = updated(movie, model, near)
         found[share] = near.log_evidence
     assert max(found, key=found.__getitem__) == 0.5
 

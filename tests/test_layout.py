@@ -18,25 +18,12 @@ import pytest
 from checkout import REPOSITORY, git_files
 
 HEAVY = [
-    "numpy",
-    "scipy",
-    "numba",
-    "pyarrow",
-    "rich",
-    "filelock",
-    "cupy",
-    "dask",
-    "matplotlib",
-    "napari",
-    "qtpy",
+    "numpy", "scipy", "numba", "pyarrow", "rich", "filelock", "cupy", "dask", "matplotlib", "napari", "qtpy",
     "PyQt6",
-]
+]  # fmt: skip
 FOLDERS = {
-    "tracker": "outbid",
-    "simulate": "outbid.simulate",
-    "viewers": "outbid.viewers",
-    "data": "outbid.data",
-}
+    "tracker": "outbid", "simulate": "outbid.simulate", "viewers": "outbid.viewers", "data": "outbid.data",
+}  # fmt: skip
 """The package that each folder is."""
 
 

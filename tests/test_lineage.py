@@ -12,7 +12,7 @@ from outbid import Tracks, score
 from outbid.inference.candidates import candidates_of
 from outbid.inference.decide import decide
 from outbid.inference.jpda import marginals, propagate
-from outbid.inference.posterior import swept
+from outbid.inference.posterior import updated
 from outbid.learn import Learned, learn
 from outbid.lineage import find_divisions, with_divisions, with_merges
 from outbid.lineage.candidates import Divisions
@@ -139,7 +139,7 @@ def test_reversed_twice_is_the_same_movie_with_the_same_probabilities() -> None:
     assert (posterior.candidates.key() == learned.posterior.candidates.key()).all()
     assert (model.motion.step_scale == learned.model.motion.step_scale).all()
     assert (np.diff(back[2].candidates.key()) > 0).all()
-    forward, backward = (swept(*some, omega=0.8, with_moments=False) for some in (given, back))
+    forward, backward = (updated(*some, omega=0.8, with_moments=False) for some in (given, back))
     again = in_reverse(back[0], back[1], backward)[2]
     assert np.abs(again.probability - forward.probability).mean() < 0.006
 

@@ -34,8 +34,7 @@ def test_particles_are_followed_over_frames_that_were_not_recorded(scene, frames
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "stride", "least"),
-    [("turbulence/subcube.csv", 1, 0.99), ("ascidian/Pm08.csv", 3, 0.985)],
+    ("name", "stride", "least"), [("turbulence/subcube.csv", 1, 0.99), ("ascidian/Pm08.csv", 3, 0.985)]
 )
 def test_recorded_movies_of_which_every_fifth_frame_is_lost(real_data, name, stride, least):
     truth = read_tracks(real_data / name)

@@ -62,19 +62,15 @@ def displacement(track: pd.DataFrame) -> float:
 
 
 PANDAS = {
-    "detections": len,
-    "start_s": lambda track: track.frame.min() * INTERVAL,
-    "duration_s": lambda track: np.ptp(track.frame) * INTERVAL,
-    "path_um": lambda track: track.length.sum(),
-    "displacement_um": displacement,
-    "straightness": lambda track: displacement(track) / track.length.sum(),
+    "detections": len, "start_s": lambda track: track.frame.min() * INTERVAL,
+    "duration_s": lambda track: np.ptp(track.frame) * INTERVAL, "path_um": lambda track: track.length.sum(),
+    "displacement_um": displacement, "straightness": lambda track: displacement(track) / track.length.sum(),
     "speed_mean_um_per_s": lambda track: track.length.sum() / (np.ptp(track.frame) * INTERVAL),
     "speed_median_um_per_s": lambda track: (track.length / track.ahead / INTERVAL).median(),
     "msd_1_um2": lambda track: (track.length[track.ahead == 1] ** 2).mean(),
     "radius_of_gyration_um": lambda track: np.sqrt(track[["y", "x"]].var(ddof=0).sum()),
-    "turning_angle_deg": turning,
-    "mean_mass": lambda track: track["mass"].mean(),
-}  # fmt: skip
+    "turning_angle_deg": turning, "mean_mass": lambda track: track["mass"].mean(),
+}  # fmt: skip  # fmt: skip
 
 
 @pytest.mark.parametrize("column", PANDAS)

@@ -21,9 +21,7 @@ from outbid.viewers.plugin import (
     sample_walks,
     write_points,
 )
-from outbid.viewers.plugin import (
-    write_tracks as write_tracks_layer,
-)
+from outbid.viewers.plugin import write_tracks as write_tracks_layer
 
 if TYPE_CHECKING:
     from napari_window import Window

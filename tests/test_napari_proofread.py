@@ -32,7 +32,7 @@ def press(window: "Window", form: Any, *keys: str) -> None:
         window.viewer.window._qt_window.activateWindow()
         window.wait(lambda: QApplication.activeWindow() is not None)
         window.press(window.viewer.window._qt_window, key)
-        window.wait(form.run_button.isEnabled)
+        window.wait(lambda: form.run_button.isEnabled() and not form.drawing.isActive())
 
 
 def click(window: "Window", position: NDArray[np.float64]) -> None:
@@ -108,15 +108,9 @@ def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
 ) -> None:
     """Two particles, of which one is not seen in frame 2; the links are given, without probabilities."""
     place = [
-        (0, 10, 10),
-        (0, 30, 10),
-        (1, 10, 12),
-        (1, 30, 12),
-        (1, 34, 12),
-        (2, 10, 14),
-        (3, 10, 16),
+        (0, 10, 10), (0, 30, 10), (1, 10, 12), (1, 30, 12), (1, 34, 12), (2, 10, 14), (3, 10, 16),
         (3, 30, 16),
-    ]
+    ]  # fmt: skip
     frame, y, x = np.array(place).T
     seen = Detections.from_table(frame, np.column_stack([0 * y, y, x]))
     given = Tracks(seen, np.array([[0, 2], [1, 3], [2, 5], [5, 6]]))

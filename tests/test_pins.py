@@ -10,11 +10,14 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from accuracy.film import View, bordered, cast
 from accuracy.movies import KINDS
 from accuracy.walkers import diffusing
 from commands import assert_refused, run
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +34,7 @@ from outbid import (
 )
 from outbid.movies.jobs import TrackJob
 from outbid.pins import Pin, append_pin, check_pins, drop_last, read_pins, resolve_pins
-from outbid.proofreading import HeldModel, doubts, hold, resolve
+from outbid.proofreading import HeldModel, doubts, hold, resolve, write_candidates
 from outbid.ranges.movie import How, track_in_ranges
 
 WAYS = {"gated": TrackingSettings(max_distance=0.8, max_gap=2), "learned": TrackingSettings()}
@@ -126,11 +129,11 @@ def test_each_kind_holds_however_unlikely(way: str) -> None:
 
 @st.composite
 def statements(draw: st.DrawFn) -> list[Pin]:
-    """Up to eight pins on near detections of the film that do not contradict each other."""
+    """Up to fifty pins on near detections of the film that do not contradict each other."""
     seen, pins = film().detections, []
-    for kind in draw(
-        st.lists(st.sampled_from(["link", "forbid", "end", "start", "no_particle"]), max_size=8)
-    ):
+    kinds = st.sampled_from(["link", "forbid", "end", "start", "no_particle"])
+    least = draw(st.sampled_from([0, 20, 40]))
+    for kind in draw(st.lists(kinds, min_size=least, max_size=least + 10)):
         row = draw(st.integers(0, seen.rows_of(5).stop - 1))
         later = np.arange(len(seen))[seen.rows_of(int(seen.frame[row]) + draw(st.integers(1, 2)))]
         near = later[np.argsort(np.linalg.norm(seen.position[later] - seen.position[row], axis=1))]
@@ -144,10 +147,13 @@ def statements(draw: st.DrawFn) -> list[Pin]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(80))
 @given(one=statements(), other=statements())
 def test_what_is_solved_again_is_a_whole_run(way: str, one: list[Pin], other: list[Pin]) -> None:
-    """Whatever was stated before, in whatever order; a few frames at a time where there is a gate."""
+    """Whatever was stated before, in whatever order; a few frames at a time where there is a gate.
+
+    By night more than 1,000 pins in all.
+    """
     with mock.patch.object(linking, "RUN", 100):
         resolve(held(way), one)
         found = resolve(held(way), other).run.tracks
@@ -255,14 +261,34 @@ def test_a_table_replays_and_undo_drops_a_line(tmp_path: Path) -> None:
     assert drop_last(table) == kept[1]
     assert read_pins(table) == (kept[0],)
     moved = Detections(seen.frame, seen.position + 0.01, seen.unit)
-    again = track(
-        moved,
-        max_distance=0.8,
-        pins=[*read_pins(table), pin("end", 5)._replace(detections=((0, (0, -9, 0)),))],
-    )
+    lost = pin("end", 5)._replace(detections=((0, (0, -9, 0)),))
+    again = track(moved, max_distance=0.8, pins=[*read_pins(table), lost])
     assert [0, 75] in again.tracks.links.tolist()
     assert again.stats["pins"] == 2
     assert "end frame 0 (0, -9, 0)" in again.warning
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_candidates_are_written_with_their_probabilities_and_pins(way: str, tmp_path: Path) -> None:
+    """A graph of them is read as the tracks that were chosen."""
+    links = resolve(held(way)).run.tracks.links.tolist()
+    pins = [pin("forbid", *links[5]), pin("link", *links[9])]
+    found = resolve(held(way), pins)
+    write_candidates(tmp_path / "all.geff", found)
+    back = read_tracks(tmp_path / "all.geff")
+    np.testing.assert_array_equal(back.links, found.run.tracks.links)
+    kept = read_record(tmp_path / "all.geff")["settings"]["pins"]
+    assert [one["kind"] for one in kept] == ["forbid", "link"]
+    write_candidates(tmp_path / "all.parquet", found)
+    listed = pa.parquet.read_table(tmp_path / "all.parquet").to_pylist()
+    assert [[one["source"], one["target"]] for one in listed if one["solution"]] == back.links.tolist()
+    stated = {(one["source"], one["target"]): one["pin"] for one in listed if one["pin"]}
+    assert stated == {tuple(links[5]): -1, tuple(links[9]): 1}
+    if way == "learned":
+        assert len(listed) > 2 * len(links)
+        chosen = np.array([one["probability"] for one in listed if one["solution"]])
+        np.testing.assert_array_equal(back.link_probability, chosen)
+        np.testing.assert_allclose(chosen, found.run.tracks.link_probability, atol=1e-9)
 
 
 def test_what_does_not_hold_the_whole_movie_refuses_pins(tmp_path: Path) -> None:

@@ -25,10 +25,7 @@ def with_probability(*values: float) -> Tracks:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        (
-            (1, 1, 1),
-            "detections; none of 3 links is expected to be wrong; no track is doubtful.",
-        ),
+        ((1, 1, 1), "detections; none of 3 links is expected to be wrong; no track is doubtful."),
         ((1, 0, 1), "about 1 of 3 links is expected to be wrong; 1 track is doubtful."),
         ((0.2, 0.1, np.nan), "about 2 of 2 links are expected to be wrong; 1 track is doubtful."),
         ((np.nan,) * 3, "1 track from 4 detections; 3 links, without probabilities."),

@@ -38,7 +38,7 @@ def test_the_example_of_the_readme_runs(
     (example,) = re.findall(r"```python\n(.*?)```", (repository / "README.md").read_text("utf-8"), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     exec(compile(example, "README.md", "exec"), {})
-    assert "166 tracks from 3,429 detections" in capsys.readouterr().out
+    assert "167 tracks from 3,429 detections" in capsys.readouterr().out
     assert len(read_tracks("walks_tracks.csv").detections) == 3429
 
 

@@ -179,11 +179,8 @@ def test_files_are_distinguished_by_what_they_hold(tmp_path: Path) -> None:
     write_tracks(tmp_path / "again" / "tracks.csv", tracks)
     write_detections(tmp_path / "spots.csv", tracks.detections)
     files = [
-        tmp_path / "spots.csv",
-        tmp_path / "tracks.csv",
-        movie_file(tmp_path),
-        tmp_path / "again/tracks.csv",
-    ]
+        tmp_path / "spots.csv", tmp_path / "tracks.csv", movie_file(tmp_path), tmp_path / "again/tracks.csv",
+    ]  # fmt: skip
     found = open_files(files, tmp_path / "tracks.csv", axes="TZYX")
     assert found.movie is not None
     assert (found.movie[0], found.movie[1].frame_count) == ("movie.tif", 5)

@@ -9,16 +9,7 @@ import pytest
 from commands import assert_refused, run
 from scenes import SCENES, tracks_of
 
-from outbid import (
-    Detections,
-    ResourceError,
-    Scores,
-    SettingsError,
-    Tracks,
-    read_tracks,
-    score,
-    write_tracks,
-)
+from outbid import Detections, ResourceError, Scores, SettingsError, Tracks, read_tracks, score, write_tracks
 from outbid.scoring import FAMILIES, matched
 from outbid.scoring.gate import gate_for
 

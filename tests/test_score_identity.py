@@ -10,16 +10,9 @@ from outbid import Detections, Tracks, score
 
 NAN = float("nan")
 KEYS = (
-    "idf1",
-    "mota",
-    "id_switches",
-    "hota",
-    "det_a",
-    "ass_a",
-    "complete_tracks",
-    "track_purity",
+    "idf1", "mota", "id_switches", "hota", "det_a", "ass_a", "complete_tracks", "track_purity",
     "target_effectiveness",
-)
+)  # fmt: skip
 
 
 def identity_values(truth: Tracks, tracks: Tracks, gate: float = 5.0) -> list[float]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Thread
 from typing import Generic, Self, TypeVar, TypeVarTuple, cast
 
@@ -15,6 +17,29 @@ FEW = min(os.cpu_count() or 1, 4) if (os.cpu_count() or 1) < 16 else 8
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 _Arguments = TypeVarTuple("_Arguments")
+_lasting: ContextVar[dict[int, ThreadPoolExecutor] | None] = ContextVar("lasting", default=None)
+
+
+@contextmanager
+def threads_kept() -> Iterator[None]:
+    """Keep the threads of `in_threads` inside the block, where starting them would take as long as the jobs.
+
+    Threads that these jobs start themselves are not kept.
+
+    Examples
+    --------
+    >>> with threads_kept():
+    ...     list(in_threads(abs, [-2, 1], workers=2))
+    [2, 1]
+    """
+    pools: dict[int, ThreadPoolExecutor] = {}
+    token = _lasting.set(pools)
+    try:
+        yield
+    finally:
+        _lasting.reset(token)
+        for pool in pools.values():
+            pool.shutdown(cancel_futures=True)
 
 
 def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers: int) -> Iterator[_Made]:
@@ -28,11 +53,15 @@ def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers:
     if workers <= 1:
         yield from map(work, jobs)
         return
-    pool = ThreadPoolExecutor(workers)
+    kept = _lasting.get()
+    pool = (kept or {}).get(workers) or ThreadPoolExecutor(workers)
+    if kept is not None:
+        kept[workers] = pool
     try:
         yield from pool.map(timed_beside(work), jobs)
     finally:
-        pool.shutdown(cancel_futures=True)
+        if kept is None:
+            pool.shutdown(cancel_futures=True)
 
 
 class Team:

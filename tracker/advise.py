@@ -19,6 +19,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2
 
+from .columns import ColumnBits
+from .detections import Detections
 from .errors import InputError
 from .first_step import NearestDistances, drift_of, first_step
 from .formats.columns import AS_NAMED
@@ -26,6 +28,7 @@ from .gating import pairs_within
 from .given import DetectionsLike, detections_of
 from .matching import match
 from .reading import read_movie
+from .settings import TrackingSettings
 
 _SAMPLE = 6000
 """Largest number of detections whose frames are simulated."""
@@ -98,6 +101,8 @@ class Advice:
     drift : float
         How far whole frames move at most from one to the next, if by about density^(-1 / axes) or
         more; else 0. All other values are of positions without it.
+    columns : ColumnBits or None
+        What columns that were named say about links and clutter, learned from the first frames.
     """
 
     detections: int
@@ -111,6 +116,7 @@ class Advice:
     shorter: float | None
     axes: int
     drift: float = 0.0
+    columns: ColumnBits | None = None
 
     def __str__(self) -> str:
         head = (
@@ -143,7 +149,8 @@ class Advice:
             f"Expected at a max distance of {best.max_distance:.3g}: {best.error:.1%} wrong or missing."
         )
         if self.shorter == 1:
-            return [*said, "Distance alone identifies the particles: there is no need to record otherwise."]
+            said.append("Distance alone identifies the particles: there is no need to record otherwise.")
+            return said if self.columns is None else [*said, str(self.columns)]
         if self.shorter is None:
             said.append(
                 "Shorter steps would not help: too few particles are seen again. Detect more of them."
@@ -154,6 +161,8 @@ class Advice:
                 f"if particles keep their way, {self.shorter**-2:.2g} times if they diffuse; or "
                 f"{self.shorter**-self.axes:.2g} times fewer particles at once."
             )
+        if self.columns is not None:
+            said.append(str(self.columns))
         said.append("Without a max distance outbid uses motion and neighbours as well, and errs less.")
         if self.detections > _MANY:
             said.append("Learning takes about a minute and 2 GB for a million detections.")
@@ -170,6 +179,7 @@ def advise(
     columns: Mapping[str, str] = AS_NAMED,
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
     max_distances: tuple[float, ...] = (),
+    column: Mapping[str, str] | None = None,
     seed: int = 0,
     workers: int = 1,
 ) -> Advice:
@@ -185,6 +195,8 @@ def advise(
         Size of a voxel along z, y, x: positions are multiplied by it.
     max_distances : tuple of float, optional
         Gates to look at; some around the one advised if left out.
+    column : mapping of str to str, optional
+        Columns of which to learn how much they say, with their kinds, as in `TrackingSettings`.
     seed : int
         Decides the random steps.
     workers : int
@@ -237,8 +249,20 @@ def advise(
     return Advice(
         len(detections), int((np.diff(start) > 0).sum()), neighbour, step, seen_again,
         step * density ** (1 / axes), gates, best, 1.0 if gates[best].error <= _GOOD else shorter,
-        axes, farthest,
+        axes, farthest, None if column is None else _bits_of(detections, column, spacing, workers),
     )  # fmt: skip
+
+
+def _bits_of(
+    detections: Detections, column: Mapping[str, str], spacing: tuple[float, float, float], workers: int
+) -> ColumnBits | None:
+    """What columns say, as learned from the first frames."""
+    from .linked import learned_movie
+
+    after = detections.frame.searchsorted(detections.frame[min(_SAMPLE, len(detections)) - 1], "right")
+    part = detections.take(np.arange(len(detections)) < after)
+    settings = TrackingSettings(spacing=spacing, column=column, divisions=False)
+    return learned_movie(part, settings, workers).summary.columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,12 +58,10 @@ class Batches:
     def __add__(self, other: Batches) -> Batches:
         """Sum of the counts of two accounts."""
         return Batches(
-            self.count + other.count,
-            max(self.planned_bytes, other.planned_bytes),
-            self.halvings + other.halvings,
-            self.on_host + other.on_host,
+            self.count + other.count, max(self.planned_bytes, other.planned_bytes),
+            self.halvings + other.halvings, self.on_host + other.on_host,
             self.without_kernels + other.without_kernels,
-        )
+        )  # fmt: skip
 
     @property
     def fallbacks(self) -> int:
@@ -93,12 +91,9 @@ class Batches:
     def as_dict(self) -> dict[str, int]:
         """Counts of batches and fallbacks, as the run record states them."""
         return {
-            "batches": self.count,
-            "planned_bytes": self.planned_bytes,
-            "halvings": self.halvings,
-            "on_host": self.on_host,
-            "without_kernels": self.without_kernels,
-        }
+            "batches": self.count, "planned_bytes": self.planned_bytes, "halvings": self.halvings,
+            "on_host": self.on_host, "without_kernels": self.without_kernels,
+        }  # fmt: skip
 
 
 def _where(on_gpu: int, on_host: int) -> str:

@@ -23,25 +23,10 @@ KEPT = ("amplitude", "radius")
 KINDS = ("number", "angle=PERIOD", "label", "vector", "none")
 """Kinds of columns; none leaves a column of `outbid detect` out."""
 _REFUSED = (
-    *("frame", "t", "time", "timepoint", "z", "y", "x", "position_z", "position_y", "position_x"),
-    *(
-        "position_0",
-        "position_1",
-        "position_2",
-        "track_id",
-        "track",
-        "id",
-        "seg_id",
-        "spot_id",
-        "node",
-        "label",
-        "parent",
-        "parent_id",
-        "lineage",
-        "lineage_id",
-        "particle",
-    ),
-)
+    "frame", "t", "time", "timepoint", "z", "y", "x", "position_z", "position_y", "position_x", "position_0",
+    "position_1", "position_2", "track_id", "track", "id", "seg_id", "spot_id", "node", "label", "parent",
+    "parent_id", "lineage", "lineage_id", "particle",
+)  # fmt: skip
 """Names of ids, frames and coordinates."""
 _MOST_LABELS = 64
 """Guard: labels of a column; more are ids."""

@@ -246,8 +246,6 @@ class Detections:
         since_first = self.frame.astype(np.int64) - self.first_frame
         kept = self.take(since_first % stride == 0)
         return Detections(
-            (since_first[since_first % stride == 0] // stride).astype(np.int32),
-            kept.position,
-            kept.unit,
+            (since_first[since_first % stride == 0] // stride).astype(np.int32), kept.position, kept.unit,
             kept.features,
-        )
+        )  # fmt: skip

@@ -239,10 +239,8 @@ class Cut:
         offset = [side.start or 0 for side in self.box]
         moved = Detections(
             np.asarray(self.there, np.int32)[found.frame],
-            found.position + np.multiply(offset, self.movie.spacing),
-            found.unit,
-            found.features,
-        )
+            found.position + np.multiply(offset, self.movie.spacing), found.unit, found.features,
+        )  # fmt: skip
         return moved.take(self.extent.holds(moved, self.movie.spacing))
 
 
@@ -318,14 +316,11 @@ def linked_within(run: TrackingRun, inside: NDArray[np.bool_]) -> TrackingRun:
     gaps = np.diff(cut.detections.frame[cut.links], axis=1).ravel()
     step = 1 if run.learned is None else run.learned.interval
     counts: dict[str, int | float | str] = {
-        "links": len(cut.links),
-        "gap_links": int((gaps > step).sum()),
-        "divisions": int((cut.successors > 1).sum()),
-        "merges": int((cut.predecessors > 1).sum()),
-        "tracks": cut.track_count,
-        "leave": int((source & ~target).sum()),
+        "links": len(cut.links), "gap_links": int((gaps > step).sum()),
+        "divisions": int((cut.successors > 1).sum()), "merges": int((cut.predecessors > 1).sum()),
+        "tracks": cut.track_count, "leave": int((source & ~target).sum()),
         "enter": int((~source & target).sum()),
-    }
+    }  # fmt: skip
     return replace(run, tracks=cut, stats={**run.stats, **counts})
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import free_device_memory, free_memory
+from ._threads import threads_kept
 from ._timing import lap
 from .batches import Batches
 from .columns import marks_of
@@ -17,7 +18,7 @@ from .detections import Detections
 from .errors import ResourceError, SettingsError
 from .inference.decide import decide, log_odds
 from .inference.jpda import exponent
-from .inference.posterior import LinkPosterior, settled, swept
+from .inference.posterior import LinkPosterior, converged, updated
 from .known import values_along
 from .learn import Learned, learn
 from .learn.fixed import Fixed
@@ -28,7 +29,7 @@ from .lineage import Lineage, with_divisions, with_merges
 from .lineage.again import divided_again
 from .lineage.joint import decide_jointly
 from .linking import Links
-from .pins.rows import Found, PinnedRows, resolve_pins
+from .pins.rows import Found, PinnedRows
 from .reading import Reading, read_movie
 from .summary import Summary, summarise
 
@@ -60,7 +61,7 @@ class LearnedMovie:
     Parameters
     ----------
     reading : Reading
-    found : Learned
+    learned : Learned
     summary : Summary
     settings : TrackingSettings
     options : LearnOptions
@@ -69,7 +70,7 @@ class LearnedMovie:
     """
 
     reading: Reading
-    found: Learned
+    learned: Learned
     summary: Summary
     settings: TrackingSettings
     options: LearnOptions
@@ -115,7 +116,7 @@ def linked(
         If candidates need more memory than there is.
     """
     movie = learned_movie(detections, settings, workers, progress)
-    pins = find_pins(settings, detections)
+    pins = settings.pins_in(detections)
     links = under_pins(movie, pins).links
     if settings.device == "gpu":  # which learns; the CPU alone solves again under pins
         there = movie.options.device == "gpu"
@@ -124,6 +125,7 @@ def linked(
     return movie.summary, in_given_order(links, movie.reading.order)
 
 
+@threads_kept()
 def learned_movie(
     detections: Detections, settings: TrackingSettings, workers: int = 1, progress: Progress = None
 ) -> LearnedMovie:
@@ -138,23 +140,19 @@ def learned_movie(
     marks = None if columns is None else columns.marks
     if device == "gpu" and (marks is not None or len(detections) * _GPU_BYTES > free_device_memory()):
         options = replace(options, device="cpu")  # which alone compares columns
-    found = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
+    learned = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
     lap("learning")
-    decided = _decided(found, settings, workers)
+    decided = _decided(learned, settings, workers)
     lap("deciding")
     shorten = settings.max_gap is None
-    summary = summarise(reading, found, known, columns=columns, shorten=shorten, workers=workers)
+    summary = summarise(reading, learned, known, columns=columns, shorten=shorten, workers=workers)
     lap("errors of what is learned")
     if progress is not None:
         progress(len(detections), len(detections))
-    return LearnedMovie(reading, found, summary, settings, options, decided)
+    return LearnedMovie(reading, learned, summary, settings, options, decided)
 
 
-def find_pins(settings: TrackingSettings, detections: Detections) -> Found:
-    """The pins of the settings among the detections."""
-    return resolve_pins(settings.stated, detections, spacing=settings.spacing)
-
-
+@threads_kept()
 def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     """Links under the learned model and pins, whose rows are those of the detections.
 
@@ -170,20 +168,21 @@ def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     return decided
 
 
+@threads_kept()
 def learned_again(movie: LearnedMovie, pins: Found) -> LearnedMovie:
     """The movie with a model that was learned once more, by M-steps from posteriors under pins.
 
     What varies in space stays, and so do columns and whether tracks divide.
     """
-    found, options, rows = movie.found, movie.options, _by_row(movie, pins)
+    learned, options, rows = movie.learned, movie.options, _by_row(movie, pins)
     for _ in range(_AGAIN):
-        solved = pinned(found.movie, found.model, found.posterior, rows, options)
+        solved = pinned(learned.movie, learned.model, learned.posterior, rows, options)
         omega = exponent(solved.posterior.probability)
-        under = swept(*solved[:3], omega=omega, workers=options.workers)
-        model = options.fixed.held(found.movie, maximised(solved.movie, solved.model, under, None))
-        posterior = settled(found.movie, model, found.posterior, workers=options.workers)
-        found = replace(found, model=model, posterior=posterior)
-    return replace(movie, found=found, decided=_decided(found, movie.settings, options.workers))
+        under = updated(*solved[:3], omega=omega, workers=options.workers)
+        model = options.fixed.held(learned.movie, maximised(solved.movie, solved.model, under, None))
+        posterior = converged(learned.movie, model, learned.posterior, workers=options.workers)
+        learned = replace(learned, model=model, posterior=posterior)
+    return replace(movie, learned=learned, decided=_decided(learned, movie.settings, options.workers))
 
 
 def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
@@ -194,7 +193,7 @@ def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
     rows = tuple(tuple(place[list(row)].tolist()) for row in pins.rows)
     if (stray := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
         raise SettingsError(f"{pins.pins[stray]}: it is far from all others and left out. Remove the pin.")
-    return PinnedRows.of(Found(pins.pins, rows, ()), len(movie.found.movie))
+    return PinnedRows.of(Found(pins.pins, rows, ()), len(movie.learned.movie))
 
 
 def _options(
@@ -233,13 +232,13 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
     return report
 
 
-def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Decided:
+def _decided(learned: Learned, settings: TrackingSettings, workers: int) -> Decided:
     """The links of maximum expected F1; with divisions, or with merges if nothing divides."""
-    posterior, solver, exact = found.posterior, settings.solver, settings.exact_margins
+    posterior, solver, exact = learned.posterior, settings.solver, settings.exact_margins
     for wanted, find in ((settings.divisions, with_divisions), (settings.merges, with_merges)):
         if wanted:
             links, lineage = find(
-                found.movie, found.model, posterior, solver=solver, exact=exact, workers=workers
+                learned.movie, learned.model, posterior, solver=solver, exact=exact, workers=workers
             )
             if lineage.held is not None:
                 merges = find is with_merges  # whose rows are those of reversed time
@@ -249,11 +248,11 @@ def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Decide
 
 def _decided_under(pins: PinnedRows, movie: LearnedMovie) -> Decided:
     """The same under pins, where it is known whether tracks divide or merge."""
-    found, lineage, settings, options = movie.found, movie.decided.lineage, movie.settings, movie.options
+    learned, lineage, settings, options = movie.learned, movie.decided.lineage, movie.settings, movie.options
     solver, exact, workers = settings.solver, settings.exact_margins, options.workers
     divides = lineage is not None and lineage.held is not None and not movie.decided.merges
     if lineage is None or not divides:
-        solved = pinned(found.movie, found.model, found.posterior, pins, options)
+        solved = pinned(learned.movie, learned.model, learned.posterior, pins, options)
         posterior = solved.posterior
         links = decide(posterior.candidates, posterior.probability, solver=solver, exact=exact)
         if lineage is not None and lineage.held is not None:
@@ -263,7 +262,7 @@ def _decided_under(pins: PinnedRows, movie: LearnedMovie) -> Decided:
     else:
         assert lineage.held is not None
         start, none = lineage.posterior, lineage.held.none
-        solved = pinned(found.movie, lineage.held.rates, start, pins, options, none)
+        solved = pinned(learned.movie, lineage.held.rates, start, pins, options, none)
         posterior, divisions, p = divided_again(solved, lineage, movie.decided.links.pairs, workers)
         links = decide_jointly(
             posterior.candidates, posterior.probability, divisions, p, solver=solver, exact=exact

@@ -283,11 +283,9 @@ def link_rows(
         no = np.column_stack([np.searchsorted(side, rows) for side, rows in zip(sides, some.T, strict=True)])
     found = link(
         *((place(position[tails]), place(position[heads])), offsets, costs),
-        blocks=(detections.frame[tails], detections.frame[heads]),
-        workers=workers,
-        most_bytes=most_bytes,
+        blocks=(detections.frame[tails], detections.frame[heads]), workers=workers, most_bytes=most_bytes,
         forbidden=no,
-    )
+    )  # fmt: skip
     return replace(found, pairs=np.column_stack([tails[found.pairs[:, 0]], heads[found.pairs[:, 1]]]))
 
 
@@ -322,20 +320,11 @@ def link(
         Whose pairs are rows of the two sets of points.
     """
     found = match(
-        *points,
-        costs.max_distance,
-        cost=costs.cost,
-        unmatched_cost=costs.unmatched_cost,
-        source_block=blocks[0],
-        target_block=blocks[1],
-        offsets=offsets,
-        solver=costs.solver,
-        exact=costs.exact_margins,
-        workers=workers,
-        most_bytes=most_bytes,
-        box=costs.box,
+        *points, costs.max_distance, cost=costs.cost, unmatched_cost=costs.unmatched_cost,
+        source_block=blocks[0], target_block=blocks[1], offsets=offsets, solver=costs.solver,
+        exact=costs.exact_margins, workers=workers, most_bytes=most_bytes, box=costs.box,
         forbidden=forbidden,
-    )
+    )  # fmt: skip
     pairs = np.column_stack([to_host(found.source), to_host(found.target)])
     cost, margin, gap = to_host(found.cost), to_host(found.margin), found.assignment.gap * found.unit
     lap("copy", found.source)

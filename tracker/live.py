@@ -12,7 +12,7 @@ from .errors import InputError
 from .inference.candidates import candidates_of
 from .inference.decide import decide
 from .inference.jpda import exponent
-from .inference.posterior import LinkPosterior, swept
+from .inference.posterior import LinkPosterior, updated
 from .learn.em import with_gaps
 from .learn.field import Fields
 from .learn.m_steps import raw_steps
@@ -164,7 +164,7 @@ class Live:
         movie, model = window.movie, self._model(window)
         posterior = with_gaps(movie, model, window.known, self._options)
         window = window.with_flow_of(posterior, self._options)
-        posterior = swept(
+        posterior = updated(
             movie, self._model(window), posterior, omega=exponent(posterior.probability), with_moments=False,
             workers=self._options.workers,
         )  # fmt: skip
@@ -256,13 +256,11 @@ class _Window:
             density, near = shown.density, shown.near if shown.near is not None else near
         last = int(movie.time[-1]) if movie.frames else 0
         grown = replace(
-            movie,
-            position=np.concatenate([movie.position, place]),
+            movie, position=np.concatenate([movie.position, place]),
             frame=np.append(movie.frame, np.full(count, movie.frames)),
             frame_start=np.append(movie.frame_start, movie.frame_start[-1] + count),
-            density=np.append(movie.density, density),
-            time=np.append(movie.time, last + after),
-        )
+            density=np.append(movie.density, density), time=np.append(movie.time, last + after),
+        )  # fmt: skip
         return replace(
             self, movie=grown, track=np.append(self.track, np.full(count, -1)),
             ended=np.append(self.ended, np.ones(count, np.bool_)),

@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from .detections import Detections
 from .errors import SettingsError
-from .pins import Found, Pin, PinnedRows, resolve_pins
+from .pins import Found, Pin, PinnedRows
 from .remarks import has_two_frames
 from .tracking import TrackingRun, TrackingSettings, learned_run, tracked
 
@@ -159,9 +160,9 @@ def hold_again(held: HeldModel, pins: Sequence[Pin]) -> HeldModel:
     """
     if held.learned is None or not pins:
         return held
-    from .linked import find_pins, learned_again
+    from .linked import learned_again
 
-    found = find_pins(replace(held.settings, pins=tuple(pins)), held.detections)
+    found = replace(held.settings, pins=tuple(pins)).pins_in(held.detections)
     return replace(held, learned=learned_again(held.learned, found))
 
 
@@ -180,11 +181,13 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
         If pins contradict each other.
     """
     seen, used = held.detections, replace(held.settings, pins=tuple(pins))
+    found = used.pins_in(seen)
     if held.learned is None:
-        return _gated(held, tracked(seen, used, held.workers, None, held.known))
-    from .linked import find_pins, in_given_order, under_pins
+        run, none = tracked(seen, used, held.workers, None, held.known), np.full(len(seen), np.nan)
+        links = run.tracks.links
+        return Resolved(run, links, np.full(len(links), np.nan), none, none, none, found)
+    from .linked import in_given_order, under_pins
 
-    found = find_pins(used, seen)
     decided, order = under_pins(held.learned, found), held.learned.reading.order
     run = learned_run(seen, in_given_order(decided.links, order), used, held.learned.summary)
     posterior, count = decided.posterior, len(seen)
@@ -197,13 +200,42 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     return Resolved(run, pairs[first], posterior.probability[some][first], end, start, clutter, found)
 
 
-def _gated(held: HeldModel, run: TrackingRun) -> Resolved:
-    """The tracks with a gate, without probabilities."""
-    seen, used = held.detections, run.settings
-    none = np.full(len(seen), np.nan)
-    found = resolve_pins(used.stated, seen, spacing=used.spacing)
-    links = run.tracks.links
-    return Resolved(run, links, np.full(len(links), np.nan), none, none, none, found)
+def write_candidates(path: str | os.PathLike[str], resolved: Resolved, *, overwrite: bool = False) -> None:
+    """Write all candidate links, not only those of the tracks.
+
+    Each has `probability`, `solution` (whether it is in the tracks) and `pin`: 1 if pins state it, -1 if they
+    forbid it, else 0.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.geff``: detections are nodes, candidates edges; `read_tracks` takes those of the solution. Another
+        suffix: Parquet, a row a candidate, with rows and frames of its detections, `source` and `target`.
+    resolved : Resolved
+    overwrite : bool
+        Whether an existing file may be replaced.
+    """
+    import pyarrow as pa
+
+    from .formats import geff_write, parquet
+
+    path, seen = Path(path), resolved.run.tracks.detections
+    record = {"command": "track", "settings": resolved.run.settings.as_dict()}
+    count, rows = np.int64(max(len(seen), 1)), PinnedRows.of(resolved.found, len(seen))
+    known = (resolved.candidates, resolved.run.tracks.links, rows.pairs, rows.forbidden)
+    candidates, links, stated, forbidden = (each @ np.array([count, 1]) for each in known)
+    key = np.unique(np.concatenate([candidates, links, stated, forbidden]))
+    probability = np.isin(key, stated).astype(np.float64)
+    probability[np.searchsorted(key, candidates)] = resolved.probability
+    pin = np.isin(key, stated).astype(np.int8) - np.isin(key, forbidden)
+    measures = {"probability": probability, "solution": np.isin(key, links), "pin": pin}
+    pairs = np.column_stack(np.divmod(key, count))
+    if path.suffix == ".geff":
+        geff_write.write_graph(path, seen, (pairs, measures), record, overwrite)
+        return
+    ends = {name: pairs[:, k] for k, name in enumerate(("source", "target"))}
+    frames = {f"{name}_frame": seen.frame[of] for name, of in ends.items()}
+    parquet.write_table(path, pa.table(ends | frames | measures), seen.unit, record, overwrite)
 
 
 def doubts(resolved: Resolved, count: int | None = None) -> list[Doubt]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import array_module, on_device, to_device, to_host
+from ._arrays import to_device, to_host
 from .detections import Detections
 from .errors import InputError
 from .model.levels import LARGEST, LEAST
@@ -75,8 +73,9 @@ class Reading:
     def without_strays(self) -> Reading:
         """The detections whose distance from the middle does not make all others look like one point."""
         away = np.abs(self.position - np.median(self.position, axis=0)).max(axis=1)
-        near = away <= _STRAY * np.median(away)
-        if near.all() or not np.median(away) > 0:
+        middle = np.median(away)
+        near = away <= _STRAY * middle
+        if near.all() or not middle > 0:
             return self
         start = np.concatenate([[0], np.cumsum(near)])[self.frame_start]
         return replace(
@@ -125,7 +124,7 @@ def read_movie(
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
     wide = np.ptp(point, axis=0) > LEAST * _extent(point) if len(point) else np.zeros(3, np.bool_)
     axes = np.flatnonzero(wide) if wide.any() else np.array([0])
-    order = _by_place(point, number, int(wide.sum()), to_device if device == "gpu" else np.asarray)
+    order = _by_place(point, number, axes, device)
     position = np.ascontiguousarray(point[order][:, axes])
     return Reading(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval, time)
 
@@ -148,18 +147,26 @@ def _extent(point: NDArray[np.float64]) -> float:
 
 
 def _by_place(
-    point: NDArray[np.float64], frame: NDArray[np.int64], axes: int, place: Callable[[Any], Any]
+    point: NDArray[np.float64], frame: NDArray[np.int64], axes: NDArray[np.int64], device: str
 ) -> NDArray[np.int64]:
-    """(N,) order of the points by frame, then by cell, then by z, y, x."""
+    """(N,) order of the points by frame, then by cell, then by z, y, x; axes are those that vary."""
     if not len(point):
-        return np.empty(0, np.int64)
+        return frame
     low, extent = point.min(axis=0), np.ptp(point, axis=0)
-    most = max(int(np.bincount(frame).max()), 1)
-    cell = float(extent.max()) * (_IN_A_CELL / most) ** (1 / max(axes, 1))
-    at, number = place(point), place(frame)
-    z, y, x = ((at - place(low)) / (cell or 1.0)).astype(np.int32).T
-    keys = *at.T[::-1], x, y, z, number
-    return to_host(array_module(at).lexsort(np.stack(keys) if on_device(at) else keys))
+    edge = float(extent.max()) * (_IN_A_CELL / int(np.bincount(frame).max())) ** (1 / len(axes)) or 1.0
+    cell = frame
+    for values, least, wide in zip(point.T, low, extent, strict=True):
+        cell = cell * (int(wide / edge) + 1) + ((values - least) / edge).astype(np.int64)
+    # One key has the place within the cell along the first axis in its last bits; few of them are alike.
+    first = (point[:, axes[0]] - low[axes[0]]) / edge
+    parts = min(np.iinfo(np.int32).max, np.iinfo(np.int64).max // (int(cell.max()) + 1))
+    key = cell * parts + ((first - np.floor(first)) * parts).astype(np.int64)
+    order = to_host((to_device(key) if device == "gpu" else key).argsort())
+    same = np.diff(key[order]) == 0
+    alike = np.append(same, False) | np.append(False, same)
+    rows = np.sort(order[alike])
+    order[alike] = rows[np.lexsort((*point[rows].T[::-1], key[rows]))]
+    return order
 
 
 def _slice_distance(place: NDArray[np.float64]) -> float:

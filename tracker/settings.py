@@ -15,7 +15,8 @@ from .errors import SettingsError
 from .setting import DEVICES, Setting, check_values, declare, documented
 
 if TYPE_CHECKING:
-    from .pins import Pin
+    from .detections import Detections
+    from .pins import Found, Pin
 
 _SOLVER = "bid_and_augment"
 
@@ -171,6 +172,12 @@ class TrackingSettings:
         """The pins, read from their table."""
         assert isinstance(self.pins, tuple)
         return self.pins
+
+    def pins_in(self, detections: Detections) -> Found:
+        """The pins among detections."""
+        from .pins import resolve_pins
+
+        return resolve_pins(self.stated, detections, spacing=self.spacing)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""

@@ -233,11 +233,9 @@ def _joined(before: Detections, after: Detections) -> Detections:
         return after
     features = {name: np.concatenate([before.features[name], of]) for name, of in after.features.items()}
     return Detections(
-        np.concatenate([before.frame, after.frame]),
-        np.concatenate([before.position, after.position]),
-        after.unit,
-        features,
-    )
+        np.concatenate([before.frame, after.frame]), np.concatenate([before.position, after.position]),
+        after.unit, features,
+    )  # fmt: skip
 
 
 def _numbered(tracks: Tracks, ended: NDArray[np.int64], count: int) -> NDArray[np.int64]:

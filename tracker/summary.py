@@ -206,27 +206,17 @@ def summarise(
     reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), LEAST_REACH)
     drift, scale = _drift(reading, learned, shown), motion.step_scale
     summary = Summary(
-        step=np.sqrt(np.square(shown.step) + movie.mean_square(flow)),
-        noise=shown.noise,
+        step=np.sqrt(np.square(shown.step) + movie.mean_square(flow)), noise=shown.noise,
         gate=np.sqrt(given(np.full(movie.axes, reach**2))),
         persistence=persistence_of(shown.kept, shown.later),
-        follow=_follow(rates, len(movie) if shorten else None),
-        end=_rate(rates.clutter, rates.delay),
-        start=_rate(rates.clutter, rates.delay_back),
-        clutter=rates.clutter,
-        neighbours=_neighbours(learned, drift),
-        uncertainty=_errors(learned, workers),
-        sweeps=learned.posterior.sweeps,
-        axes=reading.axes,
-        motion=motion,
-        association=rates,
-        basis=movie.basis,
-        interval=reading.interval,
-        drift=drift,
-        step_scale=scale if scale.std() > _UNEVEN else None,
-        time=reading.time,
+        follow=_follow(rates, len(movie) if shorten else None), end=_rate(rates.clutter, rates.delay),
+        start=_rate(rates.clutter, rates.delay_back), clutter=rates.clutter,
+        neighbours=_neighbours(learned, drift), uncertainty=_errors(learned, workers),
+        sweeps=learned.posterior.sweeps, axes=reading.axes, motion=motion, association=rates,
+        basis=movie.basis, interval=reading.interval, drift=drift,
+        step_scale=scale if scale.std() > _UNEVEN else None, time=reading.time,
         columns=None if columns is None else _bits(learned, columns),
-    )
+    )  # fmt: skip
     return _with_known(summary, known)
 
 

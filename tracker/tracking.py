@@ -24,7 +24,6 @@ from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
 from .linking import LinkCosts, Links, link_frames, no_links
 from .pins.gated import held_in
-from .pins.rows import resolve_pins
 from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
 from .setting_values import TrackingValues, with_values
@@ -222,9 +221,8 @@ def gated_links(
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
     place = to_device if used.device == "gpu" else np.asarray
     if used.stated:
-        found = resolve_pins(used.stated, detections, spacing=used.spacing)
         gates = used.max_distance, gap_distance
-        costs = replace(costs, pins=held_in(found, detections, position, gates, gap))
+        costs = replace(costs, pins=held_in(used.pins_in(detections), detections, position, gates, gap))
     memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
     links = link_frames(
         detections, position, costs, place=place, workers=workers, progress=progress, memory=memory,
@@ -280,19 +278,16 @@ def run_of(
     """Make the `TrackingRun` from tracks and counts."""
     tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)
     stats: dict[str, int | float | str] = {
-        "links": len(links.pairs),
-        "gap_links": gap_links,
+        "links": len(links.pairs), "gap_links": gap_links,
         "divisions": int((tracks.successors > 1).sum()) if tracks.branches else 0,
         "merges": int((tracks.predecessors > 1).sum()) if tracks.branches else 0,
-        "tracks": tracks.track_count,
-        "worst_gap": links.gap,
-        "solver": used.solver,
+        "tracks": tracks.track_count, "worst_gap": links.gap, "solver": used.solver,
         **account(links.batches, used.device, exact_margins=used.exact_margins, learned=learned is not None),
-    }
+    }  # fmt: skip
     lap("tracks")
     if not used.stated:
         return TrackingRun(tracks, used, stats, learned)
-    unmatched = resolve_pins(used.stated, detections, spacing=used.spacing).unmatched
+    unmatched = used.pins_in(detections).unmatched
     stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)}
     return TrackingRun(tracks, used, stats, learned, unmatched)
 

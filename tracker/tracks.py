@@ -225,14 +225,10 @@ class Tracks:
         seen = self.detections
         facts = {
             "detections": len(seen),
-            "frames": f"{seen.first_frame} to {seen.first_frame + seen.frame_count - 1}"
-            if len(seen)
-            else "none",
-            "tracks": self.track_count,
-            "links": len(self.links),
-            "divisions": int((self.successors >= 2).sum()),
-            "unit": escape(seen.unit),
-        }
+            "frames": f"{seen.first_frame} to {seen.first_frame + seen.frame_count - 1}" if len(seen)
+            else "none", "tracks": self.track_count, "links": len(self.links),
+            "divisions": int((self.successors >= 2).sum()), "unit": escape(seen.unit),
+        }  # fmt: skip
         rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in facts.items())
         table = f"<table><caption>Tracks</caption>{rows}</table>"
         return f"<div>{table}<p>{sentence_on(self)}</p>{svg_of(self)}</div>"

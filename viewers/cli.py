@@ -179,15 +179,9 @@ def view(
         sources = files if truth is None else [*files, truth]
         refuse_output(screenshot, overwrite=overwrite, inputs=sources)
     found = open_files(
-        files,
-        truth,
-        spacing=spacing,
-        axes=axes,
-        channel=channel,
-        scene=scene,
-        columns=columns,
+        files, truth, spacing=spacing, axes=axes, channel=channel, scene=scene, columns=columns,
         truth_columns=truth_columns,
-    )
+    )  # fmt: skip
     in_voxels = {"auto": None, "voxels": True, "units": False}[positions]
     around = 0 if screenshot is None else LAST_FRAME if frame is None else frame
     with compilation_reported():

@@ -247,7 +247,7 @@ def redo(session: Session, progress: Report | None = None) -> Session:
     return _with(session, (*session.steps, session.undone[-1]), session.undone[:-1], progress)
 
 
-def learned_again(session: Session) -> Session:
+def learned_again(session: Session, progress: Report | None = None) -> Session:  # noqa: ARG001
     """The session with a model that is learned once more, with the pins held."""
     held = hold_again(session.held, session.pins)
     now = _solved(held, session.given, session.pins)

@@ -23,12 +23,8 @@ _LIBRARIES = (
     "libxcb-xkb1 libxkbcommon-x11-0"
 )
 _BLIND = {
-    "offscreen",
-    "minimal",
-    "minimalegl",
-    "eglfs",
-    "vnc",
-}  # platforms of Qt that draw no pixels of OpenGL
+    "offscreen", "minimal", "minimalegl", "eglfs", "vnc",
+}  # platforms of Qt that draw no pixels of OpenGL  # fmt: skip
 _SIZE = "1600x1200x24"
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 _PROBE = "from qtpy.QtWidgets import QApplication; QApplication([])"

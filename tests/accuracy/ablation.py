@@ -2,33 +2,39 @@
 
 ``python -m accuracy.ablation NAME WITH.npz WITHOUT.npz --lines 40`` compares two records of `run` and keeps a
 row. ``python -m accuracy.ablation --sensitivity LINKER`` halves and doubles each field of the options of
-learning and each of `CONSTANTS`, and keeps a row for each in sensitivity.json as soon as it is measured; with
-``--only`` some of them.
+learning and each of `priors`, and keeps a row for each in sensitivity.json; with ``--only`` some of them.
+Each change is measured on one core, and as many side by side as there are.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
+import multiprocessing
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from .compare import SCORES, Difference, compared, mean_of
-from .measured import Record
-from .movies import HERE
-from .options import scalable
-from .run import CHOICES, about, chosen, over
+from .measured import Measured, Record
+from .movies import HERE, Movie
+from .options import scalable, scale_constant
+from .run import CHOICES, REPOSITORY, about, chosen, over
 
 ABLATION = HERE / "ablation.json"
 SENSITIVITY = HERE / "sensitivity.json"
 _FACTORS = (0.5, 2.0)
-CONSTANTS = (
-    "learn.em._WORTH",
-    "learn._CROWDED",
-)
-"""Constants that follow from no error level, beside the options."""
+_FOLDERS = "model", "inference", "learn", "lineage"
+_LEFT_OUT = frozenset((
+    "marks", "region", "pinned", "errors", "NEGLIGIBLE", "CORRELATION", "_DIRECTED", "_SPLIT_SHARES",
+))  # fmt: skip
+"""Modules that change no link of the list; constants that compiled functions hold, or that would pass 1."""
+_BEGINS = "Prior", "Error level", "Initial", "Where EM"
+"""Of docstrings of constants that are neither guards nor exact."""
 
 Row = dict[str, object]
 
@@ -70,17 +76,43 @@ def keep(path: Path, rows: Sequence[Row], **origin: object) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
+def priors() -> Iterator[str]:
+    """Priors and error levels of the engine, as their docstrings say, that no compiled function holds."""
+    for path in (p for folder in _FOLDERS for p in sorted((REPOSITORY / "tracker" / folder).glob("*.py"))):
+        rows, module = ast.parse(path.read_text("utf-8")).body, f"{path.parent.name}.{path.stem}"
+        module = module.removesuffix(".__init__")
+        for row, after in zip(rows, rows[1:], strict=False):
+            said = ast.unparse(after).strip("'\"")
+            if isinstance(row, ast.Assign) and said.startswith(_BEGINS) and path.stem not in _LEFT_OUT:
+                names = [one.id for one in ast.walk(row.targets[0]) if isinstance(one, ast.Name)]
+                names = [f"{module}.{name}" for name in names if name not in _LEFT_OUT]
+                yield from filter(_scales, names)
+
+
+def _scales(name: str) -> bool:
+    """Whether a constant of a module can be scaled."""
+    try:
+        scale_constant(f"{name}*2")()
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
 def sensitivity(linker: str, names: Sequence[str], movies: str, jobs: int) -> Iterator[Row]:
     """A row for each option or constant halved, and doubled, against all as they are."""
-    asked = chosen(movies)
-    usual = Record(about(linker), [row for row, _ in over(asked, linker, jobs=jobs)], {})
-    for name in names:
-        for factor in _FACTORS:
-            change = f"{name}*{factor:g}"
-            rows = [row for row, _ in over(asked, f"{linker}?{change}", jobs=jobs)]
-            found = row_of(change, Record(about(linker), rows, {}), usual)
+    changes = [f"{name}*{factor:g}" for name in names for factor in _FACTORS]
+    linkers = [linker, *(f"{linker}?{change}" for change in changes)]
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        rows = pool.map(partial(_rows, chosen(movies)), linkers)
+        usual = Record(about(linker), next(rows), {})
+        for change, changed in zip(changes, rows, strict=True):
+            found = row_of(change, Record(about(linker), changed, {}), usual)
             print(found, file=sys.stderr)
             yield {key: value for key, value in found.items() if key not in {"admitted", "commits"}}
+
+
+def _rows(movies: Sequence[Movie], linker: str) -> list[Measured]:
+    return [row for row, _ in over(movies, linker)]
 
 
 def main() -> None:
@@ -97,7 +129,7 @@ def main() -> None:
         from outbid.learn.options import LearnOptions
 
         options = [name for name in scalable(LearnOptions()) if name != "workers"]  # threads change no link
-        names = given.only or [*options, *CONSTANTS]
+        names = given.only or [*options, *priors()]
         for row in sensitivity(given.sensitivity, names, given.movies, given.jobs):
             keep(SENSITIVITY, [row], **about(given.sensitivity))
         return

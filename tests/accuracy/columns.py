@@ -1,4 +1,4 @@
-"""What columns bring: ``python -m accuracy.columns grid|kinds|recorded RECORD`` in tests/.
+"""What columns bring: ``python -m accuracy.columns [grid] [kinds] [recorded]`` in tests/.
 
 grid: the whole way on movies of the second renderer of `detection_accuracy` (brightness differs by a factor
 e^.4 between particles and e^.2 within, light is uneven), detected with nothing set, linked without and with
@@ -9,11 +9,14 @@ every kind. recorded: real tracks with columns, every few frames.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +32,15 @@ from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
 
+from .run import about
+
 KAPPAS, SNRS, DIMENSIONS = (0.07, 0.14, 0.24), (3.0, 4.0, 7.0), (2, 3)
 SHAPES, RADII, PARTICLES = {2: (1, 160, 160), 3: (16, 96, 96)}, {2: 2.0, 3: 2.5}, {2: 100, 3: 150}
 FRAMES, TURNOVER, WITHIN, GATE = 20, 0.02, 0.2, 5.0
 QUALITIES = (0.0, 4.0, 5.0, 6.0, 8.0)  # least quality, of which the truth chooses
-GATES, WEIGHTS = (
-    (2.0, 3.0, 4.5),
-    (0.0, 0.5, 1.0, 2.0),
-)  # of laptrack: in steps; in steps a unit of log amplitude
+GATES = (2.0, 3.0, 4.5)  # of laptrack, in steps
+WEIGHTS = (0.0, 0.5, 1.0, 2.0)  # of laptrack, in steps a unit of log amplitude
+RECORD = Path(__file__).with_name("columns.json")
 DATA = Path(__file__).parents[3] / "shared" / "data"
 MASKS = "formats/ctc_hela_01_RES"
 Row = dict[str, Any]
@@ -74,7 +78,7 @@ def whole_way(dimensions: int, kappa: float, snr: float, seed: int) -> Row:
     """Scores of each way to link one movie."""
     images, truth, cell = filmed(dimensions, kappa, snr, seed)
     seen, _ = detect(images, DetectionSettings(spacing=cell.voxel), workers=1)
-    row: Row = {"dimensions": dimensions, "kappa": kappa, "snr": snr, "seed": seed, "detections": len(seen)}
+    row: Row = {"detections": len(seen)}
     row["columns"] = scored(track(seen, workers=1, divisions=False).tracks, truth)
     row["alone"] = scored(track(seen, workers=1, divisions=False, column=None).tracks, truth)
     above = [row["alone"]]
@@ -149,7 +153,7 @@ KINDS: dict[str, Mapping[str, str] | None] = {
 def kinds(kappa: float, seed: int) -> Row:
     """Link F1 and overconfidence (stated less true precision) by each kind of column."""
     truth = columned(kappa, seed)
-    row: Row = {"kappa": kappa, "seed": seed}
+    row: Row = {}
     for name, column in KINDS.items():
         found = track(truth.detections, workers=1, divisions=False, column=column).tracks
         values = score(found, truth, families=["links"]).values
@@ -168,14 +172,10 @@ def recorded(name: str, every: int) -> Row:
         features: Mapping[str, NDArray] = _shapes(seen)
     else:
         kinds, features = {"intensity": ""}, {"intensity": _intensity(seen)}
-    keep = np.flatnonzero(seen.frame % every == 0)
-    some = {one: of[keep] for one, of in features.items()}
-    frame = (seen.frame[keep] // every).astype(np.int32)
-    few = Detections(frame, seen.position[keep], seen.unit, some)
-    truth = Tracks(few, _skipping(whole, keep))
-    row: Row = {"movie": name, "every": every, "columns of": list(some)}
+    truth = replace(whole, detections=replace(seen, features=features)).every(every)
+    row: Row = {"columns of": list(features)}
     for how, column in (("alone", None), ("columns", kinds)):
-        found = track(few, workers=1, column=column)
+        found = track(truth.detections, workers=1, column=column)
         row[how] = round(score(found.tracks, truth, families=["links"]).values["link_f1"], 4)
     return row | {"bits": found.learned.as_dict()["columns"] if found.learned else None}
 
@@ -200,47 +200,43 @@ def _intensity(seen: Detections) -> NDArray[np.float64]:
     return found
 
 
-def _skipping(whole: Tracks, keep: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Links between the kept detections, along the tracks between them."""
-    before = {int(b): int(a) for a, b in whole.links}
-    place, links = {int(row): k for k, row in enumerate(keep)}, []
-    for row in keep.tolist():
-        at = before.get(row)
-        while at is not None and at not in place:
-            at = before.get(at)
-        if at is not None:
-            links.append((place[at], place[row]))
-    return np.array(links, dtype=np.int64).reshape(-1, 2)
+def cases(seeds: int) -> list[tuple[str, list[Any]]]:
+    """What is measured: the part of the record and its case; recorded movies as far as they are here."""
+    grid = [[*c, seed] for c in product(DIMENSIONS[::-1], KAPPAS, SNRS) for seed in range(seeds)]
+    walked = [[kappa, seed] for seed in range(seeds) for kappa in (0.14, 0.24)]
+    real = [["fly", 1], ["fly", 2], ["hela", 1], ["hela", 12], ["hela", 16]] if DATA.exists() else []
+    return [*product(["grid"], grid), *product(["kinds"], walked), *product(["recorded"], real)]
 
 
-def summary(rows: list[Row]) -> Row:
-    """Mean paired gains of columns in link F1 over each other way, with standard errors."""
-    gains = {}
-    for other in ("alone", "threshold", "laptrack"):
-        for name in ("link_f1", "idf1", "jsc_theta"):
-            each = [row["columns"][name] - row[other][name] for row in rows if other in row]
-            if len(each) > 1:
-                error = float(np.std(each, ddof=1)) / len(each) ** 0.5
-                gains[f"{name} over {other}"] = [round(float(np.mean(each)), 4), round(error, 4)]
-    return gains
+def row_of(part: str, case: list[Any]) -> tuple[str, Row]:
+    """A row of the record, with the part where it belongs."""
+    make: Callable[..., Row] = {"grid": whole_way, "kinds": kinds, "recorded": recorded}[part]
+    return part, {"case": case} | make(*case)
 
 
-def main(which: str, record: str, first: str = "0", last: str = "1") -> None:
-    """Measure seeds first to last; each movie is added to the record, which may exist."""
-    seeds = range(int(first), int(last))
-    jobs: dict[str, tuple[Callable[..., Row], list[tuple[Any, ...]]]] = {
-        "grid": (whole_way, [(*c, s) for s in seeds for c in product(DIMENSIONS, KAPPAS, SNRS)]),
-        "kinds": (kinds, [(kappa, seed) for seed in seeds for kappa in (0.14, 0.24)]),
-        "recorded": (recorded, [("fly", 1), ("fly", 2), ("hela", 1), ("hela", 12), ("hela", 16)]),
-    }
-    make, cases = jobs[which]
-    rows: list[Row] = json.loads(Path(record).read_text("utf-8"))["rows"] if Path(record).exists() else []
-    for case in cases:
-        rows.append(make(*case))
-        print(rows[-1], flush=True)
-        gains = summary(rows) if which == "grid" else {}
-        Path(record).write_text(json.dumps({"gains": gains, "rows": rows}, indent=1) + "\n", "utf-8")
+def measure(parts: Sequence[str], seeds: int, jobs: int, record: Path) -> None:
+    """Measure what the record lacks; it is written after every movie."""
+    made = json.loads(record.read_text("utf-8")) if record.exists() else {"about": about("columns")}
+    known = [[part, row["case"]] for part in parts for row in made.setdefault(part, [])]
+    lacking = [case for case in cases(seeds) if case[0] in parts and [*case] not in known]
+    compiled = [row_of(*case) for case in lacking[:1]]  # the kernels, once for all processes
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        later = [pool.submit(row_of, *case) for case in lacking[1:]]
+        for part, row in chain(compiled, (each.result() for each in as_completed(later))):
+            made[part] = sorted([*made[part], row], key=lambda each: each["case"])
+            print(part, row, flush=True)
+            record.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="accuracy.columns", description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["grid", "kinds", "recorded"])
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
+    parser.add_argument("--record", type=Path, default=RECORD)
+    given = parser.parse_args()
+    measure(given.parts, given.seeds, given.jobs, given.record)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

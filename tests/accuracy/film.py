@@ -81,10 +81,7 @@ def reflected(the: Cast, path: NDArray[np.float64], view: View = View()) -> Trac
 
 
 def bordered(
-    the: Cast,
-    path: NDArray[np.float64],
-    view: View = View(),
-    axes: tuple[int, ...] = (0, 1, 2),
+    the: Cast, path: NDArray[np.float64], view: View = View(), axes: tuple[int, ...] = (0, 1, 2)
 ) -> Tracks:
     """A movie with open borders across `axes`: what leaves is lost, and others come in at the same rate.
 

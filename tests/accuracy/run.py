@@ -1,7 +1,9 @@
 """Measure a linker over the list of movies: ``make accuracy``, or ``python -m accuracy.run`` in tests/.
 
 Each movie is linked on one core. The record holds the scores of each movie, and says which commit, machine
-and sources they come from; with ``--against`` it is set beside another one, movie by movie.
+and sources they come from; with ``--against`` it is set beside another one, movie by movie. In parts, as for
+a machine that is lent for minutes: ``--part 1/3 --record 1.npz`` and so on, then ``--resume 1.npz 2.npz 3.npz
+--record learned.npz``.
 """
 
 from __future__ import annotations
@@ -119,23 +121,28 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--commit", help="the linker's, if it is not of this checkout")
     parser.add_argument("--movies", default="all", choices=CHOICES)
     parser.add_argument("--only", default="*", help="a pattern of names, as 'few*@0.14#*'")
-    parser.add_argument("--skip", default="", help="a pattern of names that are left out")
+    parser.add_argument("--part", default="1/1", help="2/3 is the second of every three movies")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
     parser.add_argument("--record", type=Path, help="write the record there (.npz)")
-    parser.add_argument("--resume", action="store_true", help="keep the movies that the record holds already")
+    parser.add_argument(
+        "--resume", type=Path, nargs="*", help="keep what these records hold already; by default, the record"
+    )
     parser.add_argument(
         "--links", action="store_true", help="the record holds links of every first seed, too"
     )
     parser.add_argument("--against", type=Path, default=BASELINE, help="the record to compare with")
     given = parser.parse_args(words)
     begin = time.monotonic()
-    movies = [m for m in chosen(given.movies, given.only) if not fnmatch(name_of(m), given.skip)]
+    part, parts = map(int, given.part.split("/"))
+    movies = chosen(given.movies, given.only)[part - 1 :: parts]
     found = Record(about(given.linker, given.commit), [], {})
-    if given.resume and given.record and given.record.exists():
-        before = Record.load(given.record)
-        found = Record(found.about, list(before.rows), dict(before.links))
+    held = given.resume if given.resume or given.resume is None else [given.record]
+    for before in (Record.load(path) for path in held or () if path.exists()):
+        found = Record(before.about, found.rows + before.rows, found.links | before.links)
     done = {row.movie for row in found.rows}
     left = [movie for movie in movies if movie not in done]
+    if left:
+        found = Record(about(given.linker, given.commit), found.rows, found.links)
     for row, kept in over(left, given.linker, given.path, given.jobs):
         found.rows.append(row)
         if given.links and row.movie.seed == 0 and not row.movie.recorded:

@@ -65,7 +65,7 @@ CONSTANTS = (
     "joint._RIDGE",
     "joint._SAME",
     "joint._STEP",
-    "spectrum._WINDOW",
+    "joint._WINDOW",
     "spectrum._BLOCK",
     "spectrum._BROAD",
     "spectrum._KERNEL",

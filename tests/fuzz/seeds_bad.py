@@ -320,13 +320,7 @@ def _refused(name: str, files: Mapping[str, bytes], *, given: str = "", **hint: 
         name,
         files,
         given or name_of(files),
-        {
-            "refused": True,
-            "columns": {},
-            "separator": ",",
-            "header": 0,
-            **hint,
-        },
+        {"refused": True, "columns": {}, "separator": ",", "header": 0, **hint},
     )
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
-from .options import GroupedCommand
+from ..settings import TrackingSettings
+from .options import GroupedCommand, options_of
 from .piped import InputFile
 from .several import Outputs, Several, only_one, out_dir_options, run_several
 from .terminal import columns_option, common_options, compilation_reported
+from .values import TRACKING
 
 
 @click.command(
@@ -28,15 +31,12 @@ from .terminal import columns_option, common_options, compilation_reported
     INPUT is a table of detections. For several linking distances (gates) the table shows how many
     candidates each particle has, how large the largest connected group of particles is, and the expected
     shares of wrong and missing links. These shares are counted on frames of INPUT whose particles are moved
-    by random steps. The last lines recommend what to change in the recording. With --out-dir there is a JSON
-    file for each of many inputs.
+    by random steps. The last lines recommend what to change in the recording, and say how much each --column
+    says about links, learned from the first frames. With --out-dir there is a JSON file for each input.
     """,
 )
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())
-@click.option(
-    "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
-    help="Size of a voxel: positions are multiplied by it.",
-)  # fmt: skip
+@options_of(TrackingSettings, "values", make=dict, only=("spacing", "column"), special=TRACKING)
 @click.option(
     "--max-distance", "max_distances", type=click.FloatRange(0, min_open=True), multiple=True, metavar="D",
     help="A gate to preview; may be repeated.  [default: several around the recommended one]",
@@ -48,7 +48,7 @@ from .terminal import columns_option, common_options, compilation_reported
 @common_options
 def advise(
     sources: tuple[Path, ...],
-    spacing: tuple[float, float, float],
+    values: dict[str, Any],
     max_distances: tuple[float, ...],
     columns: dict[str, str],
     several: Outputs,
@@ -57,10 +57,10 @@ def advise(
 ) -> None:
     """Preview the effect of a linking distance."""
     from ..movies.advised import AdviseJob
-    from ..tracking import TrackingSettings
 
-    TrackingSettings(spacing=spacing)  # refuses sizes that make no sense
-    job = AdviseJob(spacing, max_distances, columns)
+    spacing, column = values["spacing"], values["column"] or None
+    TrackingSettings(spacing=spacing, column=column)  # refuses what makes no sense
+    job = AdviseJob(spacing, max_distances, columns, column)
     if several:
         run_several(job, sources, Several(several, ".json", overwrite, as_json))
         return

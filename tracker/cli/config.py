@@ -15,14 +15,10 @@ from .terminal import Function, entry_points
 def config_option(function: Function) -> Function:
     """Add ``--config`` to a command: its options' values from a TOML file or a run record."""
     return click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        is_eager=True,
-        expose_value=False,
-        callback=_load_config,
-        metavar="FILE",
+        "--config", type=click.Path(path_type=Path), is_eager=True, expose_value=False,
+        callback=_load_config, metavar="FILE",
         help="Read options from a TOML file or from the run record of an output, which repeats that run.",
-    )(function)
+    )(function)  # fmt: skip
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:

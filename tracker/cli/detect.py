@@ -33,6 +33,10 @@ class _Detect:
     """How `detect` runs."""
 
     labels: bool = declare(False, Setting("MOVIE consists of label images: find their centroids."))
+    intensity: str | None = declare(None, Setting(
+        "With `labels`: write mean and maximum of each object in each channel of this movie.",
+        metavar="IMAGES",
+    ))  # fmt: skip
     preview: bool = declare(False, Setting(
         "Print the number of spots for several thresholds, and the automatic choice."
     ))  # fmt: skip
@@ -99,7 +103,7 @@ def detect(
     clock = Stopwatch()
     _refuse_contradictions(output, how, several, cluster)
     settings = DetectionSettings(**values)
-    job = DetectJob(settings, how.labels, Opening(**opened), part, how.workers)
+    job = DetectJob(settings, how.labels, Opening(**opened), part, how.workers, intensity=how.intensity)
     gpus = settings.device == "gpu"
     if several:
         run_several(
@@ -117,6 +121,8 @@ def _refuse_contradictions(output: Path | None, how: _Detect, several: Outputs, 
     """Raise an error for options that exclude each other."""
     if how.preview and (how.labels or output):
         raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
+    if how.intensity and (not how.labels or several):
+        raise click.UsageError("--intensity is of one movie of --labels: add --labels, or leave it out.")
     if several and (how.preview or output or how.resume or how.dry_run):
         raise click.UsageError(
             "--out-dir is of many movies: leave --preview, --output, --resume and --dry-run out."

@@ -34,12 +34,9 @@ from .terminal import columns_option, common_options, say
     "--cut-below", type=click.FloatRange(0, 1), metavar="P", help="Cut links with a probability below P."
 )
 @click.option(
-    "--where",
-    "conditions",
-    multiple=True,
-    metavar="CONDITION",
+    "--where", "conditions", multiple=True, metavar="CONDITION",
     help="Condition on a column, as in the examples; may be repeated.",
-)
+)  # fmt: skip
 @click.option(
     "--min-confidence", type=click.FloatRange(0, 1), metavar="P",
     help="Keep tracks whose links all have at least this probability.",

@@ -56,6 +56,7 @@ def options_of(
     group: str,
     *,
     make: Callable[..., object] | None = None,
+    only: Collection[str] = (),
     without: Collection[str] = (),
     special: Mapping[str, Mapping[str, Any]] | None = None,
     said: str = "",
@@ -70,8 +71,8 @@ def options_of(
         The argument.
     make : callable, optional
         What the argument is made with, of keywords. Default: the class; `dict` gives the values.
-    without : collection of str
-        Settings that are no options.
+    only, without : collection of str
+        Settings that are options alone, and those that are none.
     special : mapping of str to mapping, optional
         Arguments of click by setting, which replace those that follow from the declaration.
     said : str
@@ -80,7 +81,7 @@ def options_of(
 
     def add(function: _Function) -> _Function:
         for one in reversed(declared_in(settings).values()):
-            if one.name not in without:
+            if one.name not in without and (not only or one.name in only):
                 arguments = _arguments(one, said) | dict((special or {}).get(one.name, {}))
                 if arguments.get("multiple"):
                     arguments["help"] += " May be repeated."

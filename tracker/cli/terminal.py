@@ -137,12 +137,9 @@ def _broken(entry: metadata.EntryPoint, reason: str) -> click.Command:
         raise ResourceError(f"The command {entry.name!r} cannot be loaded: {reason}. Install {package} anew.")
 
     return click.Command(
-        entry.name,
-        callback=complain,
-        short_help=f"(cannot be loaded: {reason})",
-        add_help_option=False,
+        entry.name, callback=complain, short_help=f"(cannot be loaded: {reason})", add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    )
+    )  # fmt: skip
 
 
 @contextmanager
@@ -195,13 +192,10 @@ def common_options(function: Function) -> Function:
 def columns_option(name: str, of: str) -> Callable[[Function], Function]:
     """Add an option that names the columns of a table, which comes as a mapping of role to name."""
     return click.option(
-        name,
-        multiple=True,
-        callback=_columns,
-        metavar="ROLE=NAME,…",
+        name, multiple=True, callback=_columns, metavar="ROLE=NAME,…",
         help=f"Names of columns in {of}: z=posZ,y=posY. Roles are frame, z, y, x, track_id, "
         "parent; z= states that there is no z.",
-    )
+    )  # fmt: skip
 
 
 def _columns(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

@@ -31,7 +31,7 @@ from ..device import device_for
 from ..settings import DetectionSettings
 from .labels import centroids as centroids
 from .labels import detect_labels as detect_labels
-from .sample import FRAMES, checked
+from .sample import FRAMES, checked, frames_of
 
 if TYPE_CHECKING:  # kernels are loaded when they are needed
     from .found import Found
@@ -44,7 +44,7 @@ _WORTH_A_GPU = 200_000_000
 seconds."""
 
 
-def sample_numbers(count: int) -> list[int]:
+def sample_numbers(count: int, frames: int = FRAMES) -> list[int]:
     """Evenly spaced frame numbers from which a movie of `count` frames is learned.
 
     Examples
@@ -52,7 +52,7 @@ def sample_numbers(count: int) -> list[int]:
     >>> sample_numbers(100), sample_numbers(2)
     ([0, 33, 66, 99], [0, 1])
     """
-    return np.unique(np.linspace(0, max(count - 1, 0), FRAMES).astype(int)).tolist() if count else []
+    return np.unique(np.linspace(0, max(count - 1, 0), frames).astype(int)).tolist() if count else []
 
 
 def learn_from(
@@ -93,7 +93,8 @@ def learn_from(
 
     model, how = None, Transform(workers)
     if count:
-        model, settings = learn(list(read(sample_numbers(count))), settings, how)
+        numbers = sample_numbers(count, frames_of(next(iter(read([0]))).size))
+        model, settings = learn(list(read(numbers)), settings, how)
     for number in range(count if model is None else 0):
         model, settings = learn(list(read([number])), settings, how)
         if model is not None:

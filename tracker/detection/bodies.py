@@ -19,8 +19,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
 from .decision import Decision
-from .joint import fit_together, light_of, vertices
-from .joint_cpu import paint
+from .joint import Candidates, fit_together, light_of, spots_of, vertices
 from .noise import Noise
 from .response import laplacian, local_maxima
 from .spectrum import Filter, along
@@ -28,7 +27,6 @@ from .stabilise import Ground
 from .width import Search
 
 _BODY = 1.4  # width of the filter over that of a Gaussian body, by which its answer is
-_REACH = 5.0  # widths to which a body is painted
 _ALIKE, _UPPER = 3.0, 0.84  # standard deviations of the brightness of bodies; the quantile one above
 _ABOUT, _EVERYWHERE = 4.0, 0.05  # widths of the window of a local spread; share of that of all
 _WITHIN = 1.5  # widths about the middle of a body in which a minimum is its texture
@@ -130,11 +128,9 @@ def _answers(
 ) -> NDArray[np.float32]:
     """The response to Gaussian bodies whose answers have these heights."""
     dimensions = int((sigma > 0).sum())
-    body, light = sigma / _BODY, np.zeros(shape, np.float32)
     both = 1 + _BODY**2  # squared width of the smoothed body over that of the body
     peak = dimensions * _BODY**2 / both / both ** (dimensions / 2)
-    paint(light, place, height / peak, body, _REACH)
-    return laplacian(light, sigma)
+    return laplacian(spots_of(shape, place, height / peak, sigma / _BODY), sigma)
 
 
 def _local(values: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -210,7 +206,7 @@ def look_like_bodies(search: Search, sigma: NDArray[np.float64], filter_: Filter
         return False
     mean = search.frames[0].mean()
     values, ground = search.frames[0] - mean, Ground(np.full(search.frames[0].shape, mean), noise)
-    seen, _, _ = fit_together(values, ground, filter_, search.how)
+    seen, _, _ = fit_together(values, ground, filter_, search.how, Candidates.none())
     sure = seen.of(seen.significance > filter_.least())
     if len(sure.place) < _FEWEST:
         return False

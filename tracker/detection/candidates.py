@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -63,20 +64,21 @@ def look(values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, 
     floor = 1.0 if noise.given else 0.0
     first = spectrum(modes, how.forward(values - mean), floor)
     filter_ = Filter(modes, sigma, first)
-    sure = 0
+    bright = Candidates.none()
     for turn in range(_PASSES):
-        seen, rest, least = fit_together(values - mean, ground, filter_, how)
-        before, bright = sure, seen.of(seen.significance > filter_.least())
-        sure = len(bright.place)
+        seen, rest, least = fit_together(values - mean, ground, filter_, how, bright)
+        before, bright = len(bright.place), seen.of(seen.significance > filter_.least())
         without = values - light_of(ground, bright, filter_)
         ground = Ground(filter_.smooth(without, how), noise)
-        if turn == _PASSES - 1 or (turn and sure <= _MORE * before):
+        if turn == _PASSES - 1 or (turn and len(bright.place) <= _MORE * before):
             break
         left = spectrum(modes, how.forward(without - mean), floor)
         with np.errstate(invalid="ignore"):
             power = left + _KEPT * np.maximum(first - left, 0)
         power[0, 0, 0] = np.inf
+        height = bright.amplitude / filter_.scale
         filter_ = Filter(modes, sigma, power)
+        bright = replace(bright, amplitude=height * filter_.scale)
     return Seen(seen, seen.significance / _tail(rest, filter_), filter_, least, ground)
 
 

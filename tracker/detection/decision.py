@@ -58,23 +58,12 @@ class _Mixture:
 
     def rates(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Densities of noise and of spots at each candidate, and how many candidates there should be."""
-        wide, share, number, mean, sd = (
-            theta[0],
-            np.exp(theta[1]),
-            np.exp(theta[2]),
-            theta[3],
-            np.exp(theta[4]),
-        )
-        q, step = np.exp(wide), 1e-3
+        (q, share, number, sd), mean, step = np.exp(theta[[0, 1, 2, 4]]), theta[3], 1e-3
         slope = (self.false((self.u - step) / q) - self.false((self.u + step) / q)) / (2 * step)
         t = (np.log(self.u) - mean) / sd
         spots = number * np.exp(-t * t / 2) / (self.u * sd * np.sqrt(2 * np.pi))
         seen = number * float(ndtr((mean - np.log(self.low)) / sd))
-        return (
-            np.maximum(share * slope, 1e-300),
-            spots,
-            share * float(self.false(np.array(self.low / q))) + seen,
-        )
+        return np.maximum(share * slope, 1e-300), spots, share * float(self.false(self.low / q)) + seen
 
     def loss(self, theta: NDArray[np.float64]) -> float:
         """Negative logarithm of the posterior."""
@@ -91,12 +80,8 @@ class _Mixture:
             mean = float(np.log(np.quantile(self.u, (1 + at) / 2)))
             start = np.array([0.1, 0.0, np.log(len(self.u) * (1 - at) + 1), mean, np.log(0.4)])
             simplex = start + np.vstack([np.zeros(5), np.diag([0.2, 0.3, 0.4, 0.3, 0.3])])
-            fit = minimize(
-                self.loss,
-                start,
-                method="Nelder-Mead",
-                options={"maxiter": _TURNS, "initial_simplex": simplex},
-            )
+            options = {"maxiter": _TURNS, "initial_simplex": simplex}
+            fit = minimize(self.loss, start, method="Nelder-Mead", options=options)
             best = fit if best is None or fit.fun < best.fun else best
         assert best is not None
         none = min(

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from .candidates import Seen
 from .noise import Noise
-from .position_cpu import AMPLITUDE, DEPTH, SIZE, X, Z, fit_spots, render
+from .position_cpu import AMPLITUDE, DEPTH, SIZE, X, Z, errors_of, fit_spots, render
 from .spectrum import Transform
 from .stabilise import grey, stabilised
 
 _REACH = 3.5  # widths about a spot in which it is fitted
-_TURNS = 4  # of the fit
-_GROUNDS = 3  # times that the background is estimated, each without the spots of the fit before
+_TURNS = (4, 1, 1, 1, 1, 1)  # of the fit; before each the background is estimated without spots as they are
 _MEASURED = 0.2  # share of the information on a size that is not the prior, below which it says nothing
 _SIZES = 0.12  # standard deviation of the logarithm of a spot's size, a prior
 _STEPS = np.array([0.3, 0.3, 0.3, 0.5, np.inf, 0.2, 0.2])  # largest: widths, share, grey values, logarithms
@@ -66,11 +65,7 @@ def _median(size: NDArray[np.float64], error: NDArray[np.float64]) -> float:
 
 
 def fit_in_grey(
-    voxels: NDArray[np.float32],
-    values: NDArray[np.float32],
-    seen: Seen,
-    noise: Noise,
-    how: Transform,
+    voxels: NDArray[np.float32], values: NDArray[np.float32], seen: Seen, noise: Noise, how: Transform
 ) -> Fitted:
     """Fit the candidates in grey values.
 
@@ -91,15 +86,16 @@ def fit_in_grey(
     prior = np.array([*1 / wide**2, 1e-6 / noise.least, 1e-6 / noise.least, *[1 / _SIZES**2] * 2])
     most = _STEPS * [*wide, 1, 1, 1, 1]
     line = np.array([noise.base, noise.slope, noise.least, noise.top])
-    whole, ground = grey(values, noise), seen.ground.values
+    whole, light = grey(values, noise), seen.ground.grey
     spots = np.zeros((len(all_of.place), 7))
     spots[:, Z : X + 1] = all_of.place
     peaks = seen.ground.peaks(at, all_of.amplitude / filter_.scale)
     spots[:, AMPLITUDE] = np.maximum(peaks, 0.1 * np.sqrt(noise.least))
-    for turn in range(_GROUNDS):
-        if turn:
+    for number, turns in enumerate(_TURNS):
+        if number:
             fitted = render(voxels.shape, spots[sure], filter_.sigma, _REACH)
-            ground = filter_.smooth(stabilised(whole - fitted, noise), how)
-        light = grey(ground, noise)
-        error = fit_spots(voxels, light.copy(), spots, filter_.sigma, line, _REACH, prior, most, _TURNS)
+            light = grey(filter_.smooth(stabilised(whole - fitted, noise), how), noise)
+        model = light.copy()
+        fit_spots(voxels, model, spots, all_of.place, filter_.sigma, line, _REACH, prior, most, turns)
+    error = errors_of(voxels, model, spots, filter_.sigma, line, _REACH, prior)
     return Fitted(spots, error, light[at].astype(np.float64))

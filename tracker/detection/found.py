@@ -109,7 +109,7 @@ class _Part(NamedTuple):
 
 
 def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, how: Transform) -> _Part:
-    whole = voxels[:, tile.rows, tile.columns]
+    whole = np.ascontiguousarray(voxels[:, tile.rows, tile.columns])
     values = stabilised(uncut(whole, model.sigma, model.noise.top), model.noise)
     seen = look(values, model.sigma, model.noise, how)
     seen = seen.of(np.isfinite(whole[tuple(np.rint(seen.candidates.place).astype(int).T)]))

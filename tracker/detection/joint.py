@@ -15,26 +15,28 @@ from scipy import ndimage, sparse
 from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
-from .joint_cpu import between, paint, sweep, widening
+from .joint_cpu import between, sweep, widening
+from .position_cpu import AMPLITUDE, X, render
 from .response import local_maxima
-from .spectrum import Filter, Transform
+from .spectrum import Filter, Transform, along
 from .stabilise import Ground
 
 _ROUNDS = 12  # in which candidates join, at most
 _MORE = 0.01  # share of candidates that are new, below which the rounds end
 _BELOW = 2.0  # standard deviations below 0 where the spread of noise is read
 _PRIOR = 2.0  # maxima above that height that a spread of 1 counts for
-_SAMPLED = 1_000_000  # voxels of which a quantile is taken
+_SAMPLED = 250_000  # voxels of which a quantile is taken
 _WEAKEST = 8  # times that the weakest of neighbours leave in a round
 _SWEEPS = 30  # of Gauss-Seidel
 _FALSE = 0.5  # share of noise among the candidates; the last one that is kept has .4
 _PROFILE = 0.1  # by which share of its light a spot may differ from the profile, a prior
 _NEIGHBOURS, _OVERLAP, _RIDGE = 10, 0.1, 0.02  # that widen an error; least overlap; of their matrix
+_WINDOW = 4.0  # widths of the window of a local spread
 _EVERYWHERE = 0.5  # weight of the spread of all beside it
 _LEAST = 0.85  # of the spread of all: in a window less is chance
 _FLOOR = 0.8  # of the computed spread: less is light that was taken out with candidates
 _SAME = 0.33  # overlap of neighbours of which the weaker leaves
-_REACH = 4.5  # widths to which light is painted: 4e-5 of it is beyond
+_REACH = 4.5  # widths to which light is drawn: 4e-5 of it is beyond
 _STEP = 0.4  # widths that a place moves in a round
 _MOST = 1.5  # of the largest response: no amplitude is more
 
@@ -64,6 +66,11 @@ class Candidates:
         """Some of them."""
         return Candidates(self.place[rows], self.amplitude[rows], self.error[rows])
 
+    @staticmethod
+    def none() -> Candidates:
+        """No candidates."""
+        return Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
+
 
 def spread_of(values: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
@@ -72,21 +79,46 @@ def spread_of(values: NDArray, filter_: Filter) -> float:
     return max(float(np.sqrt((maxima * measured**2 + _PRIOR) / (maxima + _PRIOR))), 1e-9)
 
 
-def noise_map(values: NDArray[np.float32], filter_: Filter, how: Transform) -> NDArray[np.float32]:
-    """Spread of noise around each voxel, by the negative side of a response."""
+def noise_map(values: NDArray[np.float32], filter_: Filter) -> NDArray[np.float32]:
+    """Spread of noise around each voxel, by the negative side of a response: in blocks of one width."""
     whole = spread_of(values, filter_)
+    size = tuple(max(1, round(width)) for width in filter_.sigma.tolist())
     depth = np.maximum(-values, 0) * np.float32(np.sqrt(2 * np.pi))  # its mean is the spread
-    near = how.back(how.forward(depth) * filter_.window)
-    least = max(_LEAST * whole, _FLOOR)
-    return np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), least).astype(np.float32)
+    near = ndimage.gaussian_filter(means(depth, size), _WINDOW * filter_.sigma / size, mode="reflect")
+    noise = np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), max(_LEAST * whole, _FLOOR))
+    for axis, n in enumerate(size):
+        noise = np.repeat(noise, n, axis)
+    return noise[tuple(slice(n) for n in values.shape)].astype(np.float32)
+
+
+def means(values: NDArray[np.float32], size: tuple[int, ...]) -> NDArray[np.float32]:
+    """Means of blocks; those at the end may be smaller."""
+    for axis, n in enumerate(size):
+        if n > 1:
+            starts = np.arange(0, values.shape[axis], n)
+            sums = np.add.reduceat(values, starts, axis)
+            count = np.diff(np.append(starts, values.shape[axis])).astype(np.float32)
+            values = sums / along(axis, count)
+    return values
+
+
+def spots_of(
+    shape: tuple[int, ...],
+    place: NDArray[np.float64],
+    height: NDArray[np.float64],
+    sigma: NDArray[np.float64],
+) -> NDArray[np.float32]:
+    """The light of spots of one width in a frame."""
+    spots = np.zeros((len(place), 7))
+    spots[:, : X + 1], spots[:, AMPLITUDE] = place, height
+    return render(shape, spots, sigma, _REACH)
 
 
 def light_of(ground: Ground, seen: Candidates, filter_: Filter) -> NDArray[np.float32]:
     """By how much spots stand out of this ground, in units of the camera's noise."""
     at = tuple(np.rint(seen.place).astype(int).T)
-    out = np.zeros(ground.values.shape, np.float32)
-    paint(out, seen.place, ground.peaks(at, seen.amplitude / filter_.scale), filter_.sigma, _REACH)
-    return ground.under(out)
+    height = ground.peaks(at, seen.amplitude / filter_.scale)
+    return ground.under(spots_of(ground.values.shape, seen.place, height, filter_.sigma))
 
 
 def vertices(values: NDArray[np.float32], voxel: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -129,12 +161,7 @@ def _weaker(overlap: sparse.csr_matrix, u: NDArray[np.float64]) -> NDArray[np.bo
 
 
 def _fitted(
-    place: NDArray,
-    before: Candidates,
-    rest: NDArray,
-    filter_: Filter,
-    noise: NDArray[np.float32],
-    least: float,
+    place: NDArray, before: Candidates, rest: NDArray, filter_: Filter, noise: NDArray, least: float
 ) -> Candidates:
     """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out.
 
@@ -156,12 +183,8 @@ def _fitted(
         drop = (u < least) & _weaker(overlap, u)
         if not drop.any() or drop.all() or turn == _WEAKEST - 1:
             break
-        place, seen, amplitude, overlap = (
-            place[~drop],
-            seen[~drop],
-            amplitude[~drop],
-            overlap[~drop][:, ~drop],
-        )
+        place, seen, amplitude = place[~drop], seen[~drop], amplitude[~drop]
+        overlap = overlap[~drop][:, ~drop]
     return Candidates(place, amplitude, error)
 
 
@@ -181,7 +204,7 @@ def _moved(seen: Candidates, rest: NDArray[np.float32], filter_: Filter) -> NDAr
 
 
 def fit_together(
-    values: NDArray[np.float32], ground: Ground, filter_: Filter, how: Transform
+    values: NDArray[np.float32], ground: Ground, filter_: Filter, how: Transform, start: Candidates
 ) -> tuple[Candidates, NDArray[np.float32], float]:
     """Candidates beside all others, what is left in local standard deviations, and the least significance.
 
@@ -193,31 +216,32 @@ def fit_together(
         Its light without spots.
     filter_ : Filter
     how : Transform
+    start : Candidates
+        Of the pass before, with which the rounds begin.
     """
-    rest = plain = filter_.respond(how.forward(values), how)
-    seen = Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
-    sure = np.zeros(0, bool)
+
+    def left(without: Candidates) -> NDArray[np.float32]:
+        return filter_.respond(how.forward(values - light_of(ground, without, filter_)), how)
+
+    seen = start
+    rest = plain = left(seen)
+    sure = np.ones(len(seen.place), bool)
     for turn in range(_ROUNDS):
-        noise = noise_map(plain / filter_.wall, filter_, how)  # fitted noise would take noise away
+        noise = noise_map(plain / filter_.wall, filter_)  # fitted noise would take noise away
         least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
         voxel = local_maxima(rest / filter_.wall / noise, least)
-        place = seen.place if turn == 0 else _moved(seen, rest, filter_)
-        place = np.concatenate([place, vertices(rest, voxel)])
+        place = np.concatenate([_moved(seen, rest, filter_), vertices(rest, voxel)])
         if not len(place):
             break
         before = len(seen.place)
         seen = _fitted(place, seen, rest, filter_, noise, least)
         sure = seen.significance > filter_.least()
-        rest = filter_.respond(how.forward(values - light_of(ground, seen, filter_)), how)
-        plain = (
-            rest
-            if sure.all()
-            else filter_.respond(how.forward(values - light_of(ground, seen.of(sure), filter_)), how)
-        )
-        if turn > 1 and len(seen.place) - before <= _MORE * before:
+        rest = left(seen)
+        plain = rest if sure.all() else left(seen.of(sure))
+        if turn and len(seen.place) - before <= _MORE * before:
             break
     plain = plain / filter_.wall
-    now = noise_map(plain, filter_, how)
+    now = noise_map(plain, filter_)
     if len(seen.place):
         at = tuple(np.rint(seen.place).astype(int).T)
         seen = replace(seen, error=seen.error * now[at] / noise[at])

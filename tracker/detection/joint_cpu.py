@@ -1,4 +1,4 @@
-"""CPU kernels of the joint fit of amplitudes in the response, and of the light of Gaussian spots.
+"""CPU kernels of the joint fit of amplitudes in the response.
 
 Serial and without the GIL.
 """
@@ -87,24 +87,3 @@ def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
         known = np.sum(np.linalg.solve(block, own[:m]) * own[:m])
         out[i] = 1 / max(1 - known, ridge)
     return np.sqrt(out)
-
-
-@njit(nogil=True, cache=True)
-def paint(light, place, amplitude, sigma, reach):  # pragma: no cover
-    """Add Gaussian spots to an image (Z, Y, X) f4, to `reach` widths."""
-    for i in range(len(place)):
-        low, high = np.empty(3, np.int64), np.empty(3, np.int64)
-        for axis in range(3):
-            low[axis] = max(0, math.ceil(place[i, axis] - reach * sigma[axis] - 0.5))
-            high[axis] = min(light.shape[axis], math.floor(place[i, axis] + reach * sigma[axis] + 0.5) + 1)
-        if (high <= low).any():
-            continue
-        row = np.empty(high[2] - low[2])
-        for x in range(low[2], high[2]):
-            row[x - low[2]] = math.exp(-0.5 * ((x - place[i, 2]) / sigma[2]) ** 2)
-        for z in range(low[0], high[0]):
-            deep = 1.0 if sigma[0] == 0 else math.exp(-0.5 * ((z - place[i, 0]) / sigma[0]) ** 2)
-            for y in range(low[1], high[1]):
-                at = amplitude[i] * deep * math.exp(-0.5 * ((y - place[i, 1]) / sigma[1]) ** 2)
-                for x in range(low[2], high[2]):
-                    light[z, y, x] += at * row[x - low[2]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +138,7 @@ def detect_labels(
     unit: str = "pixel",
     count: int = 0,
     progress: Callable[[int, int], object] | None = None,
+    intensity: Sequence[Iterable[NDArray]] = (),
 ) -> Detections:
     """Find the centroids of a movie of label images, frame by frame.
 
@@ -146,11 +147,14 @@ def detect_labels(
     frames : iterable of (Z, Y, X) integer array
     spacing, unit, count, progress
         As for `detect`.
+    intensity : sequence of iterables of (Z, Y, X) array
+        The frames of each channel in which the objects are measured.
 
     Returns
     -------
     Detections
-        With the features ``label``, ``size`` in voxels, ``elongation`` and ``angle``; see `shapes`.
+        With the features ``label``, ``size`` in voxels, ``elongation`` and ``angle``, see `shapes`; and
+        ``mean_0``, ``max_0``, … in each channel.
 
     Raises
     ------
@@ -163,19 +167,22 @@ def detect_labels(
     >>> seen.position.tolist(), seen.features["label"].tolist()
     ([[0.0, 0.5, 1.0], [0.0, 0.0, 0.25]], [2, 7])
     """
+    from scipy import ndimage
+
     number, place, label, size = [], [np.empty((0, 3))], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    shape = [np.empty((2, 0))]
-    for frame, image in enumerate(objects_in(frames)):
+    names = [f"{name}_{k}" for k in range(len(intensity)) for name in ("mean", "max")]
+    shape = [np.empty((2 + len(names), 0))]
+    for frame, (image, *channels) in enumerate(zip(objects_in(frames), *intensity, strict=True)):
         value, centre, voxels = centroids(image)
         number.append(np.full(len(value), frame, dtype=np.int32))
         place.append(centre * spacing)
         label.append(value)
         size.append(voxels)
-        shape.append(np.stack(shapes(image)))
+        light = [of(each, image, value) for each in channels for of in (ndimage.mean, ndimage.maximum)]
+        shape.append(np.stack([*shapes(image), *light]))
         if progress is not None:
             progress(frame + 1, count)
     frame_of = np.concatenate([np.empty(0, dtype=np.int32), *number])
-    elongation, angle = np.concatenate(shape, axis=1)
     features = {"label": np.concatenate(label), "size": np.concatenate(size)}
-    features |= {"elongation": elongation, "angle": angle}
+    features |= dict(zip(["elongation", "angle", *names], np.concatenate(shape, axis=1), strict=True))
     return Detections(frame_of, np.concatenate(place), unit, features)

@@ -26,7 +26,7 @@ BODIES = (
     "Wider structure stays under most of the spots, as if they were the texture of nuclei or cells. "
     "To find these: --bodies."
 )
-_SEARCHED = 2  # parts of frames in which widths are tried
+_SEARCHED = 1_400_000  # voxels of parts of frames in which widths are tried, or two parts
 _REFINED = 2  # times that they are measured by the fit of the spots, at most
 _MOST, _ENOUGH = 0.3, 0.03  # largest change of their logarithms at once; change at which they are kept
 
@@ -71,7 +71,8 @@ def learn(
     parts = [part for part in parts if np.isfinite(part).any()]
     if not parts:
         return None, settings
-    parts = parts[:: max(1, len(parts) // _SEARCHED)][:_SEARCHED]
+    tried = max(2, _SEARCHED // parts[0].size)
+    parts = parts[:: max(1, len(parts) // tried)][:tried]
     values = [stabilised(part, noise) for part in parts]
     z, y, x = settings.spacing
     scale = np.array([0.0 if parts[0].shape[0] == 1 else x / z, x / y, 1.0])

@@ -20,17 +20,6 @@ Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(7)
 
 
 @njit(nogil=True, cache=True)
-def window(spot, sigma, reach, shape):  # pragma: no cover
-    """First and last voxel (3, 2) within `reach` widths."""
-    out = np.empty((3, 2), np.int64)
-    for axis in range(3):
-        far = reach * sigma[axis] + 0.5
-        out[axis, 0] = max(0, math.ceil(spot[axis] - far))
-        out[axis, 1] = min(shape[axis], math.floor(spot[axis] + far) + 1)
-    return out
-
-
-@njit(nogil=True, cache=True)
 def grown(spot, sigma):  # pragma: no cover
     """Widths (3,) of a spot."""
     plane = math.exp(spot[SIZE])
@@ -38,17 +27,27 @@ def grown(spot, sigma):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
+def profile(centre, wide, far, size):  # pragma: no cover
+    """First voxel within a distance along an axis; from there distances in widths, and a Gaussian."""
+    low = max(0, math.ceil(centre - far - 0.5))
+    away = np.zeros(max(min(size, math.floor(centre + far + 0.5) + 1) - low, 0))
+    if wide > 0:
+        away += (np.arange(low, low + len(away)) - centre) / wide
+    return low, away, np.exp(-0.5 * away * away)
+
+
+@njit(nogil=True, cache=True)
 def add(model, spot, sigma, reach, sign):  # pragma: no cover
     """Add the light of a spot to a model, or take it away."""
     wide = grown(spot, sigma)
-    box = window(spot, wide, reach, model.shape)
-    for z in range(box[0, 0], box[0, 1]):
-        dz = 0.0 if sigma[0] == 0 else ((z - spot[Z]) / wide[0]) ** 2
-        for y in range(box[1, 0], box[1, 1]):
-            dy = dz + ((y - spot[Y]) / wide[1]) ** 2
-            for x in range(box[2, 0], box[2, 1]):
-                q = dy + ((x - spot[X]) / wide[2]) ** 2
-                model[z, y, x] += sign * spot[AMPLITUDE] * math.exp(-0.5 * q)
+    z, _, gz = profile(spot[Z], wide[0], reach * wide[0], model.shape[0])
+    y, _, gy = profile(spot[Y], wide[1], reach * wide[1], model.shape[1])
+    x, _, gx = profile(spot[X], wide[2], reach * wide[2], model.shape[2])
+    for i in range(len(gz)):
+        for j in range(len(gy)):
+            high, row = sign * spot[AMPLITUDE] * gz[i] * gy[j], model[z + i, y + j]
+            for k in range(len(gx)):
+                row[x + k] += high * gx[k]
 
 
 @njit(nogil=True, cache=True)
@@ -67,88 +66,85 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
     noise: (4,) base, slope, least variance, saturation. prior: (7,) information of each parameter about 0;
     that of the place is about where it is.
     """
-    information, gradient = np.zeros((7, 7)), np.zeros(7)
-    d = np.empty(7)
-    square, count = 0.0, 0
-    wide = grown(spot, sigma)
-    box = window(spot, sigma, reach, image.shape)
-    for z in range(box[0, 0], box[0, 1]):
-        az = 0.0 if sigma[0] == 0 else (z - spot[Z]) / wide[0]
-        for y in range(box[1, 0], box[1, 1]):
-            ay = (y - spot[Y]) / wide[1]
-            for x in range(box[2, 0], box[2, 1]):
-                ax = (x - spot[X]) / wide[2]
-                q = az * az + ay * ay + ax * ax
-                if q > reach * reach or not math.isfinite(image[z, y, x]):
+    information, gradient, d = np.zeros((7, 7)), np.zeros(7), np.empty(7)
+    square, count, wide = 0.0, 0, grown(spot, sigma)
+    z, far_z, gz = profile(spot[Z], wide[0], reach * sigma[0], image.shape[0])
+    y, far_y, gy = profile(spot[Y], wide[1], reach * sigma[1], image.shape[1])
+    x, far_x, gx = profile(spot[X], wide[2], reach * sigma[2], image.shape[2])
+    d[LEVEL] = 1.0
+    for i in range(len(gz)):
+        for j in range(len(gy)):
+            beside = far_z[i] ** 2 + far_y[j] ** 2
+            seen_row, model_row = image[z + i, y + j], model[z + i, y + j]
+            for k in range(len(gx)):
+                seen, expected = seen_row[x + k], model_row[x + k] + spot[LEVEL]
+                if beside + far_x[k] ** 2 > reach * reach or not math.isfinite(seen):
                     continue
-                seen, expected = image[z, y, x], model[z, y, x] + spot[LEVEL]
                 if seen >= noise[3] and expected >= seen:
                     continue  # what is cut off lacks no light
-                g = math.exp(-0.5 * q)
-                light = spot[AMPLITUDE] * g
-                d[Z] = 0.0 if sigma[0] == 0 else light * az / wide[0]
-                d[Y] = light * ay / wide[1]
-                d[X] = light * ax / wide[2]
-                d[AMPLITUDE] = g
-                d[LEVEL] = 1.0
-                d[SIZE] = light * (ay * ay + ax * ax)
-                d[DEPTH] = light * az * az
+                d[AMPLITUDE] = gz[i] * gy[j] * gx[k]
+                light = spot[AMPLITUDE] * d[AMPLITUDE]
+                d[Z] = 0.0 if sigma[0] == 0 else light * far_z[i] / wide[0]
+                d[Y] = light * far_y[j] / wide[1]
+                d[X] = light * far_x[k] / wide[2]
+                d[SIZE] = light * (far_y[j] ** 2 + far_x[k] ** 2)
+                d[DEPTH] = light * far_z[i] ** 2
                 w = 1 / max(noise[0] + noise[1] * expected, noise[2])
                 left = seen - expected
                 square += w * left * left
                 count += 1
-                for i in range(7):
-                    gradient[i] += w * d[i] * left
-                    for j in range(i + 1):
-                        information[i, j] += w * d[i] * d[j]
-    for i in range(7):
-        for j in range(i):
-            information[j, i] = information[i, j]
-        information[i, i] += prior[i]
-    gradient[LEVEL] -= prior[LEVEL] * spot[LEVEL]
-    gradient[SIZE] -= prior[SIZE] * spot[SIZE]
-    gradient[DEPTH] -= prior[DEPTH] * spot[DEPTH]
+                for p in range(7):
+                    gradient[p] += w * d[p] * left
+                    for q in range(p + 1):
+                        information[p, q] += w * d[p] * d[q]
+    for p in range(7):
+        for q in range(p):
+            information[q, p] = information[p, q]
+        information[p, p] += prior[p]
+    for p in (LEVEL, SIZE, DEPTH):
+        gradient[p] -= prior[p] * spot[p]
     return information, gradient, square, count
 
 
 @njit(nogil=True, cache=True)
-def fit_spots(image, model, spots, sigma, noise, reach, prior, most, turns):  # pragma: no cover
-    """Fit all spots (n, 7) in place, in turn; `model` (Z, Y, X) f4 is the background without them.
+def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, turns):  # pragma: no cover
+    """Fit all spots (n, 7) in place, in turn; they are added to `model` (Z, Y, X) f4, the background.
 
-    most: (7,) largest step of each parameter. Returns (n, 7): standard errors of z, y, x, of
-    the amplitude and both sizes, and the reduced chi-square.
+    start: (n, 3) places from which they move a width and a half at most. most: (7,) largest step of each
+    parameter.
     """
-    n = len(spots)
-    out = np.zeros((n, 7))
-    for i in range(n):
+    for i in range(len(spots)):
         add(model, spots[i], sigma, reach, 1.0)
-    start = spots.copy()
-    for turn in range(turns + 1):
-        for i in range(n):
-            information, gradient, square, count = normal_equations(
-                image, model, spots[i], sigma, noise, reach, prior
-            )
-            if turn < turns:
-                step = np.linalg.solve(information, gradient)
-                add(model, spots[i], sigma, reach, -1.0)
-                for j in range(7):
-                    limit = most[j] if j != AMPLITUDE else most[j] * max(spots[i, AMPLITUDE], 1e-30)
-                    if j != LEVEL:
-                        step[j] = min(max(step[j], -limit), limit)
-                    spots[i, j] += step[j]
-                for axis in range(3):  # no farther than a width and a half from where it was found
-                    far = 1.5 * sigma[axis]
-                    spots[i, axis] = min(max(spots[i, axis], start[i, axis] - far), start[i, axis] + far)
-                    spots[i, axis] = min(max(spots[i, axis], -0.5), image.shape[axis] - 0.5)
-                if sigma[0] == 0:
-                    spots[i, Z] = start[i, Z]
-                add(model, spots[i], sigma, reach, 1.0)
-            else:
-                inverse = np.linalg.inv(information)
-                for axis in range(3):
-                    out[i, axis] = math.sqrt(max(inverse[axis, axis], 0.0)) if sigma[axis] > 0 else 0.0
-                out[i, 3] = math.sqrt(max(inverse[AMPLITUDE, AMPLITUDE], 0.0))
-                out[i, 4] = math.sqrt(max(inverse[SIZE, SIZE], 0.0))
-                out[i, 5] = math.sqrt(max(inverse[DEPTH, DEPTH], 0.0))
-                out[i, 6] = square / max(count - 7, 1)
+    for _ in range(turns):
+        for i in range(len(spots)):
+            information, gradient, _, _ = normal_equations(image, model, spots[i], sigma, noise, reach, prior)
+            step = np.linalg.solve(information, gradient)
+            add(model, spots[i], sigma, reach, -1.0)
+            for j in range(7):
+                limit = most[j] if j != AMPLITUDE else most[j] * max(spots[i, AMPLITUDE], 1e-30)
+                if j != LEVEL:
+                    step[j] = min(max(step[j], -limit), limit)
+                spots[i, j] += step[j]
+            for axis in range(3):
+                far = 1.5 * sigma[axis]
+                spots[i, axis] = min(max(spots[i, axis], start[i, axis] - far), start[i, axis] + far)
+                spots[i, axis] = min(max(spots[i, axis], -0.5), image.shape[axis] - 0.5)
+            if sigma[0] == 0:
+                spots[i, Z] = start[i, Z]
+            add(model, spots[i], sigma, reach, 1.0)
+
+
+@njit(nogil=True, cache=True)
+def errors_of(image, model, spots, sigma, noise, reach, prior):  # pragma: no cover
+    """(n, 7): standard errors of z, y, x, of the amplitude and both sizes, and the reduced chi-square."""
+    out = np.zeros((len(spots), 7))
+    for i in range(len(spots)):
+        information, _, square, count = normal_equations(image, model, spots[i], sigma, noise, reach, prior)
+        inverse = np.linalg.inv(information)
+        for axis in range(3):
+            out[i, axis] = math.sqrt(max(inverse[axis, axis], 0.0)) if sigma[axis] > 0 else 0.0
+        out[i, 3] = math.sqrt(max(inverse[AMPLITUDE, AMPLITUDE], 0.0))
+        out[i, 4] = math.sqrt(max(inverse[SIZE, SIZE], 0.0))
+        out[i, 5] = math.sqrt(max(inverse[DEPTH, DEPTH], 0.0))
+        out[i, 6] = square / max(count - 7, 1)
     return out

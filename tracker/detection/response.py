@@ -21,15 +21,11 @@ def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
     for step in sorted(product((-1, 0, 1), repeat=3), key=lambda step: sum(map(abs, step))):
         if step[0] == step[1] == 0:
             continue
-        z, y, x = (
-            where // (height * width) + step[0],
-            where // width % height + step[1],
-            where % width + step[2],
-        )
+        z, y, x = np.array(np.unravel_index(where, values.shape)) + np.array(step)[:, None]
         beyond = (z < 0) | (z >= depth) | (y < 0) | (y >= height) | (x < 0) | (x >= width)
         here, there = flat[where], flat[np.where(beyond, 0, (z * height + y) * width + x)]
         where = where[beyond | (here > there if step < (0, 0, 0) else here >= there)]
-    return np.stack([where // (width * height), where // width % height, where % width], axis=1)
+    return np.stack(np.unravel_index(where, values.shape), axis=1)
 
 
 def laplacian(image: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:

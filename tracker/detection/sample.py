@@ -12,9 +12,20 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..settings import DetectionSettings
 
-FRAMES = 4
-"""Number of frames used: more would change a width by less than its error."""
-_VOXELS = 700_000  # of each
+FRAMES, MOST_FRAMES = 4, 16
+"""Number of frames used; of small ones, which hold few spots, up to so many."""
+_VOXELS = 700_000  # of each, at most
+
+
+def frames_of(size: int) -> int:
+    """Number of frames of so many voxels from which a movie is learned.
+
+    Examples
+    --------
+    >>> frames_of(128 * 128), frames_of(10**6)
+    (16, 4)
+    """
+    return max(FRAMES, min(MOST_FRAMES, FRAMES * _VOXELS // max(size, 1)))
 
 
 def checked(image: NDArray, frame: int) -> NDArray:

@@ -31,7 +31,6 @@ _CHANCE = 3.0  # standard errors of a ring's power within which it is that of th
 _CAMERA = 0.1  # by which share the camera's noise may be wrong
 _NO_POWER = 1e-6  # of the camera's noise: no ring has less
 _KERNEL = 7.0  # widths of the response to a spot beyond which it counts as 0
-_WINDOW = 4.0  # widths of the window of a local spread
 _BROAD = 1.0  # widths by which light is smoothed: what is left of a spot is not taken for it
 _LEAST_WALL = 0.1  # of the variance at a wall
 
@@ -260,11 +259,6 @@ class Filter:
             variance = 1 + sums[np.minimum(m, 2 * n - m)]
             out = out * along(axis, np.sqrt(np.maximum(variance, _LEAST_WALL)))
         return out
-
-    @cached_property
-    def window(self) -> NDArray[np.float32]:
-        """Transform of the window of a local spread, 1 at k = 0."""
-        return self.modes.spot(_WINDOW * self.sigma)
 
     @cached_property
     def maxima(self) -> Maxima:

@@ -123,4 +123,7 @@ class Ground:
         """By how much an image with this light, in grey values, stands out, in units of the noise."""
         if self.noise.slope == 0:
             return light * stabilised(np.ones(1, np.float32), self.noise)
-        return stabilised(self.grey + light, self.noise) - self.values
+        out, lit = np.zeros_like(light), np.flatnonzero(light)
+        dark = self.grey.ravel()[lit], self.values.ravel()[lit]
+        out.ravel()[lit] = stabilised(dark[0] + light.ravel()[lit], self.noise) - dark[1]
+        return out

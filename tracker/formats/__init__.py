@@ -262,12 +262,10 @@ def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Any:
         )
     form = import_module(f".{name}", __package__)
     refuse_output(
-        Path(path),
-        overwrite=overwrite,
-        inputs=inputs,
+        Path(path), overwrite=overwrite, inputs=inputs,
         record=record_path(Path(path)) if getattr(form, "RECORD_BESIDE", False) else None,
         foreign=getattr(form, "foreign", None),
-    )
+    )  # fmt: skip
     return form
 
 

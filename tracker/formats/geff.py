@@ -61,6 +61,10 @@ def read_record(path: Path) -> dict[str, Any] | None:
 def _tracks(path: Path) -> Tracks:
     where, metadata = checked(path)
     node, nodes, edges, of_edge, absent = _read_old(where) if _is_old(metadata) else _read(where)
+    if "solution" in of_edge:  # candidates, as Outbid and tracksdata write them
+        chosen, named = of_edge.pop("solution") == 1, {"probability": "link_probability"}
+        of_edge = {named.get(name, name): of[chosen] for name, of in of_edge.items() if name != "pin"}
+        edges = edges[chosen]
     axes = _axes(path, metadata, nodes)
     place = np.zeros((len(node), 3))
     for name, axis in axes.items():

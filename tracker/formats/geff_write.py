@@ -32,37 +32,36 @@ from .stacks import package
 _ID = "track_id"
 _CHUNK = 1 << 18
 """Rows of a chunk: two megabytes of uncompressed numbers."""
+Record = Mapping[str, object] | None
+Edges = tuple[NDArray[np.int64], Mapping[str, NDArray]]
+"""Pairs of rows (E, 2), and properties of them (E,)."""
 
 
-def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+def write_tracks(path: Path, tracks: Tracks, record: Record, overwrite: bool) -> None:
     """See `outbid.formats.write_tracks`."""
+    write_graph(path, tracks.detections, (tracks.links, tracks.measures), record, overwrite)
+
+
+def write_graph(path: Path, seen: Detections, edges: Edges, record: Record, overwrite: bool) -> None:
+    """Write detections as nodes, and pairs of their rows as edges."""
     package("geff", "GEFF", "geff")
-    arrays_of(tracks.detections)  # refuses what cannot be written
+    arrays_of(seen)  # refuses what cannot be written
 
     def write(folder: Path) -> None:
         import zarr
 
         with zarr.config.set({"array.write_empty_chunks": True}):
-            new_graph(folder, tracks.detections, record, edges=(tracks.links, tracks.measures))
+            new_graph(folder, seen, record, edges)
         declare_no_fill(folder)
 
     write_whole_folder(path, write, overwrite=overwrite, foreign=foreign)
 
 
-def new_graph(
-    folder: Path,
-    seen: Detections,
-    record: Mapping[str, object] | None,
-    *,
-    edges: tuple[NDArray[np.int64], Mapping[str, NDArray]],
-) -> None:
-    """Make a graph whose nodes are detections and whose edges are links with their measures.
-
-    Raises InputError as `arrays_of` does.
-    """
+def new_graph(folder: Path, seen: Detections, record: Record, edges: Edges) -> None:
+    """Make a graph whose nodes are detections; raises InputError as `arrays_of` does."""
     from geff.core_io import write_arrays
 
-    links, measures = edges
+    pairs, measures = edges
     axes: list[dict[str, object]] = [{"name": "t", "type": "time", "unit": "frame"}]
     interval = graph.interval_of(seen.frame, seen.features)
     if interval is not None:
@@ -80,7 +79,7 @@ def new_graph(
             folder,
             np.arange(len(seen), dtype=np.uint64),
             {name: {"values": of, "missing": None} for name, of in arrays_of(seen).items()},
-            links.astype(np.uint64),
+            pairs.astype(np.uint64),
             {name: {"values": of, "missing": None} for name, of in measures.items()},
             metadata,
             zarr_format=2,
@@ -134,7 +133,7 @@ def can_be_written_in_parts(source: Path) -> bool:
     return 0 < most <= rows
 
 
-def write_parts(source: Path, output: Path, record: Mapping[str, object] | None, *, overwrite: bool) -> int:
+def write_parts(source: Path, output: Path, record: Record, *, overwrite: bool) -> int:
     """Write a table as a graph if `can_be_written_in_parts`; returns the number of tracks.
 
     Raises InputError if a track has two detections in one frame, or the rows are not sorted by frame.
@@ -149,7 +148,7 @@ def write_parts(source: Path, output: Path, record: Mapping[str, object] | None,
         first = next(pieces)
         limits = _Limits()
         with zarr.config.set({"array.write_empty_chunks": True}):
-            new_graph(folder, first.seen, record, edges=(first.links, first.measures))
+            new_graph(folder, first.seen, record, (first.links, first.measures))
             group = zarr.open_group(folder, mode="r+", zarr_format=2)
             _in_equal_chunks(group)
             limits.add(first.seen)

@@ -29,14 +29,9 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         steps = {axis: _step(values) for axis, values in image.coords.items()}
     spacing = [_METRES_TO_MICROMETRES * abs(steps.get(axis) or 0.0) or 1.0 for axis in "ZYX"]
     return Stack(
-        pixels,
-        "".join(image.dims),
-        (spacing[0], spacing[1], spacing[2]),
-        "micrometer" if steps.get("X") else "pixel",
-        steps.get("T"),
-        bool(steps.get("Z")),
-        scenes=listed,
-    )
+        pixels, "".join(image.dims), (spacing[0], spacing[1], spacing[2]),
+        "micrometer" if steps.get("X") else "pixel", steps.get("T"), bool(steps.get("Z")), scenes=listed,
+    )  # fmt: skip
 
 
 def _step(values: NDArray) -> float | None:

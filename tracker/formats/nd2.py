@@ -23,15 +23,9 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         channels = tuple(each.channel.name for each in getattr(file.metadata, "channels", None) or ())
         deep = "Z" in axes and _z_is_known(file.experiment)
     return Stack(
-        array,
-        axes.replace("P", ""),
-        (voxel.z if deep else 1.0, voxel.y, voxel.x),
-        "micrometer",
-        interval,
-        deep,
-        channels,
-        several,
-    )
+        array, axes.replace("P", ""), (voxel.z if deep else 1.0, voxel.y, voxel.x), "micrometer", interval,
+        deep, channels, several,
+    )  # fmt: skip
 
 
 def _interval(loops: list[Any]) -> float | None:

@@ -150,11 +150,7 @@ def write_whole(
 
 
 def write_whole_folder(
-    path: Path,
-    write: Callable[[Path], object],
-    *,
-    overwrite: bool,
-    foreign: Callable[[Path], str | None],
+    path: Path, write: Callable[[Path], object], *, overwrite: bool, foreign: Callable[[Path], str | None]
 ) -> None:
     """Write a folder atomically, as `write_whole` writes a file.
 

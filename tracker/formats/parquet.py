@@ -51,7 +51,9 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
             schema = file.schema_arrow
             wanted = _wanted(schema, path, columns)
             # A few bytes can encode millions of equal values, so the size follows from the number of rows.
-            refuse_if_larger_than_memory(path, count * max(len(wanted), 1) * 16)
+            groups = map(file.metadata.row_group, range(file.num_row_groups))
+            listed = sum(group.column(k).num_values for group in groups for k in range(group.num_columns))
+            refuse_if_larger_than_memory(path, max(count * max(len(wanted), 1), listed) * 16)
             pieces.append(file.read(wanted))
             _refuse_other_count(part, len(pieces[-1]), file.metadata.num_rows)
     try:
@@ -244,13 +246,14 @@ def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[s
     names = list(dict.fromkeys(names))
     nested = [name for name in names if name not in named and not _may_matter(schema.field(name).type)]
     if features := [name for name in nested if name not in roles.values()]:
-        _LOG.warning("%s: %s: neither numbers nor text, and left out", path, ", ".join(features))
+        _LOG.warning("%s: %s: no numbers, lists of numbers or text: left out", path, ", ".join(features))
     return [name for name in names if name not in nested]
 
 
 def _may_matter(kind: pa.DataType) -> bool:
-    """Whether a column is read: numbers and text (for units and error messages), nothing nested or binary."""
-    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    """Whether a column is read: numbers, lists of them, and text (for units and error messages)."""
+    nested = pa.types.is_nested(kind) and not table.is_list(kind)
+    return not (nested or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _unit(schema: pa.Schema, roles: Mapping[str, str]) -> str | None:

@@ -44,8 +44,8 @@ class Rows:
     roles: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", _one_of_each(_without_categories(self.table)))
         try:
+            object.__setattr__(self, "table", _one_of_each(_plain(self.table)))
             object.__setattr__(self, "roles", roles_of(self.table.column_names, self.given))
         except InputError as error:
             raise InputError(f"{self.path}: {error}") from None
@@ -60,12 +60,28 @@ class Rows:
         return InputError(f"{self.path}, {self.cell(row, column)}; {remedy}")
 
 
-def _without_categories(table: pa.Table) -> pa.Table:
-    """The table with categories of numbers as numbers."""
-    for at, kind in enumerate(table.schema.types):
-        if pa.types.is_dictionary(kind) and is_number(kind.value_type):
-            table = table.set_column(at, table.field(at).name, table.column(at).cast(kind.value_type))
-    return table
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column holds lists of numbers."""
+    lists = pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
+    return any(test(kind) for test in lists) and is_number(kind.value_type)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The table with categories of numbers as numbers, and lists of n numbers as columns NAME_0 to NAME_n-1.
+
+    Raises InputError if lists of a column have different lengths.
+    """
+    found: list[tuple[str, pa.ChunkedArray]] = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if is_list(column.type):
+            length = pc.min_max(pc.list_value_length(column)).as_py()
+            if length["min"] != length["max"]:
+                raise InputError(f"column {name} has lists of {length['min']} to {length['max']} numbers.")
+            found += [(f"{name}_{k}", pc.list_element(column, k)) for k in range(length["max"] or 0)]
+        else:
+            number = pa.types.is_dictionary(column.type) and is_number(column.type.value_type)
+            found.append((name, column.cast(column.type.value_type) if number else column))
+    return pa.table([column for _, column in found], names=[name for name, _ in found])
 
 
 def _one_of_each(table: pa.Table) -> pa.Table:
@@ -262,10 +278,9 @@ def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
     if too_large.any():
         row = int(np.argmax(too_large))
         raise rows.wrong(
-            row,
-            name,
+            row, name,
             f"whole numbers are needed. Fix the row; divide times by the interval: --columns frame={name}/T.",
-        )
+        )  # fmt: skip
     return integers_of(column, blank)
 
 

@@ -119,9 +119,7 @@ class _Model:
             some = ", ".join(self._not_kept[:6]) + (", …" if len(self._not_kept) > 6 else "")
             _LOG.warning("%s: what TrackMate measured of links and tracks is left out: %s", path, some)
 
-    def spots(
-        self,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], dict[str, NDArray]]:
+    def spots(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], dict[str, NDArray]]:
         """Number, frame, position and features of each visible spot."""
         ids, count = np.array(self._ids), len(self._ids)
         shown = (np.array(self._visible, dtype=np.int8) != 0) | np.isin(ids, self.edges()[0])

@@ -39,10 +39,9 @@ CONTOUR = "contour"
 _LOG = logging.getLogger("outbid")
 _RADIUS = 2.5  # default radius, with which TrackMate draws a spot
 _MEASURES = {
-    "LINK_COST": ("Edge cost", "COST"),
-    "LINK_MARGIN": ("Margin", "COST"),
+    "LINK_COST": ("Edge cost", "COST"), "LINK_MARGIN": ("Margin", "COST"),
     "LINK_PROBABILITY": ("Probability", "NONE"),
-}
+}  # fmt: skip
 
 
 def key_of(name: str) -> str:

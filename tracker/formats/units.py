@@ -4,9 +4,8 @@ from __future__ import annotations
 
 _FULL = {
     "um": "micrometer", "µm": "micrometer", "μm": "micrometer", "micron": "micrometer",
-    "microns": "micrometer",
-    "px": "pixel", "pixels": "pixel", "nm": "nanometer", "mm": "millimeter",
-}  # fmt: skip
+    "microns": "micrometer", "px": "pixel", "pixels": "pixel", "nm": "nanometer", "mm": "millimeter",
+}  # fmt: skip  # fmt: skip
 _SPELLED = {
     **{f"{of}met{end}": f"{of}meter" for of in ("micro", "nano", "milli") for end in ("ers", "re", "res")},
     **dict.fromkeys(("pix", "vox", "voxel", "voxels"), "pixel"),

@@ -72,9 +72,9 @@ class Candidates(NamedTuple):
 
 def _running(keep: NDArray[np.bool_]) -> NDArray[np.int64]:
     """(E + 1,) how many are selected before each."""
-    before: NDArray[np.int64] = array_module(keep).zeros(len(keep) + 1, np.int64)
-    before[1:] = keep.cumsum()
-    return before
+    count: NDArray[np.int64] = array_module(keep).zeros(len(keep) + 1, np.int64)
+    count[1:] = keep.cumsum()
+    return count
 
 
 def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidates:

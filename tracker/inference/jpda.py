@@ -26,7 +26,7 @@ from .._arrays import array_module, kernels
 from .._threads import in_threads
 from ..model import Model
 from ..model.advection import displaced
-from ..model.levels import ROUNDS
+from ..model.levels import LEAST, ROUNDS
 from ..model.movie import Movie
 from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
@@ -37,8 +37,6 @@ OMEGA = 0.75, 0.875
 """Weight of the row and column entropies: n equivalent tails and heads have n! matchings, which is right with
 .75 for two of them, .843 for four, .918 for ten. The first holds where links are sure, the second where
 p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM moves towards it there."""
-_NEVER = 1e-12
-"""Guard: weight of no link where a link is certain; motion is not followed over one by ten deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +109,7 @@ def sweep(
     death, birth = none
     if movie.pins is not None:
         death, birth = none = death.copy(), birth.copy()
-        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = _NEVER
+        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST
     places, weights = _places(movie, model, candidates, (start.away, rivals, omega), workers)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)

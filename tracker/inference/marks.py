@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model import Model
+from ..model.levels import LEAST
 from ..model.marks import clutter_odds
 from ..model.movie import Movie
 from .blocks import in_blocks
@@ -14,8 +15,6 @@ from .marks_cpu import mark_filter, mark_ratio
 
 _OUTLIER = 0.02
 """Prior: share of links whose marks are unrelated, as where a detection is of two particles."""
-_CERTAIN = 1e6
-"""Guard: odds of clutter where it is certain, so that all weights are finite."""
 
 
 def odds_of_clutter(movie: Movie, model: Model) -> NDArray[np.float64] | float:
@@ -25,7 +24,7 @@ def odds_of_clutter(movie: Movie, model: Model) -> NDArray[np.float64] | float:
         return odds
     stated = np.broadcast_to(odds, len(movie)).copy()
     stated[movie.pins.pairs.ravel()] = 0
-    stated[movie.pins.clutter] = _CERTAIN
+    stated[movie.pins.clutter] = 1 / LEAST  # certain, with finite weights
     return stated
 
 

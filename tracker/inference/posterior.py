@@ -126,7 +126,7 @@ class LinkPosterior:
         return candidates.at_tails(p), candidates.at_heads(p)
 
 
-def swept(
+def updated(
     movie: Movie, model: Model, posterior: LinkPosterior, *, omega: float = 1.0,
     none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
     workers: int = 1,
@@ -176,14 +176,14 @@ def swept(
     )  # fmt: skip
 
 
-def settled(
+def converged(
     movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = ROUNDS, still: float = 0.0,
     workers: int = 1,
 ) -> LinkPosterior:  # fmt: skip
     """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""
     for _ in range(sweeps):
         omega = exponent(posterior.probability)
-        posterior = swept(movie, model, posterior, omega=omega, with_moments=False, workers=workers)
+        posterior = updated(movie, model, posterior, omega=omega, with_moments=False, workers=workers)
         if posterior.change < still:
             break
     return posterior

@@ -26,9 +26,9 @@ def smooth_rows(first, last, steps, places, behind, ahead, past, future, factor,
     links = behind.out_start[xp.asarray([first, last])].tolist()
     given = places.when, places.away, places.prior, places.exclusion, places.lag
     sides = behind.in_start, behind.in_link, behind.near, behind.far, ahead.in_start, ahead.in_link
-    before = past.likelihood, past.weight, past.state, past.fresh
+    earlier = past.likelihood, past.weight, past.state, past.fresh
     after = future.likelihood, future.weight, future.state, future.fresh, factor
     function = kernel(_SOURCE, "smooth_rows", steps, moments=len(moments.residual) > 0)
     bounds = (np.int64(links[0]), np.int64(links[1]))
-    given = (*bounds, *packed(steps), *given, *sides, *before, *after, G, *moments)
+    given = (*bounds, *packed(steps), *given, *sides, *earlier, *after, G, *moments)
     launch(function, links[1] - links[0], given, block=128)

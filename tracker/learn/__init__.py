@@ -19,6 +19,7 @@ The entry point is `learn`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,10 +28,20 @@ from numpy.typing import NDArray
 from ..inference.jpda import wrong_share
 from ..inference.posterior import LinkPosterior
 from ..model import MarkModel, Model, Surroundings
-from ..model.levels import ROUNDS
 from ..model.marks import Marks
 from ..model.movie import Movie
-from .em import expecting_gaps, fit, longer, schedule, settled_there, with_evidence, with_gaps
+from .em import (
+    FIRST,
+    LAST,
+    SCHEDULE,
+    Round,
+    converged_there,
+    expecting_gaps,
+    fit,
+    longer,
+    with_evidence,
+    with_gaps,
+)
 from .field import Fields
 from .lagged import by_moments
 from .marks import mark_step
@@ -112,7 +123,7 @@ def learn(
     (1, 2200.0)
     """
     options = options or LearnOptions()
-    if len(position) <= options.sample:
+    if options.whole(len(position)):
         return Learned(*_fitted(position, frame_start, options, (time, marks)))
     sample = sample_of(position, frame_start, options.sample)
     # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
@@ -133,21 +144,19 @@ def _fitted(
     """EM from the best initial values, again with gaps, and with marks; beside positions: time and marks."""
     movie, flow = options.fixed.turned(*whitened(position, frame_start, options))
     movie = replace(movie, time=beside[0], marks=beside[1])
-    fields = Fields.of(movie, workers=options.workers)
+    fits = _Fits(movie, Fields.of(movie, workers=options.workers), options)
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
-    first = first_order(movie, candidates, flow, fields, options.workers)
-    now = _started(movie, first, fields, options)
+    now = fits.started(first_order(movie, candidates, flow, fits.fields, options.workers))
     start = now.posterior
     if options.gaps:
         model = options.fixed.held(movie, expecting_gaps(now.model))
         start = with_gaps(movie, model, now.posterior, options)
-        now = _Fit(*fit(movie, model, start, fields, options, schedule(options.last_rounds)))
-        now, start = _with_longer_gaps(movie, now, start, fields, options)
+        now, start = fits.with_longer_gaps(fits.after(model, start, LAST), start)
     if wrong_share(now.posterior.probability) > _CROWDED:  # elsewhere the classes are those of the part
-        now = _with_classes(movie, _judged(movie, now, options), start, fields, options)
-    now = _with_marks(movie, now, start, fields, options)
-    return movie, now.model, settled_there(movie, now.model, now.posterior, options)
+        now = fits.with_classes(fits.judged(now), start)
+    now = fits.with_marks(now, start)
+    return movie, now.model, converged_there(movie, now.model, now.posterior, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,98 +175,98 @@ class _Fit:
         return self.posterior.log_evidence - 0.5 * many * np.log(detections)
 
 
-def _started(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> _Fit:
-    """A few rounds of EM over the movie, from what was found over a part of it.
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """EM over a movie, from models and candidates that compete."""
 
-    The last model of the part has little noise and separate classes. Before links are known it leads EM
-    astray, so the model of the best start comes first.
-    """
-    part, links, sample = part_of(movie, first.posterior, options.trial)
-    if len(part) == len(movie):
-        return _best_start(movie, first, fields, options)[-1]
-    part_first = FirstOrder(links, first.share, first.flow[sample.rows])
-    now = _best_start(part, part_first, Fields.of(part, workers=options.workers), options)
-    scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
-    posterior = narrowed(first.posterior)
-    few = schedule(max(options.trial_rounds // 2, 1))
-    for learned in (one.model for one in now):
-        model = Model(replace(learned.motion, step_scale=scale), learned.association, around, learned.marks)
-        model, posterior = fit(movie, model, posterior, fields, options, few)
-        scale, around = model.motion.step_scale, model.surroundings
-    return _Fit(model, posterior)
+    movie: Movie
+    fields: Fields
+    options: LearnOptions
 
+    def after(self, model: Model, start: LinkPosterior, rounds: Sequence[Round] = SCHEDULE) -> _Fit:
+        """The fit after EM from a model and candidates; without evidence."""
+        return _Fit(*fit(self.movie, model, start, self.fields, self.options, rounds))
 
-def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> tuple[_Fit, _Fit]:
-    """The best of the starts; and what it comes to with more classes, while the criterion grows."""
-    start = narrowed(first.posterior)
-    starts = [
-        _judged(
-            movie, _Fit(*fit(movie, model, start, fields, options, schedule(options.trial_rounds))), options
-        )
-        for model in start_models(movie, first, options)
-    ]
-    best = max(starts, key=lambda now: now.criterion)
-    model = by_moments(movie, best.model, best.posterior)
-    now = _Fit(*fit(movie, model, best.posterior, fields, options, schedule(ROUNDS)))
-    return best, _with_classes(movie, _judged(movie, now, options), start, fields, options)
+    def judged(self, now: _Fit) -> _Fit:
+        """The fit with its evidence."""
+        posterior = with_evidence(self.movie, now.model, now.posterior, self.options)
+        return replace(now, posterior=posterior)
 
+    def better(
+        self, now: _Fit, model: Model, start: LinkPosterior, rounds: Sequence[Round] = SCHEDULE
+    ) -> _Fit | None:
+        """The fit from another model, if the criterion grows."""
+        other = self.judged(self.after(model, start, rounds))
+        return other if other.criterion > now.criterion else None
 
-def _judged(movie: Movie, now: _Fit, options: LearnOptions) -> _Fit:
-    """The fit with its evidence."""
-    return replace(now, posterior=with_evidence(movie, now.model, now.posterior, options))
+    def started(self, first: FirstOrder) -> _Fit:
+        """A few rounds of EM over the movie, from what was found over a part of it.
 
-
-def _with_classes(
-    movie: Movie, now: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
-) -> _Fit:
-    """The fit with more classes of motion, while the criterion grows.
-
-    Each begins with the candidates of the start: one class leaves out those that another makes likely.
-    """
-    while now.model.motion.classes < options.classes:
-        other = _Fit(*fit(movie, split(now.model), start, fields, options, schedule(ROUNDS)))
-        other = _judged(movie, other, options)
-        if other.criterion <= now.criterion:
-            break
-        now = other
-    return now
-
-
-def _with_marks(movie: Movie, now: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions) -> _Fit:
-    """The fit in which links are compared by marks too, if tracks keep any and the criterion grows.
-
-    Odds of clutter by columns come first and are held: otherwise dim false spots confirm each other, as
-    tracks of what is alike.
-    """
-    if movie.marks is None:
+        The last model of the part has little noise and separate classes. Before links are known it leads EM
+        astray, so the model of the best start comes first.
+        """
+        movie, workers = self.movie, self.options.workers
+        part, links, sample = part_of(movie, first.posterior, self.options.trial)
+        if len(part) == len(movie):
+            return self.best_start(first)[-1]
+        fits = _Fits(part, Fields.of(part, workers=workers), self.options)
+        best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows]))
+        scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
+        now = _Fit(best[0].model, narrowed(first.posterior))
+        for learned in (one.model for one in best):
+            motion = replace(learned.motion, step_scale=scale)
+            model = replace(learned, motion=motion, surroundings=around)
+            now = self.after(model, now.posterior, FIRST[:2])
+            scale, around = now.model.motion.step_scale, now.model.surroundings
         return now
-    marks = mark_step(movie, replace(now.model.marks or MarkModel(), opened=True), now.posterior)
-    if marks is None or not marks.links():
+
+    def best_start(self, first: FirstOrder) -> tuple[_Fit, _Fit]:
+        """The best of the starts; and what it comes to with more classes, while the criterion grows."""
+        start = narrowed(first.posterior)
+        models = start_models(self.movie, first, self.options)
+        starts = [self.judged(self.after(model, start, FIRST)) for model in models]
+        best = max(starts, key=lambda now: now.criterion)
+        model = by_moments(self.movie, best.model, best.posterior)
+        return best, self.with_classes(self.judged(self.after(model, best.posterior)), start)
+
+    def with_classes(self, now: _Fit, start: LinkPosterior) -> _Fit:
+        """The fit with more classes of motion, while the criterion grows.
+
+        Each begins with the candidates of the start: one class leaves out those that another makes likely.
+        """
+        while now.model.motion.classes < self.options.classes:
+            other = self.better(now, split(now.model), start)
+            if other is None:
+                break
+            now = other
         return now
-    now = _judged(movie, now, options)
-    other = _Fit(
-        *fit(movie, replace(now.model, marks=marks), start, fields, options, schedule(options.last_rounds))
-    )
-    other = _judged(movie, other, options)
-    return other if other.criterion > now.criterion else now
 
+    def with_marks(self, now: _Fit, start: LinkPosterior) -> _Fit:
+        """The fit in which links are compared by marks too, if tracks keep any and the criterion grows.
 
-def _with_longer_gaps(
-    movie: Movie, now: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
-) -> tuple[_Fit, LinkPosterior]:
-    """The fit with links over longer gaps and its candidates, while such links are expected.
+        Odds of clutter by columns come first and are held: otherwise dim false spots confirm each other, as
+        tracks of what is alike.
+        """
+        opened = replace(now.model.marks or MarkModel(), opened=True)
+        marks = mark_step(self.movie, opened, now.posterior)
+        if marks is None or not marks.links():
+            return now
+        now = self.judged(now)
+        return self.better(now, replace(now.model, marks=marks), start, LAST) or now
 
-    They are kept only if the criterion grows: in a crowd chance links seem to be over gaps of any length.
-    """
-    while options.longest_lag is None:
-        model = replace(now.model, association=longer(now.model.association, movie.frames - 1))
-        if model.association.longest == now.model.association.longest:
-            break
-        now = _judged(movie, now, options)
-        candidates = with_gaps(movie, model, now.posterior, options)
-        other = _Fit(*fit(movie, model, candidates, fields, options, schedule(options.last_rounds)))
-        other = _judged(movie, other, options)
-        if other.criterion <= now.criterion:
-            break
-        now, start = other, candidates
-    return now, start
+    def with_longer_gaps(self, now: _Fit, start: LinkPosterior) -> tuple[_Fit, LinkPosterior]:
+        """The fit with links over longer gaps and its candidates, while such links are expected.
+
+        They are kept only if the criterion grows: in a crowd chance links seem to be over gaps of any length.
+        """
+        while self.options.longest_lag is None:
+            model = replace(now.model, association=longer(now.model.association, self.movie.frames - 1))
+            if model.association.longest == now.model.association.longest:
+                break
+            now = self.judged(now)
+            candidates = with_gaps(self.movie, model, now.posterior, self.options)
+            other = self.better(now, model, candidates, LAST)
+            if other is None:
+                break
+            now, start = other, candidates
+        return now, start

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, cycle, islice
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from .._arrays import array_module, on_device, placed, to_device, to_host
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
 from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, settled, swept
+from ..inference.posterior import LinkPosterior, converged, updated
 from ..model import AssociationModel, Model
 from ..model.advection import advected
 from ..model.gate import predicted, reaches
@@ -25,8 +24,6 @@ from .options import LearnOptions
 
 _SETTLE = 2
 """Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
-_AITKEN = 0.85
-"""Guard: largest ratio of successive changes that is extrapolated."""
 _WORTH = 0.1
 """Error level: likelihood ratio against chance below which a gap is not bridged."""
 LEAST_REACH = 2.5
@@ -37,22 +34,18 @@ class Round(NamedTuple):
     """What a round of EM does beside a sweep and the M-step of motion and rates.
 
     fields: the flow and survival are renewed, and candidates dropped whose probability is below `dropped` of
-    the options times `level`; extrapolates: along the ridge of noise against steps, on which EM creeps.
+    the options times `level`.
     """
 
     fields: bool = False
     level: float = 1.0
-    extrapolates: bool = False
 
 
-_FIRST = Round(fields=True, level=0.01), Round(fields=True, level=0.1), Round(fields=True)
-_THEN = Round(), Round(), Round(fields=True, extrapolates=True)
-"""The schedule of EM: the first three rounds, and those that are repeated afterwards."""
-
-
-def schedule(rounds: int) -> list[Round]:
-    """So many rounds of EM from a start."""
-    return list(islice(chain(_FIRST, cycle(_THEN)), rounds))
+FIRST = Round(fields=True, level=0.01), Round(fields=True, level=0.1), Round(fields=True), Round()
+_THEN = Round(), Round(fields=True), Round()
+SCHEDULE = *FIRST, *_THEN
+LAST = *SCHEDULE, *_THEN
+"""The schedules of EM: by which starts are compared, then classes; and of links over missed frames."""
 
 
 def fit(
@@ -69,36 +62,29 @@ def fit(
             *there, fields and fields.placed(to_device), replace(options, workers=1), rounds
         )
         return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
-    noises, model = [], options.fixed.held(movie, model)
+    model = options.fixed.held(movie, model)
     for turn, now in enumerate(rounds):
-        posterior = swept(
+        posterior = updated(
             movie, model, posterior, omega=exponent(posterior.probability, 1.0), workers=options.workers
         )
         options.on_sweep(len(movie))
-        if turn > len(_FIRST) and posterior.change < options.still:
+        if turn >= len(FIRST) and posterior.change < options.still:
             break
         model = maximised(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.held(movie, model)
-        noises.append(np.log(model.motion.noise))
         if now.fields:
             posterior = posterior.kept(posterior.probability > options.dropped * now.level)
-        if now.extrapolates:
-            last, earlier = noises[-1] - noises[-2], noises[-2] - noises[-3]
-            ratio = np.clip(last / np.where(earlier == 0, 1, earlier), 0, _AITKEN)
-            noise = np.exp(noises[-1] + last * ratio / (1 - ratio))
-            model = replace(model, motion=replace(model.motion, noise=noise))
-            model = options.fixed.held(movie, model)
     return model, posterior
 
 
-def settled_there(
+def converged_there(
     movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
 ) -> LinkPosterior:
-    """As `settled`, by the device of the options; from and to the host."""
+    """As `converged`, by the device of the options; from and to the host."""
     if options.device != "gpu":
-        return settled(movie, model, posterior, still=options.still, workers=options.workers)
+        return converged(movie, model, posterior, still=options.still, workers=options.workers)
     there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-    return cast(LinkPosterior, placed(settled(*there, still=options.still), to_host))
+    return cast(LinkPosterior, placed(converged(*there, still=options.still), to_host))
 
 
 def with_evidence(
@@ -110,7 +96,7 @@ def with_evidence(
         movie, model, last = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
         workers = 1
     for _ in range(_SETTLE):
-        last = swept(movie, model, last, with_moments=False, workers=workers)
+        last = updated(movie, model, last, with_moments=False, workers=workers)
     return replace(posterior, log_evidence=last.log_evidence)
 
 
@@ -141,7 +127,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
-    posterior = swept(
+    posterior = updated(
         movie,
         model,
         posterior,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.posterior import LinkPosterior, swept
+from ..inference.posterior import LinkPosterior, updated
 from ..model import Model, Surroundings
 from ..model.levels import OPEN, ROUNDS, TINY
 from ..model.movie import Movie, weighted
@@ -69,7 +69,7 @@ def standard_errors(
     workers : int
         Threads; they do not change the result.
     """
-    posterior = swept(movie, model, posterior, workers=workers)
+    posterior = updated(movie, model, posterior, workers=workers)
     assert posterior.moments is not None
     axes, group = movie.axes, _groups(movie, posterior)
     stats = sums_of(movie, model.motion, posterior, group, _GROUPS)

@@ -8,9 +8,7 @@ import numpy as np
 
 from .._arrays import array_module, to_host
 from .._cuda import cuda_function, launch
-
-_THREADS = 8192
-"""Guard: threads that each sum the products of their own rows."""
+from ..model.segments_gpu import THREADS
 
 
 def _kernel(name, step):
@@ -32,9 +30,9 @@ def add_near(first, last, near, weight, share, total, here):
 
 def products_of(predictor, step, weight, products):
     """Add to products (D, P + 1, P + 1) on the host; see field_cpu.products_of."""
-    table = array_module(step).empty((_THREADS, *products.shape))
-    given = (np.int64(len(step)), predictor, step, weight, np.int32(_THREADS), table)
-    launch(_kernel("products_of", step), _THREADS, given, block=64)
+    table = array_module(step).empty((THREADS, *products.shape))
+    given = (np.int64(len(step)), predictor, step, weight, np.int32(THREADS), table)
+    launch(_kernel("products_of", step), THREADS, given, block=64)
     products += to_host(table.sum(axis=0))
 
 

@@ -21,17 +21,17 @@ extern "C" __global__ void square_distances(long long links, int axes, const dou
 }
 
 // Of every so many pairs, counts (threads, SCALES) f8: expected links of each scale, over its share, by thread. Of all,
-// ratio (E,) f8, if `every` is 1. square, chance (E,), share (SCALES,) f8.
-extern "C" __global__ void link_weights(long long links, const double* square, const double* chance, double largest,
-                                        const double* share, int every, int threads, double* counts, double* ratio) {
+// ratio (E,) f8, if `every` is 1. square, prior (E,), share (SCALES,) f8.
+extern "C" __global__ void link_weights(long long links, const double* square, const double* prior, const double* share,
+                                        int every, int threads, double* counts, double* ratio) {
     int t = blockIdx.x * blockDim.x + threadIdx.x;
     if (t >= threads) return;
     double own[SCALES];
     for (int k = 0; k < SCALES; ++k) own[k] = 0;
     for (long long f = (long long)t * every; f < links; f += (long long)threads * every) {
-        double first = exp(-0.5 / largest * square[f]), value = first, mixed = share[0] * first;
+        double first = exp(-0.5 * square[f]), value = first, mixed = share[0] * first;
         for (int k = 1; k < SCALES; ++k) value *= value, mixed += share[k] * value;
-        double r = chance[f] * mixed, each = chance[f] / (1 + r);
+        double r = prior[f] * mixed, each = prior[f] / (1 + r);
         if (every == 1) ratio[f] = r;
         value = first;
         own[0] += each * value;

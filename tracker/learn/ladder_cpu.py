@@ -22,17 +22,17 @@ def square_distances(position, expected, intervals, tail, head, square):  # prag
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def link_weights(square, prior, largest, share, every, count, ratio):  # pragma: no cover
+def link_weights(square, prior, share, every, count, ratio):  # pragma: no cover
     """Weights of pairs under a ladder of Gaussians, each of half the variance of the one before.
 
-    square (E,) f8; prior (E,) f8, the weight of a link over the density; largest, the first variance; share
-    (L,) f8, of each scale times its norm. Of every so many pairs count (L,) f8 is written, the expected links
+    The first variance is 1. square (E,) f8; prior (E,) f8, the weight of a link over the density; share (L,)
+    f8, of each scale times its norm. Of every so many pairs count (L,) f8 is written, the expected links
     of each scale; of all pairs ratio (E,) f8, the likelihood ratio, if `every` is 1.
     """
     scales = len(share)
     count[:] = 0
     for f in range(0, len(square), every):
-        first = gauss(min(square[f] / largest, FARTHEST))
+        first = gauss(min(square[f], FARTHEST))
         value, mixed = first, share[0] * first
         for k in range(1, scales):  # half the variance is the square
             value = value * value

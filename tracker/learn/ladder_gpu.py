@@ -8,10 +8,9 @@ import numpy as np
 
 from .._arrays import array_module, to_device, to_host
 from .._cuda import cuda_function, launch
+from ..model.segments_gpu import THREADS
 
 _SOURCE = "learn/ladder.cu"
-_THREADS = 8192
-"""Guard: threads that each sum the expected links of their own pairs."""
 
 
 def square_distances(position, expected, intervals, tail, head, square):
@@ -21,11 +20,11 @@ def square_distances(position, expected, intervals, tail, head, square):
     launch(cuda_function(_SOURCE, "square_distances"), links, (*given, intervals, tail, head, square))
 
 
-def link_weights(square, chance, largest, share, every, count, ratio):
+def link_weights(square, prior, share, every, count, ratio):
     """Weights of pairs under a ladder of Gaussians; count (L,) is on the host. See ladder_cpu."""
     xp, scales = array_module(square), len(share)
-    counts = xp.zeros((_THREADS, scales))
-    given = (np.int64(len(square)), square, chance, np.float64(largest), to_device(share), np.int32(every))
+    counts = xp.zeros((THREADS, scales))
+    given = (np.int64(len(square)), square, prior, to_device(share), np.int32(every))
     function = cuda_function(_SOURCE, "link_weights", options=(f"-DSCALES={scales}",))
-    launch(function, _THREADS, (*given, np.int32(_THREADS), counts, ratio))
+    launch(function, THREADS, (*given, np.int32(THREADS), counts, ratio))
     count[:] = to_host(counts.sum(axis=0)) * share * every

@@ -8,21 +8,18 @@ import numpy as np
 
 from .._arrays import array_module, to_device, to_host
 from .._cuda import cuda_function, launch
-from ..model.segments_gpu import summed
-
-_THREADS = 2048
-"""Guard: threads that each sum the moments of their own links."""
+from ..model.segments_gpu import THREADS, summed
 
 
 def add_moments(moments, p, once, tail, group, begins, renews, interval, inverse, to):
     """Add the moments of links to sums on the host, whose groups are G; see m_steps_cpu.add_moments."""
     xp, (groups, classes, _), axes = array_module(p), to[0].shape, to[2].shape[1]
     shapes = (3 * classes, 4 * classes * axes, axes, 1)
-    table, square = xp.zeros((groups, sum(shapes), _THREADS)), xp.empty(len(p))
+    table, square = xp.zeros((groups, sum(shapes), THREADS)), xp.empty(len(p))
     given = (np.int64(len(p)), *moments, p, once, tail, group, begins, to_device(renews), to_device(inverse))
     options = f"-DCLASSES={classes}", f"-DAXES={axes}"
-    given = (*given, np.int32(_THREADS), table, square)
-    launch(cuda_function("learn/m_steps.cu", "add_moments", options=options), _THREADS, given, block=64)
+    given = (*given, np.int32(THREADS), table, square)
+    launch(cuda_function("learn/m_steps.cu", "add_moments", options=options), THREADS, given, block=64)
     ends = np.cumsum(shapes)[:-1]
     for written, sums in zip(to, np.split(to_host(table.sum(axis=2)), ends, axis=1), strict=False):
         written[...] += sums.reshape(written.shape)

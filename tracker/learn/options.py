@@ -21,8 +21,6 @@ class LearnOptions:
         Number of candidates per detection and lag, in each direction of time.
     classes : int
         Motion classes at most; one more is tried while the criterion grows.
-    trial_rounds, last_rounds : int
-        Rounds of EM of each start, and over the movie from the best one; and with gaps.
     still : float
         Change of the marginals, per detection, at which EM stops.
     dropped : float
@@ -30,8 +28,8 @@ class LearnOptions:
     trial : int
         Detections over which starts are compared.
     sample : int
-        Number of detections from which the model of a larger movie is learned; three sweeps over the whole
-        movie follow.
+        Number of detections from which the model of a movie is learned that has more than twice as many;
+        sweeps over the whole movie follow.
     least_step : tuple of float, optional
         Least standard deviation of a step along each given axis when learning begins. In a stack of slices
         all near candidates lie in the same slice, and none would lead to another one.
@@ -48,12 +46,10 @@ class LearnOptions:
     longest_lag: int | None = None
     nearest: int = 10
     classes: int = 3
-    trial_rounds: int = 4
-    last_rounds: int = 10
     still: float = 5e-4
     dropped: float = 1e-4
     trial: int = 4_000
-    sample: int = 20_000
+    sample: int = 10_000
     least_step: tuple[float, ...] | None = None
     fixed: Fixed = NOTHING_FIXED
     workers: int = 1
@@ -65,12 +61,11 @@ class LearnOptions:
         """Whether to search links over missed frames."""
         return self.longest_lag != 1
 
+    def whole(self, detections: int) -> bool:
+        """Whether the model is learned from all detections of a movie."""
+        return detections <= 2 * self.sample
+
     def work(self, detections: int) -> int:
         """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""
-        learned, last = min(detections, self.sample), 2 if detections > self.sample else 0
-        tried = 4 * self.trial_rounds + 2 * ROUNDS
-        return (
-            tried * min(learned, self.trial)
-            + (self.trial_rounds + self.last_rounds) * learned
-            + last * detections
-        )
+        learned, last = (detections, 0) if self.whole(detections) else (self.sample, 2)
+        return 4 * ROUNDS * min(learned, self.trial) + 2 * ROUNDS * learned + last * detections

@@ -20,28 +20,29 @@ from ..pins.paths import Edges, with_chains
 from ..pins.rows import PinnedRows
 from .em import LEAST_REACH
 from .options import LearnOptions
-from .region import Region, reached
+from .region import Region, ends_of, reached
 
-_SWEEPS = 3
+_SWEEPS = 5
 """Guard: sweeps under pins, from the messages without them."""
-_FIRST = 2
-"""Guard: links from a pin up to which the first sweep goes, by which further ones are likely."""
+_MOVED = 0.003
+"""Error level: change of a probability below which what is near is not computed again."""
+_LOST = 0.03
+"""Error level: probability that a detection may lose to pins before other candidates are looked for."""
 _RARE = 1e-9
 """Guard: probability of a delay that is longer than any that was learned, where a link of it is certain."""
 
 
 class Solved(NamedTuple):
-    """A movie with pins, its model with delays as long as theirs, the posterior, and where it was solved.
+    """A movie with pins, its model with delays as long as theirs, and the posterior.
 
-    part : LinkPosterior
-        That of the region, after the last sweep.
+    core : (N,) bool array
+        Detections whose values were computed again.
     """
 
     movie: Movie
     model: Model
     posterior: LinkPosterior
-    region: Region
-    part: LinkPosterior
+    core: NDArray[np.bool_]
 
 
 def pinned(
@@ -51,8 +52,9 @@ def pinned(
     """The posterior under a model that is held, and pins.
 
     A forced link has no rivals in row and column, a forbidden one is no candidate; what is clutter, or
-    begins or ends there, has none. Detections that lose a candidate get all near ones, which may have been
-    dropped before. The model and the exponent of rivals stay, and so does what is far from pins.
+    begins or ends there, has none. Detections that lose a likely candidate get all near ones, which may have
+    been dropped before. The model and the exponent of rivals stay; sweeps go as far from pins as they change
+    probabilities.
 
     Parameters
     ----------
@@ -75,15 +77,15 @@ def pinned(
 def _with_further(
     movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions
 ) -> tuple[LinkPosterior, NDArray[np.bool_]]:
-    """The candidates that pins allow, all near ones of detections that lost some; and these (N,)."""
+    """The candidates that pins allow and near ones of detections that lost likely ones; all that lost any."""
     count = np.int64(len(movie))
     tail, head, *_ = posterior.candidates
     allowed = pins.allows(tail, head)
-    tails, heads = (np.bincount(end[~allowed], minlength=count) > 0 for end in (tail, head))
-    lost = tails | heads
-    tails, heads = tails & ~pins.row_closed, heads & ~pins.column_closed
-    known = posterior.kept(allowed)
-    keys = distinct([np.empty(0, np.int64), *_near(movie, model, pins, (tails, heads), options)])
+    less = posterior.probability * ~allowed
+    tails, heads = (np.bincount(end, less, minlength=count) > _LOST for end in (tail, head))
+    lost, known = ends_of(posterior, ~allowed, len(movie)), posterior.kept(allowed)
+    some = tails & ~pins.row_closed, heads & ~pins.column_closed
+    keys = distinct([np.empty(0, np.int64), *_near(movie, model, pins, some, options)])
     return known.with_pairs(keys[pins.allows(*np.divmod(keys, count))], movie.frame), lost
 
 
@@ -95,10 +97,10 @@ def _near(
     tails, heads = lost
     if not (tails | heads).any():
         return
-    chance, flow = NEGLIGIBLE * float(np.median(movie.density)), model.surroundings.flow
+    background, flow = NEGLIGIBLE * float(np.median(movie.density)), model.surroundings.flow
     asking = np.flatnonzero(tails)
     for lag, way in enumerate(advected(movie, flow, asking, model.association.longest), 1):
-        reach = reaches(movie, model.motion, lag, chance)
+        reach = reaches(movie, model.motion, lag, background)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         ahead, back = movie.position + lag * flow, ~pins.row_closed
         ahead[asking] = movie.position[asking] + way
@@ -114,22 +116,23 @@ def _solved(
     movie: Movie, model: Model, known: LinkPosterior, pins: PinnedRows,
     begun: tuple[NDArray[np.bool_], NDArray[np.float64] | None], options: LearnOptions,
 ) -> Solved:  # fmt: skip
-    """The posterior after sweeps over the region of the pins, and of detections that lost a candidate."""
+    """The posterior after sweeps, the first about pins and candidates that are new or gone."""
     (lost, none), workers = begun, options.workers
     movie = replace(movie, pins=pins)
     tail, head = pins.forced.T
     known = known.with_pairs(np.sort(tail * np.int64(len(movie)) + head), movie.frame)
     model = _reaching(model, int((movie.frame[head] - movie.frame[tail]).max(initial=0)))
-    seeds, fresh = lost | pins.row_closed | pins.column_closed, known.ratio == 0
-    core = reached(known.candidates, known.probability, seeds, _FIRST)
-    core[known.candidates.tail[fresh]] = core[known.candidates.head[fresh]] = True
-    region, part = Region.of(movie, model, known, core, workers)
-    likely = region.pasted(known, region.swept(part, none, workers)).probability
-    core = reached(known.candidates, np.maximum(likely, known.probability), seeds)
-    region, part = Region.of(movie, model, known, core, workers)
+    fresh = ends_of(known, known.ratio == 0, len(movie))
+    core = every = reached(known, lost | pins.row_closed | pins.column_closed) | fresh
     for _ in range(_SWEEPS):
-        part = region.swept(part, none, workers)
-    return Solved(movie, model, region.pasted(known, part), region, part)
+        region, part = Region.of(movie, model, known, core, workers)
+        after = region.pasted(known, region.updated(part, none, workers))
+        moved = ends_of(known, np.abs(after.probability - known.probability) > _MOVED, len(movie))
+        known, core = after, reached(after, moved)
+        every = every | core
+        if not moved.any():
+            break
+    return Solved(movie, model, known, every)
 
 
 def _reaching(model: Model, lag: int) -> Model:

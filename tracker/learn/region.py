@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.candidates import Candidates, candidates_of
+from ..inference.candidates import candidates_of
 from ..inference.jpda import displacements, no_link
-from ..inference.posterior import Displacements, LinkPosterior, swept
+from ..inference.posterior import Displacements, LinkPosterior, updated
 from ..model import Model, Surroundings
 from ..model.movie import Movie, summed
 
-_HOPS = 4
-"""Error level: links from a pin up to which probabilities are computed again."""
 _MARGIN = 2
-"""Guard: further links that are swept beside them, because links that lead out do not carry motion."""
+"""Guard: links beside the core that are swept with it, because links that lead out do not carry motion."""
 _LIKELY = 0.05
 """Error level: probability of a link below which messages do not pass it on."""
 
@@ -51,7 +49,7 @@ class Region:
         cls, movie: Movie, model: Model, posterior: LinkPosterior, core: NDArray[np.bool_], workers: int
     ) -> tuple[Region, LinkPosterior]:
         """The region with this core, and its posterior before the next sweep."""
-        whole = reached(posterior.candidates, posterior.probability, core, _MARGIN)
+        whole = reached(posterior, core, _MARGIN)
         rows = np.flatnonzero(whole)
         tail, head, *_ = posterior.candidates
         links = np.flatnonzero(whole[tail] & whole[head])
@@ -79,11 +77,12 @@ class Region:
             displaced=Displacements(small.surroundings.flow, away),
             pull=None if posterior.pull is None else posterior.pull[:, links],
         )  # fmt: skip
-        pull = posterior.rivals * marginal_odds(posterior) * (whole[tail] != whole[head])
+        odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
+        pull = posterior.rivals * odds * (whole[tail] != whole[head])
         others = [summed(end, each, len(movie)) for end, each in zip((tail, head), pull, strict=True)]
         return cls(part, small, rows, core, links, np.stack(others)[:, rows]), begun
 
-    def swept(
+    def updated(
         self, posterior: LinkPosterior, none: NDArray[np.float64] | None, workers: int
     ) -> LinkPosterior:
         """One more sweep over the region; none (2, N) are weights of no link, as far as not the model's.
@@ -93,7 +92,7 @@ class Region:
         of = np.stack(no_link(self.movie, self.model)) if none is None else none[:, self.rows]
         omega = posterior.omega
         death, birth = (of ** (1 / omega) + self.others) ** omega
-        return swept(
+        return updated(
             self.movie, self.model, posterior, omega=omega, none=(death, birth), with_moments=False,
             workers=workers,
         )  # fmt: skip
@@ -113,22 +112,19 @@ class Region:
         return replace(whole, **changed)
 
 
-def marginal_odds(posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(E,) odds of links that were swept; 0 of others."""
-    product = posterior.rivals[0] * posterior.rivals[1]
-    return np.asarray(posterior.ratio * product**-posterior.omega)
+def ends_of(posterior: LinkPosterior, links: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+    """(N,) the detections that some candidates (E,) link."""
+    ends = np.zeros(count, np.bool_)
+    tail, head, *_ = posterior.candidates
+    ends[tail[links]] = ends[head[links]] = True
+    return ends
 
 
-def reached(
-    candidates: Candidates, probability: NDArray[np.float64], seeds: NDArray[np.bool_], hops: int = _HOPS
-) -> NDArray[np.bool_]:
+def reached(posterior: LinkPosterior, seeds: NDArray[np.bool_], hops: int = 1) -> NDArray[np.bool_]:
     """(N,) the detections to which some lead within so many likely links."""
-    likely = probability > _LIKELY
-    tail, head = candidates.tail[likely], candidates.head[likely]
-    here = seeds.copy()
+    here, likely = seeds.copy(), posterior.probability > _LIKELY
+    tail, head = posterior.candidates.tail[likely], posterior.candidates.head[likely]
     for _ in range(hops):
         either = here[tail] | here[head]
-        if either.all():
-            break
         here[tail[either]] = here[head[either]] = True
     return here

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from .._arrays import array_module, to_host
 from ..neighbours import nearest
 
 _REACH = 8.0
@@ -27,7 +28,9 @@ NEAR, _STILL = 0.5, 0.4
 from which a frame is still: hardly another shift could fit as many."""
 
 
-def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.float64]:
+def frame_shifts(
+    position: NDArray[np.float64], frame_start: NDArray[np.int64], workers: int = 1
+) -> NDArray[np.float64]:
     """(F, D) displacement of each frame to the next if it is significant, else 0; the last is 0.
 
     Parameters
@@ -35,6 +38,8 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
     position : (N, D) float64 array
         In spacings.
     frame_start : (F + 1,) int64 array
+    workers : int
+        Threads; they do not change the result.
 
     Examples
     --------
@@ -45,9 +50,10 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
     """
     axes, frames = position.shape[1], len(frame_start) - 1
     shift = np.zeros((frames, axes))
-    moved = np.flatnonzero(~_still(position, frame_start))
+    moved = np.flatnonzero(~_still(position, frame_start, workers))
     if not len(moved):
         return shift
+    position = to_host(position)
     # The correlation is circular: room for one shift keeps the ends apart. A mirror image has mirrored cells.
     middle = (position.min(axis=0) + position.max(axis=0)) / 2
     extent = np.ptp(position, axis=0) + _REACH
@@ -78,7 +84,9 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
     return shift
 
 
-def _still(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _still(
+    position: NDArray[np.float64], frame_start: NDArray[np.int64], workers: int = 1
+) -> NDArray[np.bool_]:
     """(F,) whether many detections of a frame have one of the next nearby, or there are none; the last is.
 
     Examples
@@ -88,9 +96,9 @@ def _still(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDA
     [True, False, True]
     """
     many, axes = np.diff(frame_start), position.shape[1]
-    rows = np.arange(frame_start[-2])
-    _, square = nearest(position, frame_start, rows, 1, offset=1)
-    near = np.concatenate([[0], np.cumsum(square[:, 0] < NEAR**2)])
+    rows = array_module(position).arange(int(frame_start[-2]))
+    _, square = nearest(position, frame_start, rows, 1, offset=1, workers=workers)
+    near = np.concatenate([[0], np.cumsum(to_host(square[:, 0] < NEAR**2))])
     share = np.diff(near[frame_start[:-1]]) / np.maximum(many[:-1], 1)
     # Of points at random whose mean distance is 1, so many are near by chance.
     random = 1 - exp(-((NEAR * gamma(1 + 1 / axes)) ** axes))

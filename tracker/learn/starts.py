@@ -20,7 +20,7 @@ from ..model import AssociationModel, Model, MotionModel, Surroundings
 from ..model.levels import LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
 from ..model.movie import Movie, movie_of, summed
 from .field import Fields
-from .m_steps import CLUTTER, raw_steps
+from .m_steps import CLUTTER, MISSED, raw_steps
 from .options import LearnOptions
 from .registration import NEAR, frame_shifts
 from .sample import LAGS
@@ -34,16 +34,12 @@ _SCALES = 11
 """Prior: step variances from 1 to 2^-10 squared spacings, each half of the previous one."""
 _FIELD_ROUNDS = 3
 """Guard: rounds of scales, marginals and flow."""
-_LINKED = 0.9
-"""Prior: share of detections with a successor in the next frame."""
 _RENEWAL, _NOISE = 0.3, 0.05
 """Initial values of EM: probability of renewal, and noise relative to the median step variance."""
 _CORRELATION = (0.3,), (0.1, 0.6)
 """Where EM starts: one class; or two, of which the slow one diffuses, and the fast one is directed."""
 _DIRECTED = 0.95
 """Where EM starts: correlation of directed particles, and one minus their probability of renewal."""
-_JITTER = 0.5, 0.2
-"""Where EM starts: steps and noise of particles that jitter about a place, in the size of the steps."""
 _SPLIT_SIZES, _SPLIT_SHARES = (0.6, 6.0), (0.8, 0.2)
 """Initial values of EM with one more class: variances and shares of the two parts of a class."""
 
@@ -82,7 +78,7 @@ def first_order(
     fields : Fields
     workers : int
     """
-    share, linked = np.full(_SCALES, 1 / _SCALES), _LINKED
+    share, linked = np.full(_SCALES, 1 / _SCALES), 1 - MISSED
     posterior = LinkPosterior.unknown(candidates)
     at_risk = int((movie.left > 0).sum())
     square, ratio = np.empty_like(posterior.probability), np.empty_like(posterior.probability)
@@ -93,9 +89,9 @@ def first_order(
     for _ in range(_FIELD_ROUNDS):
         _measured(movie, candidates, flow, square, workers)
         for _ in range(ROUNDS):
-            link_weights(square, linked * prior, 1.0, share * norm, every, count, ratio)
+            link_weights(square, linked * prior, share * norm, every, count, ratio)
             share = (count + 1) / (count.sum() + _SCALES)
-            linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), 1 - OPEN)
+            linked = min((count.sum() + PRIOR * (1 - MISSED)) / (at_risk + PRIOR), 1 - OPEN)
         _write_ratios(square, linked * prior, share * norm, ratio, workers)
         posterior = _propagated(movie, posterior, ratio, linked, workers)
         last, flow = flow, fields.flow(*raw_steps(movie, posterior, workers))
@@ -129,7 +125,7 @@ def _write_ratios(
 
     def write(block: tuple[int, int]) -> None:
         here = slice(*block)
-        link_weights(square[here], prior[here], 1.0, share, 1, np.empty(_SCALES), ratio[here])
+        link_weights(square[here], prior[here], share, 1, np.empty(_SCALES), ratio[here])
 
     in_blocks(write, len(square), workers)
 
@@ -138,10 +134,10 @@ def _propagated(
     movie: Movie, posterior: LinkPosterior, ratio: NDArray[np.float64], linked: float, workers: int
 ) -> LinkPosterior:
     """The posterior from given likelihood ratios."""
-    likely = ratio > LEAST
+    likely = ratio > NEGLIGIBLE
     some, rivals = posterior.candidates.kept(likely), posterior.rivals[:, likely].copy()
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], workers=workers)
+    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=_FIELD_ROUNDS, workers=workers)
     probability, all_rivals = np.zeros_like(ratio), posterior.rivals.copy()
     probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA[1]), rivals
     return replace(posterior, probability=probability, rivals=all_rivals)
@@ -165,7 +161,7 @@ def whitened(
     _, extent, turn = np.linalg.svd(centred, full_matrices=False)
     basis = turn[extent >= LEAST * extent[0]].T if extent[0] > 0 else turn[:1].T
     movie = movie_of(centred @ basis, frame_start, basis=basis, workers=options.workers)
-    shift = frame_shifts(movie.position, frame_start)
+    shift = frame_shifts(movie.position, frame_start, options.workers)
     flow = shift[movie.frame]
     for _ in range(_WHITENINGS):
         first = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
@@ -230,16 +226,14 @@ def narrowed(posterior: LinkPosterior) -> LinkPosterior:
 
 
 def start_models(movie: Movie, first: FirstOrder, options: LearnOptions) -> list[Model]:
-    """Where EM starts: one class that diffuses, is directed or jitters, or a slow and a fast one.
+    """Where EM starts: one class that diffuses or is directed, or a slow and a fast one.
 
     In a crowd, EM from diffusion finds none of the others.
     """
     models = [_start_model(movie, first, correlation, options) for correlation in _CORRELATION]
     one = models[0]
     directed = replace(one.motion, correlation=np.array([_DIRECTED]), renewal=np.array([1 - _DIRECTED]))
-    size, noise = _JITTER
-    jitter = replace(one.motion, variance=size * one.motion.variance, noise=noise * one.motion.variance[0])
-    return [one, replace(one, motion=directed), replace(one, motion=jitter), *models[1:]]
+    return [one, replace(one, motion=directed), *models[1:]]
 
 
 def _start_model(
@@ -256,7 +250,7 @@ def _start_model(
         np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
         _RENEWAL * one, noise, np.ones(len(movie.intervals)),
     )  # fmt: skip
-    delay = np.concatenate([[_LINKED], np.zeros((options.longest_lag or LAGS) - 1)])
+    delay = np.concatenate([[1 - MISSED], np.zeros((options.longest_lag or LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._arrays import placed, to_device, to_host
 from .._timing import lap
 from ..inference.candidates import Search, candidates_of, pairs_near
-from ..inference.posterior import LinkPosterior, settled
+from ..inference.posterior import LinkPosterior, converged
 from ..model import Model, Surroundings
 from ..model.gate import reaches
 from ..model.levels import NEGLIGIBLE
@@ -61,7 +61,7 @@ def spread(
         to_device(turned) if on_gpu else turned, frame_start, basis=part.basis, spacing=1.0,
         neighbours=OUTER if flows else NEIGHBOURS, workers=options.workers,
     )  # fmt: skip
-    shift = frame_shifts(to_host(movie.position), frame_start)
+    shift = frame_shifts(movie.position, frame_start, options.workers)
     movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
     fields = Fields.of(movie, flows=flows, large=True, workers=options.workers)
@@ -73,7 +73,7 @@ def spread(
     model = Model(motion, held.association, Surroundings.uniform(flow), held.marks)
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
-        after = settled(movie, model, posterior, sweeps=1, workers=options.workers)
+        after = converged(movie, model, posterior, sweeps=1, workers=options.workers)
         options.on_sweep(len(movie))
         return after
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..inference.decide import decide
 from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, swept
+from ..inference.posterior import LinkPosterior, updated
 from ..learn.field import Fields
 from ..learn.m_steps import adapted
 from ..linking import Links
@@ -151,7 +151,7 @@ def find_divisions(
     for turn in range(_TURNS):
         log_factor = np.log(known.real) + _ages(movie, posterior, fit, divisions)
         omega = exponent(posterior.probability)
-        posterior = swept(
+        posterior = updated(
             movie, model, posterior, omega=omega, none=none, with_moments=False, workers=workers
         )
         context = Context.of(movie, model, posterior).near(divisions)

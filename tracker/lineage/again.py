@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
 from ..learn.pinned import Solved
+from ..learn.region import Region
 from . import Lineage
 from .candidates import Divisions, candidate_divisions
 from .learning import Context, Fit, beside, no_link_beside, under
@@ -28,26 +29,25 @@ def divided_again(
     solved : Solved
         Links under pins, in competition with divisions as they were.
     lineage : Lineage
-        Without pins. Divisions outside of the region stay.
+        Without pins. Divisions outside of the core stay.
     links : (L, 2) int64 array
         The links without pins, from which the ages of cells are taken.
     workers : int
         Threads; they do not change the result.
     """
-    movie, model, found, region, part = solved
+    movie, model, found, core = solved
     assert lineage.held is not None
     assert lineage.model is not None
     assert movie.pins is not None
-    core = region.core
     near = candidate_divisions(movie, model.surroundings.flow, found, core)
     near = near.kept(core[near.mother])
-    ages = log_factors(Lifetimes.of(movie.frame, links), near)
-    log_factor = np.log(lineage.held.admission.real) + ages
+    log_factor = np.log(lineage.held.admission.real) + log_factors(Lifetimes.of(movie.frame, links), near)
     context = Context.of(movie, model, found).near(near)
     fit = under(context, near, lineage.model, log_factor)
+    region, part = Region.of(movie, model, found, core, workers)
     for _ in range(_TURNS):
         none = np.where(core, np.stack(no_link_beside(context, fit)), lineage.held.none)
-        part = region.swept(part, none, workers)
+        part = region.updated(part, none, workers)
         found = region.pasted(found, part)
         context = Context.of(movie, model, found).near(near)
         fit = under(context, near, lineage.model, log_factor)
@@ -57,17 +57,17 @@ def divided_again(
     return _in_core(found, context, fit, core), _together(near, lineage.divisions.kept(stay)), probability
 
 
-def _in_core(found: LinkPosterior, context: Context, fit: Fit, core: NDArray[np.bool_]) -> LinkPosterior:
+def _in_core(posterior: LinkPosterior, context: Context, fit: Fit, core: NDArray[np.bool_]) -> LinkPosterior:
     """The posterior beside divisions in the core, and as it was elsewhere."""
-    after, (tail, head, *_) = beside(found, context, fit), found.candidates
+    after, (tail, head, *_) = beside(posterior, context, fit), posterior.candidates
     values = {
-        name: np.where(inner, getattr(after, name), getattr(found, name))
+        name: np.where(inner, getattr(after, name), getattr(posterior, name))
         for names, inner in (
             (("probability", "rivals"), core[tail] & core[head]), (("clutter", "death", "birth"), core)
         )
         for name in names
     }  # fmt: skip
-    return replace(found, **values)
+    return replace(posterior, **values)
 
 
 def _together(one: Divisions, other: Divisions) -> Divisions:

@@ -12,8 +12,8 @@ from .._cuda import cuda_function, launch
 _SOURCE = "model/segments.cu"
 _FEW = 1024
 """Guard: sums that each thread makes for itself; of more, rows are sorted."""
-_THREADS = 4096
-"""Guard: threads that do."""
+THREADS = 4096
+"""Guard: threads that each sum their own rows."""
 
 
 def summed(index, weight, count):
@@ -21,9 +21,9 @@ def summed(index, weight, count):
     xp = array_module(index)
     index, weight = xp.ascontiguousarray(index, np.int32), xp.ascontiguousarray(weight, np.float64)
     if count <= _FEW:
-        table = xp.zeros((_THREADS, count))
-        given = (np.int64(len(index)), np.int32(count), index, weight, np.int32(_THREADS), table)
-        launch(cuda_function(_SOURCE, "sum_few"), _THREADS, given)
+        table = xp.zeros((THREADS, count))
+        given = (np.int64(len(index)), np.int32(count), index, weight, np.int32(THREADS), table)
+        launch(cuda_function(_SOURCE, "sum_few"), THREADS, given)
         return table.sum(axis=0)
     order = xp.argsort(index)
     start = xp.searchsorted(index[order], xp.arange(count + 1, dtype=np.int32))

@@ -12,11 +12,11 @@ from ..advise import Advice, advise
 from ..formats.columns import AS_NAMED
 from ..formats.outputs import write_whole
 from ..formats.records import marked_bytes
-from .jobs import run_record
+from .jobs import Job, run_record
 
 
 @dataclass(frozen=True)
-class AdviseJob:
+class AdviseJob(Job):
     """Preview the effect of linking distances; see `outbid.advise.advise`.
 
     Parameters
@@ -25,6 +25,8 @@ class AdviseJob:
     max_distances : tuple of float
     columns : mapping of str to str
         As for `outbid.read_detections`.
+    column : mapping of str to str or None
+        As for `outbid.advise`.
     """
 
     command: ClassVar[str] = "advise"
@@ -32,10 +34,12 @@ class AdviseJob:
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
     max_distances: tuple[float, ...] = ()
     columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
+    column: Mapping[str, str] | None = None
 
     def request(self) -> dict[str, object]:
         chosen = {"spacing": list(self.spacing), "max_distances": list(self.max_distances)}
-        return {**chosen, "columns": dict(self.columns)}
+        more = {} if self.column is None else {"column": dict(self.column)}
+        return {**chosen, "columns": dict(self.columns), **more}
 
     def origin(self, source: str) -> dict[str, str]:
         return formats.input_of(source, self.columns)
@@ -43,7 +47,8 @@ class AdviseJob:
     def advice(self, source: str) -> Advice:
         """The advice for one file."""
         detections = formats.read_detections(source, columns=self.columns)
-        return advise(detections, spacing=self.spacing, max_distances=self.max_distances)
+        gates = self.max_distances
+        return advise(detections, spacing=self.spacing, max_distances=gates, column=self.column)
 
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
@@ -52,6 +57,3 @@ class AdviseJob:
         whole = run_record("advise", self.origin(source)) | {"advice": found.as_dict()} | dict(record)
         write_whole(output, lambda file: file.write(marked_bytes(whole)), overwrite=overwrite)
         return {"kappa": found.kappa, "best": found.gates[found.best].max_distance if found.gates else None}
-
-    def kept(self, output: Path) -> Mapping[str, object]:
-        return formats.read_record(output)

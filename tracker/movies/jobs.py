@@ -55,13 +55,8 @@ class Job(Protocol):
         """Make the output, and return a summary; `record` is extended and stored with the output."""
 
     def kept(self, output: Path) -> Mapping[str, object]:
-        """Version, input and request recorded in an existing output.
-
-        Raises
-        ------
-        InputError
-            If the output has no run record.
-        """
+        """Version, input and request recorded in an existing output; an InputError if it has no record."""
+        return formats.read_record(output)
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,7 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class DetectJob:
+class DetectJob(Job):
     """Detect spots in a movie, or centroids of labels.
 
     Parameters
@@ -92,6 +87,8 @@ class DetectJob:
         Their `spacing` is replaced by that of the movie.
     labels : bool
         Whether the movie is of label images.
+    intensity : str or None
+        A movie in whose channels the objects of label images are measured.
     opening : Opening
     part : Part
         Its region is in voxels.
@@ -109,12 +106,17 @@ class DetectJob:
     part: Part = field(default_factory=Part)
     workers: int = 1
     model: SpotModel | None = None
+    intensity: str | None = None
 
     def request(self) -> dict[str, object]:
         used = asdict(self.settings)
         del used["spacing"], used["device"]  # those of the movie, and what decides no result
-        opened = asdict(self.opening)
-        return used | {"labels": self.labels} | opened | asdict(self.part)
+        return used | self._kind() | asdict(self.opening) | asdict(self.part)
+
+    def _kind(self) -> dict[str, object]:
+        """What is detected, as records have it."""
+        kind: dict[str, object] = {"labels": self.labels}
+        return kind if self.intensity is None else kind | {"intensity": self.intensity}
 
     def origin(self, source: str) -> dict[str, str]:
         """The entry of the run record, with the seconds between frames if the movie states them."""
@@ -156,12 +158,9 @@ class DetectJob:
         cut = self._cut(movie, sizes)
         if self.labels:
             found = detect_labels(
-                cut.frames(),
-                spacing=movie.spacing,
-                unit=movie.unit,
-                count=len(cut.numbers),
-                progress=progress,
-            )
+                cut.frames(), spacing=movie.spacing, unit=movie.unit, count=len(cut.numbers),
+                progress=progress, intensity=self._channels(cut),
+            )  # fmt: skip
         else:
             found, settings = detect(
                 cut.frames() if model else [], settings, unit=movie.unit, workers=self.workers,
@@ -169,6 +168,18 @@ class DetectJob:
             )  # fmt: skip
         placed = cut.placed(found)
         return (with_time(placed, movie.interval) if movie.interval else placed), settings
+
+    def _channels(self, cut: Cut) -> list[Iterator[NDArray]]:
+        """The frames of each channel of the movie in which objects are measured."""
+        count = 0 if self.intensity is None else open_images(self.intensity).channel_count
+        channels = [open_images(self.intensity, channel=k) for k in range(count)]
+        sizes = {(one.frame_count, *one.shape) for one in (cut.movie, *channels)}
+        if len(sizes) > 1:
+            raise InputError(
+                f"{self.intensity} and the label images differ in frames, z, y or x: {sizes}. Give the movie "
+                "from which they were made."
+            )
+        return [channel.frames(cut.there, cut.box) for channel in channels]
 
     def frame_count(self, movie: Images) -> int:
         """Number of frames of a movie that are processed."""
@@ -181,7 +192,7 @@ class DetectJob:
         opened = {name: value for name, value in asdict(self.opening).items() if name != "spacing"}
         if not opened["level"]:
             del opened["level"]
-        resolved = asdict(used) | {"labels": self.labels} | opened | _given(self.part)
+        resolved = asdict(used) | self._kind() | opened | _given(self.part)
         clock = {} if interval is None else {"interval": interval}
         known = {"settings": resolved, "seed": None, "device": used.device}
         return run_record("detect", origin) | known | clock
@@ -195,12 +206,9 @@ class DetectJob:
         formats.write_detections(output, found, record=whole, overwrite=overwrite)
         return {"detections": len(found), "frames": self.frame_count(movie)}
 
-    def kept(self, output: Path) -> Mapping[str, object]:
-        return formats.read_record(output)
-
 
 @dataclass(frozen=True)
-class TrackJob:
+class TrackJob(Job):
     """Link the detections of a movie.
 
     Parameters
@@ -266,9 +274,6 @@ class TrackJob:
     def _shortest(self) -> dict[str, object]:
         """The setting, where it leaves anything out."""
         return {"min_length": self.min_length} if self.min_length > 1 else {}
-
-    def kept(self, output: Path) -> Mapping[str, object]:
-        return formats.read_record(output)
 
 
 def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:

@@ -126,12 +126,10 @@ def values_of(learned: Summary) -> dict[str, Any]:
         values[name] = [by_axis.get(axis, usual) for axis in "zyx"]
     follow = learned.follow
     return values | {
-        "persistence": learned.persistence,
-        "end": max(learned.end, TINY),
-        "start": max(learned.start, TINY),
+        "persistence": learned.persistence, "end": max(learned.end, TINY), "start": max(learned.start, TINY),
         "miss": follow[1] / follow[0] if len(follow) > 1 and follow[0] > 0 else 0.0,
         "clutter": learned.clutter,
-    }
+    }  # fmt: skip
 
 
 def write_model(
@@ -145,11 +143,9 @@ def write_model(
         If the file exists and may not be replaced.
     """
     content = run_record("learn", {}) | {
-        "input": [dict(origin) for origin in origins],
-        "known": dict(model.known),
-        "spread": dict(model.spread),
-        "movies": [dict(movie) for movie in model.movies],
-    }
+        "input": [dict(origin) for origin in origins], "known": dict(model.known),
+        "spread": dict(model.spread), "movies": [dict(movie) for movie in model.movies],
+    }  # fmt: skip
     write_whole(path, lambda file: file.write(marked_bytes(content)), overwrite=overwrite)
 
 

@@ -14,7 +14,7 @@ from ..formats.columns import AS_NAMED
 from ..formats.outputs import write_whole
 from ..formats.records import marked_bytes
 from ..scoring import Scores, score
-from .jobs import run_record, stem_of
+from .jobs import Job, run_record, stem_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class ScoreJob:
+class ScoreJob(Job):
     """Score tracks against their truth.
 
     Parameters
@@ -98,9 +98,6 @@ class ScoreJob:
         whole |= {"values": values_in_json(scores), "provenance": scores.provenance}
         write_whole(output, lambda file: file.write(marked_bytes(whole)), overwrite=overwrite)
         return values_in_json(scores)
-
-    def kept(self, output: Path) -> Mapping[str, object]:
-        return formats.read_record(output)
 
 
 def values_in_json(scores: Scores) -> dict[str, float | None]:

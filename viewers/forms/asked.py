@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,8 @@ class AskedLayers:
         viewer.dims.events.current_step.connect(self._follow)
         viewer.dims.events.ndisplay.connect(self._follow)
 
-    def draw(self, session: Session, asked: Question) -> None:
-        """Show a question in the middle of the view."""
+    def draw(self, session: Session, asked: Question) -> Iterator[None]:
+        """Show a question in the middle of the view, in steps between which the window may answer."""
         seen, links, row = session.tracks.detections, session.tracks.links, asked.doubt.row
         at, frame = seen.position[row], int(seen.frame[row])
         ways = np.array([to for to, _ in asked.doubt.alternatives if to >= 0], np.int64)
@@ -53,6 +54,7 @@ class AskedLayers:
         go_to(self._viewer, [frame, *at], self._place, near)
         self._viewer.scene.camera.zoom = min(self._viewer.canvas.size) / near
         self._drawing = False
+        yield
 
         def close(rows: NDArray[np.int64]) -> NDArray[np.int64]:
             away = np.abs((seen.position[rows] - at) * self._place.spacing)
@@ -76,9 +78,11 @@ class AskedLayers:
             np.where(np.arange(len(rows)) < len(now), "red", "lime"),
             [numbers.get(int(to), "") for to in rows],
         )
+        yield
         ends = np.concatenate([trails, np.column_stack([np.full(len(ways), row), ways])])
         colours = np.repeat(["silver", "gold"], [len(trails), len(ways)])
         self._lines("Links", seen.position[ends], colours, "arrow")
+        yield
         ends = links[np.isin(links[:, 0], session.changed)] if len(session.changed) else links[:0]
         if len(ends) or len(self._rows.get("Changed links", ())):
             self._lines("Changed links", seen.position[ends], np.repeat("magenta", len(ends)), "line")
@@ -107,7 +111,7 @@ class AskedLayers:
                 **_LOOKS, **self._where(),
             )  # fmt: skip
         else:
-            layer.visible = True
+            _uncover(layer)
             layer.data = self._shown(rows)
             layer.features = {"text": texts}
             layer.border_color = colours
@@ -121,7 +125,7 @@ class AskedLayers:
                 edge_width=width, vector_style=style, blending="translucent_no_depth", **self._where(),
             )  # fmt: skip
         else:
-            layer.visible = True  # napari slices no hidden layer, and then finds no colours for its lines
+            _uncover(layer)  # napari slices no hidden layer, and then finds no colours for its lines
             layer.data = self._shown(ends)
             if len(ends):
                 layer.edge_color = colours
@@ -150,6 +154,12 @@ class AskedLayers:
             for name, layer in self._layers.items():
                 if layer in self._viewer.layers:
                     layer.data = self._shown(self._rows[name])
+
+
+def _uncover(layer: Any) -> None:
+    """Show a layer; napari slices one anew even if it is shown already."""
+    if not layer.visible:
+        layer.visible = True
 
 
 def texts_of(asked: Question) -> str:

@@ -83,6 +83,8 @@ class ProofreadForm(Form):
         self._key, self._clicked = "", list[int]()
         self._blinks = 0
         self._blink = QTimer(self, interval=_BLINK)
+        self._drawn: Iterator[None] = iter(())
+        self.drawing = QTimer(self, interval=0)
         self.layers = LayerBox(self.viewer, lambda layer: can_be_held(layer) or isinstance(layer, Points))
         self.file, self.headline, self.where = QLineEdit(), QLabel(), QLabel()
         self.changes, self.tabs = QListWidget(), QTabWidget()
@@ -144,10 +146,11 @@ class ProofreadForm(Form):
         self._blinks = _BLINKS
         self._blink.start()
 
-    def do(self, step: Callable[[Report], Session], said: str = "") -> None:
-        """Take a step in the background, unless another one is on its way."""
-        if self._work is None:
-            self._job = lambda report: _ready(step(report), said)
+    def do(self, step: Callable[..., Session], *given: Any, said: str = "") -> None:
+        """Take a step of the session in the background, unless another one is on its way."""
+        session = self.session
+        if session is not None and self._work is None:
+            self._job = lambda report: _ready(step(session, *given, progress=report), said)
             self.run()
 
     # ------------------------------------------------------------ questions and answers
@@ -175,8 +178,7 @@ class ProofreadForm(Form):
         if key == "N":
             self.next()
         elif key in "ZR":
-            step = proofreading.undo if key == "Z" else proofreading.redo
-            self.do(partial(step, session))
+            self.do(proofreading.undo if key == "Z" else proofreading.redo)
         elif key in _CLICKS:
             self._key = key
             self.show_message(
@@ -187,26 +189,17 @@ class ProofreadForm(Form):
 
     def _answer(self, session: Session, asked: Question, key: str) -> None:
         ways = [row for row, _ in asked.doubt.alternatives if row >= 0]
-        present = asked.doubt.successors[:1]
+        pins: dict[str, tuple[Any, ...]] = {"0": ("end",), "C": ("no_particle",)}
+        if asked.doubt.successors:
+            pins["F"] = ("forbid", asked.doubt.successors[0])
+        pins |= {str(k): ("link", row) for k, row in enumerate(ways, 1)}
         if key == "Space":
             self.session = proofreading.skip(session, asked)
             self.next()
         elif key == "D":
-            self.do(partial(_edit, session, Edit(session.place(asked.doubt.row), None)))
-        elif key == "F" and present:
-            self._pin("forbid", *present)
-        elif key == "0":
-            self._pin("end")
-        elif key == "C":
-            self._pin("no_particle")
-        elif key.isdigit() and int(key) <= len(ways):
-            self._pin("link", ways[int(key) - 1])
-
-    def _pin(self, kind: str, *others: int) -> None:
-        session, asked = self.session, self.asked
-        assert session is not None
-        assert asked is not None
-        self.do(lambda report: proofreading.answer(session, asked, kind, *others, progress=report))
+            self.do(proofreading.edit, Edit(session.place(asked.doubt.row), None))
+        elif key in pins:
+            self.do(proofreading.answer, asked, *pins[key])
 
     def _click(self, world: Sequence[float], direction: Sequence[float] | None) -> None:
         """A click into the view: for the key before it, else the question about what is clicked."""
@@ -218,12 +211,12 @@ class ProofreadForm(Form):
             if direction is not None:
                 self.show_message("Add detections in 2D: a click in 3D has no depth.", error=True)
             else:
-                self.do(partial(_edit, session, Edit(None, (frame, _triple(at)))))
+                self.do(proofreading.edit, Edit(None, (frame, _triple(at))))
         elif key == "M" and asked is not None:
             place = session.place(asked.doubt.row)
             way = at - place[1]
             to = np.asarray(place[1]) + way - along * (way @ along)
-            self.do(partial(_edit, session, Edit(place, (place[0], _triple(to)))))
+            self.do(proofreading.edit, Edit(place, (place[0], _triple(to))))
         else:
             # The green points are those of the next frame.
             later = key in ("J", "V") and asked is not None and frame == session.place(asked.doubt.row)[0]
@@ -240,7 +233,7 @@ class ProofreadForm(Form):
             self._clicked.append(row)
             if len(self._clicked) < _CLICKS[key]:
                 return
-            self._pin("division" if key == "V" else "same_cell", *self._clicked)
+            self.do(proofreading.answer, asked, "division" if key == "V" else "same_cell", *self._clicked)
         self._key, self._clicked = "", []
 
     def _mouse(self, _: Any, event: Any) -> Iterator[None]:
@@ -248,12 +241,6 @@ class ProofreadForm(Form):
         yield
         if event.type == "mouse_release" and self.isVisible():
             self._click(event.position, event.view_direction if self.viewer.dims.ndisplay == 3 else None)
-
-    def learn_again(self) -> None:
-        """Learn a model once more, with the pins held."""
-        if self.session is not None:
-            session = self.session
-            self.do(lambda _: proofreading.learned_again(session))
 
     def save(self) -> None:
         """Write the tracks; the pins lie beside them already."""
@@ -264,11 +251,11 @@ class ProofreadForm(Form):
         own = {"settings": settings} if session.given is None else {}
         record = self.record(str(path), settings, "cpu") | (self._record or {}) | own
 
-        def write(_: Report) -> Session:
+        def write(session: Session, progress: Report) -> Session:  # noqa: ARG001 - a step takes both
             formats.write_tracks(path, session.tracks, record=record, overwrite=True)
             return session
 
-        self.do(write, f"{path} is written; its pins lie in {self.pins_path.name}.")
+        self.do(write, said=f"{path} is written; its pins lie in {self.pins_path.name}.")
 
     # ------------------------------------------------------------ what is shown
 
@@ -282,7 +269,8 @@ class ProofreadForm(Form):
         session, self.asked = self.session, asked
         assert session is not None
         tracks, row = session.tracks, asked.doubt.row
-        self._layers.draw(session, asked)
+        self._drawn = self._layers.draw(session, asked)
+        self.drawing.start()
         links = np.flatnonzero(tracks.links[:, 0] == row)
         track, frame = int(tracks.track_id[row]), session.place(row)[0]
         reason = (
@@ -313,6 +301,12 @@ class ProofreadForm(Form):
         frames = self.session.tracks.detections.frame[rows]
         self.ask(int(rows[0 if frame is None else np.abs(frames - frame).argmin()]))
 
+    def _draw_on(self) -> None:
+        """Draw the next part of a question."""
+        for _ in self._drawn:
+            return
+        self.drawing.stop()
+
     def _blinked(self) -> None:
         self._blinks -= 1
         self._layers.blink()
@@ -324,6 +318,7 @@ class ProofreadForm(Form):
         super().hideEvent(event)
         if not event.spontaneous() and self._layers is not None:
             self._blink.stop()
+            self.drawing.stop()
             self._layers.clear()
             self.viewer.mouse_drag_callbacks[:] = [
                 one for one in self.viewer.mouse_drag_callbacks if one != self._mouse
@@ -363,17 +358,14 @@ class ProofreadForm(Form):
         for key, button in self.buttons.items():
             button.clicked.connect(lambda _=False, key=key: self.press(key))
             QShortcut(QKeySequence(key), self, activated=partial(self.press, key))
-        self.learn_button.clicked.connect(lambda _=False: self.learn_again())
+        self.learn_button.clicked.connect(lambda _=False: self.do(proofreading.learned_again))
         self.save_button.clicked.connect(lambda _=False: self.save())
         self.layers.chosen.connect(self._layer_chosen)
         self.table.chosen.connect(self._go_to_track)
         self.lineage.chosen.connect(self._go_to_track)
         self.changes.itemClicked.connect(lambda item: self.ask(item.data(Qt.ItemDataRole.UserRole)))
         self._blink.timeout.connect(self._blinked)
-
-
-def _edit(session: Session, change: Edit, report: Report) -> Session:
-    return proofreading.edit(session, change, report)
+        self.drawing.timeout.connect(self._draw_on)
 
 
 def _ready(session: Session, said: str = "") -> _Ready:

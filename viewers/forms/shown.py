@@ -188,7 +188,8 @@ def go_to(viewer: Any, point: Sequence[float], place: Place, near: float) -> Non
     own = [point[0], *point[-(len(place.scale) - 1) :]]
     world = [at * size + by for at, size, by in zip(own, place.scale, place.translate, strict=True)]
     first = viewer.dims.ndim - len(world)
-    viewer.dims.set_point(range(first, viewer.dims.ndim), world)
+    cut = [axis for axis in viewer.dims.not_displayed if axis >= first]
+    viewer.dims.set_point(cut, [world[axis - first] for axis in cut])
     camera = viewer.scene.camera
     shown = world[-viewer.dims.ndisplay :]
     camera.center = (0.0,) * (3 - len(shown)) + tuple(shown)
