@@ -7,11 +7,13 @@ pictures, with the credit that stands below each.
 from __future__ import annotations
 
 import os
+import re
 import sys
-import time
-from dataclasses import dataclass
+import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
+import blocks
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -26,25 +28,8 @@ FOLDER = HERE / "gallery"
 sys.path.append(str(HERE.parent / "tests" / "benchmarks"))
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A movie of the gallery.
-
-    Parameters
-    ----------
-    name : str
-        Of the picture.
-    title, about : str
-    file : str
-        In `DATA`; a folder holds images.
-    detect : str
-        Options of `outbid detect`, for images.
-    track : str
-        Options of `outbid track`.
-    credit : str
-    truth : bool
-        Whether the file has tracks that are made by hand or known.
-    """
+class Shown(NamedTuple):
+    """A movie of the gallery: its files in `DATA`, of images if they are detected, and the options used."""
 
     name: str
     title: str
@@ -106,39 +91,25 @@ def main() -> None:
 
 
 def _section(movie: Shown) -> str:
-    source, lines = DATA / movie.file, []
-    table = Path(movie.file).name
-    if movie.detect:
-        opened = open_images(source, spacing=_spacing(movie.detect))
-        radius = float(movie.detect.split()[-1]) if "--radius" in movie.detect else None
-        settings = outbid.DetectionSettings(
-            radius=radius, spacing=opened.spacing, dark="--dark" in movie.detect
-        )
-        seen, _ = outbid.detect(opened.frames(), settings, unit=opened.unit, count=opened.frame_count)
-        lines.append(f"outbid detect {Path(movie.file).name}/ -o spots.csv {movie.detect}")
-        table = "spots.csv"
-    else:
-        seen = outbid.read_detections(source)
-    run = outbid.track(seen, divisions="--no-divisions" not in movie.track)
+    source = DATA / movie.file
+    lines = [f"outbid detect {source.name}/ -o spots.csv {movie.detect}"] if movie.detect else []
+    table = "spots.csv" if movie.detect else source.name
     lines += [f"outbid track {table} -o tracks.csv {movie.track}".rstrip(), "outbid report tracks.csv"]
-    _draw(movie, run.tracks, source if movie.detect else None)
     code = "\n".join(lines)
-    said = run.summary
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / source.name).symlink_to(source, source.is_dir())
+        (printed,) = blocks.run_blocks([blocks.Block("sh", code, 1, 1)], folder)
+        tracks = outbid.read_tracks(folder / "tracks.csv")
+    _draw(movie, tracks, source if movie.detect else None)
+    (said,) = re.findall(r"^[\d,]+ tracks from .*", printed, re.MULTILINE)
     if movie.truth:
-        score = outbid.score(run, source, families=["links"])["link_f1"]
+        score = outbid.score(tracks, source, families=["links"])["link_f1"]
         said += f" Link F1 against the truth: {score:.4f}."
     return (
         f"## {movie.title}\n\n{movie.about}\n\n![{movie.title}](gallery/{movie.name}.png)\n\n"
         f"```console\n{code}\n```\n\n{said}\n\nData: {movie.credit}.\n"
     )
-
-
-def _spacing(options: str) -> tuple[float, float, float] | None:
-    words = options.split()
-    if "--spacing" not in words:
-        return None
-    z, y, x = (float(word) for word in words[words.index("--spacing") + 1 :][:3])
-    return z, y, x
 
 
 def _draw(movie: Shown, tracks: outbid.Tracks, images: Path | None) -> None:
@@ -148,7 +119,8 @@ def _draw(movie: Shown, tracks: outbid.Tracks, images: Path | None) -> None:
     place = tracks.detections.position
     low, high = place.min(axis=0), place.max(axis=0)
     if images is not None:
-        opened = open_images(images, spacing=_spacing(movie.detect))
+        given = re.search(r"--spacing (\S+) (\S+) (\S+)", movie.detect)
+        opened = open_images(images, spacing=tuple(map(float, given.groups())) if given else None)
         (frame,) = opened.frames([opened.frame_count - 1])
         _, height, width = np.multiply(frame.shape, opened.spacing)
         axes.imshow(frame.max(axis=0), cmap="gray", extent=(0, width, height, 0))
@@ -164,6 +136,4 @@ def _draw(movie: Shown, tracks: outbid.Tracks, images: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    begin = time.perf_counter()
     main()
-    print(f"{time.perf_counter() - begin:.0f} s")  # noqa: T201

@@ -44,20 +44,20 @@ def detect(window: Window) -> None:
     window.viewer.dims.ndisplay = 3
     window.viewer.dims.set_point(0, 8)
     form = window.form("Detect spots")
-    window.write(form.radius, "1.4")
+    window.write(form.rows["radius"], "1.4")
     window.wait(lambda: named(window, "Preview") and "1.4" in form.message.text())
 
 
 def track(window: Window) -> None:
     """What follows from its spots."""
     form = window.form("Detect spots")
-    window.write(form.radius, "1.4")
+    window.write(form.rows["radius"], "1.4")
     window.click(form.run_button)
     window.wait(lambda: named(window, "Spots"))
     window.viewer.window.remove_dock_widget("all")
     form = window.form("Track particles")
     form.source.layers.choose(named(window, "Spots"))
-    window.tick(form.divisions, False)
+    window.tick(form.rows["divisions"], False)
     window.click(form.run_button)
     window.wait(lambda: named(window, "Tracks"))
     named(window, "Spots").visible = False

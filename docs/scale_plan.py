@@ -1,4 +1,4 @@
-"""Time, memory and traffic of movies of any size, from the rates in tests/scale_record.json: prints a table.
+"""Time, memory and traffic of movies of any size, from the rates in tests/scale_record.json.
 
 Rates are per row of detections and per voxel, on one thread; workers share the work evenly, but for the steps
 that one process does.
@@ -6,10 +6,7 @@ that one process does.
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +28,12 @@ def rates(record: dict[str, Any]) -> dict[str, float]:
     row = max(alone, key=lambda each: (each["rows"], each.get("commit", own) == own))
     busy = row["links_seconds"] + row["parts_seconds"]
     return {
-        "work": busy / row["rows"], "serial": max(row["seconds"] - busy, 0.0) / row["rows"],
-        "bytes_in": row["bytes_in"] / row["rows"], "bytes_out": row["bytes_out"] / row["rows"],
+        "work": busy / row["rows"],
+        "serial": max(row["seconds"] - busy, 0.0) / row["rows"],
+        "bytes_in": row["bytes_in"] / row["rows"],
+        "bytes_out": row["bytes_out"] / row["rows"],
         "voxel": _seconds_of_a_voxel(record),
-    }  # fmt: skip
+    }
 
 
 def _seconds_of_a_voxel(record: dict[str, Any]) -> float:
@@ -63,29 +62,28 @@ def plan(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 
 def table(record: dict[str, Any]) -> str:
     """In Markdown."""
-    heads = ("movie", "files", *(f"minutes, {workers} workers" for workers in WORKERS))
-    lines = [heads, ("---",) * len(heads), *plan(record)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(("movie", "files", *(f"minutes, {workers} workers" for workers in WORKERS)), plan(record))
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows as a table."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, ("---",) * len(heads), *rows])
 
 
 def measured(record: dict[str, Any]) -> str:
     """The runs, in Markdown."""
-    heads = (
-        "rows", "on", "workers", "seconds", "rows/s", "× one worker", "peak of a worker", "peak of the giver",
-        "commit",
-    )  # fmt: skip
-    lines = [heads, ("---",) * len(heads)]
     alone = {_run(row): row["seconds"] for row in record["linking"] if row["workers"] == 1}
-    for row in record["linking"]:
-        times = f"{alone[_run(row)] / row['seconds']:.2f}" if _run(row) in alone else ""
-        rate = row["rows"] / row["seconds"]
-        who = f"{row['workers']}" if row["workers"] else "none, this process"
-        peaks = f"{row['peak_bytes'] / 1e9:.2f} GB", f"{row['own_peak_bytes'] / 1e9:.2f} GB"
-        commit = _run(row)[1][:10] + (" ¹" if row.get("is_beside_other_work") else "")
-        lines.append((
-            f"{row['rows']:,}", row.get("device", "").upper(), who, f"{row['seconds']:.1f}", f"{rate:,.0f}",
-            times, *peaks, commit,
-        ))  # fmt: skip
+    lines = [
+        (
+            f"{row['rows']:,}", row.get("device", "").upper(),
+            f"{row['workers']}" if row["workers"] else "none, this process",
+            f"{row['seconds']:.1f}", f"{row['rows'] / row['seconds']:,.0f}",
+            f"{alone[_run(row)] / row['seconds']:.2f}" if _run(row) in alone else "",
+            f"{row['peak_bytes'] / 1e9:.2f} GB", f"{row['own_peak_bytes'] / 1e9:.2f} GB",
+            _run(row)[1][:10] + (" ¹" if row.get("is_beside_other_work") else ""),
+        )
+        for row in record["linking"]
+    ]  # fmt: skip
     aside = any(row.get("is_beside_other_work") for row in record["linking"])
     said = "¹ Other cores of the machine had work at the same time.\n\n" if aside else ""
     speed = 1e-6 / _seconds_of_a_voxel(record)
@@ -98,7 +96,11 @@ def measured(record: dict[str, Any]) -> str:
             f" Other work ran on the machine at the same time (load {load:.1f} on {cores} cores before the "
             "start), so these rates are lower bounds, and two workers against one say nothing."
         )
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{said}"
+    heads = (
+        "rows", "on", "workers", "seconds", "rows/s", "× one worker", "peak of a worker", "peak of the giver",
+        "commit",
+    )  # fmt: skip
+    return f"{markdown(heads, lines)}\n\n{said}"
 
 
 def _run(row: dict[str, Any]) -> tuple[int, str, str]:
@@ -126,16 +128,3 @@ def _of_images(found: dict[str, Any]) -> str:
     if round(found["bytes"] / 1e9) < 50:
         said += f" At that rate 50 GB take {hours:.2g} hours; that is extrapolated."
     return said
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--record", type=Path, default=RECORD)
-    record = json.loads(parser.parse_args().record.read_text("utf-8"))
-    origin = f"Measured on {record['machine']}, commit {record['commit'][:10]}, {record['date']}."
-    sys.stdout.write("\n\n".join([measured(record), table(record), origin]) + "\n")
-
-
-if __name__ == "__main__":
-    main()

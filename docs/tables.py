@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,74 +16,108 @@ from outbid.formats.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 ACCURACY = REPOSITORY / "tests" / "accuracy"
+Row = Mapping[str, Any]
 SCORES = {"link_f1": "link F1", "idf1": "IDF1"}
+
+
+def table(heads: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """Rows as Markdown."""
+    heads = list(heads)
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def shown(rows: Iterable[Row], columns: Mapping[str, str | Callable[[Any], object]]) -> str:
+    """Rows of a record as Markdown, each column by a format or a function; empty where a row lacks values."""
+    return table(columns, ([_cell(row, way) for way in columns.values()] for row in rows))
+
+
+def _cell(row: Row, way: str | Callable[[Any], object]) -> object:
+    try:
+        return way(row) if callable(way) else way.format_map(row)
+    except KeyError:
+        return ""
+
+
+def record(name: str) -> dict[str, Any]:
+    """A record of tests/."""
+    return json.loads((REPOSITORY / "tests" / f"{name}_record.json").read_text("utf-8"))
+
+
+def short(commit: str) -> str:
+    """The first 10 characters, and the "+" of files that differ from the commit.
+
+    Examples
+    --------
+    >>> short("0123456789abcdef+")
+    '0123456789+'
+    """
+    return commit[:10] + "+" * commit.endswith("+")
+
+
+def origin(seen: Row) -> str:
+    """Where a record comes from: commit, date, card and driver, and machine, as a phrase."""
+    parts = [seen.get("card"), f"driver {seen['driver']}" if "driver" in seen else None]
+    parts = [f"commit {short(seen['commit'])}", seen["date"], *filter(None, parts)]
+    return f"{', '.join(parts)}; {seen.get('machine') or seen.get('provenance')}"
 
 
 def aliases() -> str:
     """Names of columns that are understood."""
-    rows = ((f"`{role}`", ", ".join(f"`{n}`" for n in names)) for role, names in ALIASES.items())
-    return _table(("column", "names"), rows)
+    rows = ((f"`{role}`", ", ".join(f"`{name}`" for name in names)) for role, names in ALIASES.items())
+    return table(("column", "names"), rows)
 
 
 def accuracy() -> str:
     """Scores of recorded movies when `make nightly` ran last."""
-    record = json.loads((REPOSITORY / "tests" / "nightly_record.json").read_text("utf-8"))
-    names = ("link_f1", "idf1", "division_f1", "stated", "right")
-    rows = (
-        (
-            row["movie"],
-            row["every"],
-            f"{row['detections']:,}",
-            *("" if row[name] is None else f"{row[name]:.4f}" for name in names),
-        )
-        for row in record["accuracy"]
-    )
-    heads = ("movie", "every", "detections", "link F1", "IDF1", "division F1", "stated", "right")
-    origin = f"commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
-    return f"{_table(heads, rows)}\n\nMeasured on {origin}."
-
-
-def accuracy_by_kind() -> str:
-    """Mean scores of each kind of movie in the frozen record of `make accuracy`."""
-    return _by_kind(lambda _: True)
+    seen = record("nightly")
+    scores = {"link F1": "link_f1", "IDF1": "idf1", "division F1": "division_f1", "stated": "stated",
+              "right": "right"}  # fmt: skip
+    columns = {"movie": "{movie}", "every": "{every}", "detections": "{detections:,}"} | {
+        head: lambda row, key=key: "" if row[key] is None else f"{row[key]:.4f}"
+        for head, key in scores.items()
+    }
+    return f"{shown(seen['accuracy'], columns)}\n\nMeasured on {origin(seen)}."
 
 
 def accuracy_unseen() -> str:
-    """The same of the simulated kinds on which nothing was chosen."""
-    listed = tomllib.loads((ACCURACY / "movies.toml").read_text("utf-8"))
-    return _by_kind(listed["reported"]["kinds"].__contains__)
+    """Mean scores of the simulated kinds on which nothing was chosen, when `make accuracy` ran last."""
+    kinds = tomllib.loads((ACCURACY / "movies.toml").read_text("utf-8"))["reported"]["kinds"]
+    return by_kind(lambda kind: kind in kinds)
 
 
-def _by_kind(shown: Callable[[str], bool]) -> str:
-    with np.load(ACCURACY / "baseline.npz") as record:
-        about = json.loads(str(record["about"]))
-        movies = [json.loads(movie) for movie in record["movie"]]
-        names = ("link_f1", "idf1", "division_f1", "stated", "right", "count")
-        found = {name: record[name] for name in names}
+def by_kind(chosen: Callable[[str], bool]) -> str:
+    """Mean scores of some kinds of movies when `make accuracy` ran last: link F1 at each κ."""
+    with np.load(ACCURACY / "learned.npz") as kept:
+        about = json.loads(str(kept["about"]))
+        movies = [json.loads(movie) for movie in kept["movie"]]
+        found = {name: kept[name] for name in ("link_f1", "idf1", "division_f1", "stated", "right", "count")}
     error = np.abs(found["stated"] - found["right"]).sum(axis=1) / np.maximum(found["count"].sum(axis=1), 1)
     groups: dict[str, dict[float, list[int]]] = {}
     for row, movie in enumerate(movies):
-        if shown(movie["kind"]):
+        if chosen(movie["kind"]):
             groups.setdefault(movie["kind"], {}).setdefault(movie["level"], []).append(row)
     rows = []
-    for kind, levels in groups.items():
-        link_f1 = ", ".join(f"{found['link_f1'][some].mean():.3f}" for some in levels.values())
+    for kind, unsorted in groups.items():
+        levels = dict(sorted(unsorted.items()))
         every = [row for some in levels.values() for row in some]
         means = [found["idf1"][every], found["division_f1"][every], error[every]]
-        scores = ("" if np.isnan(values).all() else f"{np.nanmean(values):.3f}" for values in means)
-        name = f"`{kind}`" if "/" in kind else kind.replace("_", " ")
-        rows.append((name, ", ".join(f"{level:g}" for level in levels), link_f1, *scores))
+        rows.append((
+            f"`{kind}`" if "/" in kind else kind.replace("_", " "),
+            ", ".join(f"{level:g}" for level in levels),
+            ", ".join(f"{found['link_f1'][some].mean():.3f}" for some in levels.values()),
+            *("" if np.isnan(values).all() else f"{np.nanmean(values):.3f}" for values in means),
+        ))  # fmt: skip
     heads = ("movies", "κ, or every n-th frame", "link F1", "IDF1", "division F1", "calibration error")
-    origin = f"commit {_short(about['commit'])}, {about['date']}; {about['machine']}"
-    return f"{_table(heads, rows)}\n\nMeasured on {origin}."
+    return f"{table(heads, rows)}\n\nMeasured on {origin(about)}."
 
 
 def columns_gained() -> str:
     """Mean paired gains of columns over other ways to link rendered movies, by axes and kappa."""
-    record, groups = _of_columns(), dict[str, list[dict[str, Any]]]()
-    for row in record["grid"]:
+    seen, groups = _of_columns(), dict[str, list[dict[str, Any]]]()
+    for row in seen["grid"]:
         groups.setdefault(f"{row['case'][0]}D, κ {row['case'][1]:g}", []).append(row)
-    groups["**all**"] = record["grid"]
+    groups["**all**"] = seen["grid"]
     wanted = [(other, name) for other in ("alone", "threshold", "laptrack") for name in SCORES]
 
     def gain(rows: list[dict[str, Any]], other: str, score: str) -> str:
@@ -92,7 +126,7 @@ def columns_gained() -> str:
 
     heads = ("movies", "number", *(f"{SCORES[name]} over {other}" for other, name in wanted))
     lines = [(name, len(rows), *(gain(rows, *each) for each in wanted)) for name, rows in groups.items()]
-    return f"{_table(heads, lines)}\n\n{_origin(record['about'])}"
+    return f"{table(heads, lines)}\n\nMeasured on {origin(seen['about'])}."
 
 
 def columns_kinds() -> str:
@@ -106,7 +140,7 @@ def columns_kinds() -> str:
 
     heads = [f"{'link F1' if key == 'link_f1' else 'stated - right'}, κ {level:g}" for level, key in wanted]
     kinds = [name for name in rows[0] if name != "case"]
-    return _table(("columns", *heads), [(kind, *(mean(kind, *each) for each in wanted)) for kind in kinds])
+    return table(("columns", *heads), [(kind, *(mean(kind, *each) for each in wanted)) for kind in kinds])
 
 
 def _of_columns() -> dict[str, Any]:
@@ -120,81 +154,72 @@ def rivals() -> str:
 
 def certified() -> str:
     """What `make certify` found last: outcomes by solver."""
-    record = _record("certify")
-    kinds = ("right", "feasible, and optimal", "feasible", "refused", "refused, though feasible", "wrong")
-    solvers = dict.fromkeys(name.partition(": ")[0] for name in record["outcomes"] if ": " in name)
+    seen = record("certify")
+    heads = {
+        "optimal": "right", "optimal, unproved": "feasible, and optimal", "feasible": "feasible",
+        "refused": "refused", "refused wrongly": "refused, though feasible", "wrong": "wrong",
+    }  # fmt: skip
+    solvers = dict.fromkeys(name.partition(": ")[0] for name in seen["outcomes"] if ": " in name)
     rows = (
-        (f"`{solver}`", *(f"{record['outcomes'].get(f'{solver}: {kind}', 0):,}" for kind in kinds))
-        for solver in solvers
+        (f"`{one}`", *(f"{seen['outcomes'].get(f'{one}: {kind}', 0):,}" for kind in heads.values()))
+        for one in solvers
     )
-    heads = ("solver", "optimal", "optimal, unproved", "feasible", "refused", "refused wrongly", "wrong")
-    origin = f"commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
-    return f"{_table(heads, rows)}\n\n{record['assignments']:,} assignments; measured on {origin}."
+    text = f"{seen['assignments']:,} assignments; measured on {origin(seen)}."
+    return f"{table(('solver', *heads), rows)}\n\n{text}"
 
 
 def faults() -> str:
     """What `make fuzz`, `make torture` and `make certify` found last: a line a class, wrong ones last."""
-    fuzz, torture, certify = (_record(name) for name in ("fuzz", "torture", "certify"))
-    rows = [_of_format(name, counts) for name, counts in fuzz["outcomes"].items()]
-    rows += [_of_act(act, tried, torture["finds"]) for act, tried in torture["tried"].items()]
-    rows.append(_of_assignments(certify))
-    heads = ("class", "tried", "right", "refused cleanly", "not judged", "wrong")
-    planted = sum(number is not None for number in fuzz["planted"].values())
+    fuzz, torture, certify = (record(name) for name in ("fuzz", "torture", "certify"))
+    rows: list[tuple[str, ...]] = []
+    for name, counts in fuzz["outcomes"].items():
+        clean = [counts.get(kind, 0) for kind in ("agrees", "refused", "not judged")]
+        rows.append(_counted(f"damaged files: {name}", sum(counts.values()), *clean))
+    for act, tried in torture["tried"].items():
+        wrong = sum(find["act"] == act for find in torture["finds"])
+        rows.append(_counted(f"commands that write: {act}", tried, tried - wrong))
+    # Right are also answers that claim no more than they prove; refusals are those of heuristics.
+    kinds: dict[str, int] = {}
+    for name, count in certify["outcomes"].items():
+        kind = name.partition(": ")[2].partition(",")[0]
+        kinds[kind] = kinds.get(kind, 0) + count
+    right = kinds.get("right", 0) + kinds.get("feasible", 0)
+    rows.append(
+        ("assignments", *(f"{n:,}" for n in (certify["assignments"], right, kinds.get("refused", 0))), "",
+         f"{kinds.get('wrong', 0):,}")
+    )  # fmt: skip
     text = (
-        f"{planted} of {len(fuzz['planted'])} planted faults were found; the cases reach "
-        f"{fuzz['branches']['all']:.0f} % of the readers' branches. Files: {_spent(fuzz)}. "
+        f"The cases reach {fuzz['branches']['all']:.0f} % of the readers' branches. Files: {_spent(fuzz)}. "
         f"Commands: {_spent(torture)}. Assignments: {_spent(certify)}."
     )
-    return f"{_table(heads, rows)}\n\n{text}"
+    heads = ("class", "tried", "right", "refused cleanly", "not judged", "wrong")
+    return f"{table(heads, rows)}\n\n{text}"
 
 
-def _of_format(name: str, counts: dict[str, int]) -> tuple[str, ...]:
-    clean = [counts.get(kind, 0) for kind in ("agrees", "refused", "not judged")]
-    every = sum(counts.values())
-    return (f"damaged files: {name}", *(f"{count:,}" for count in (every, *clean)), f"{every - sum(clean):,}")
+def _counted(name: str, tried: int, *clean: int) -> tuple[str, ...]:
+    """A row: what was not clean was wrong."""
+    cells = [f"{count:,}" for count in clean]
+    return (name, f"{tried:,}", *cells, *[""] * (3 - len(cells)), f"{tried - sum(clean):,}")
 
 
-def _of_act(act: str, tried: int, finds: list[dict[str, Any]]) -> tuple[str, ...]:
-    wrong = sum(find["act"] == act for find in finds)
-    return (f"commands that write: {act}", f"{tried:,}", f"{tried - wrong:,}", "", "", f"{wrong}")
-
-
-def _of_assignments(record: dict[str, Any]) -> tuple[str, ...]:
-    """Right are also answers that claim no more than they prove; refusals are those of heuristics."""
-    count = dict.fromkeys(("right", "feasible", "refused", "wrong"), 0)
-    for name, of in record["outcomes"].items():
-        kind = name.partition(": ")[2].partition(",")[0]
-        if kind in count:
-            count[kind] += of
-    found = (record["assignments"], count["right"] + count["feasible"], count["refused"])
-    return ("assignments", *(f"{number:,}" for number in found), "", f"{count['wrong']:,}")
-
-
-def _spent(record: dict[str, Any]) -> str:
-    hours = f"{record['hours']:g} hours of processes, " if "hours" in record else ""
-    return f"{hours}commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
+def _spent(seen: Row) -> str:
+    return (f"{seen['hours']:g} hours of processes, " if "hours" in seen else "") + origin(seen)
 
 
 def gpu_record() -> str:
     """What the benchmark of the GPU measured last."""
-    record = _record("gpu")
-    rows = (
-        (
-            f"{row['particles']:,}",
-            *(row[name] for name in ("displacement", "gate", "candidates")),
-            *(f"{row[name]:g} ms" if name in row else "" for name in ("gpu_ms", "cpu_ms")),
-            row["gap"],
-        )
-        for row in record["frame_pairs"]
-    )
-    heads = ("particles", "displacement", "gate", "candidates each", "GPU", "CPU", "gap")
-    return f"{_table(heads, rows)}\n\n{_origin(record)}"
+    seen = record("gpu")
+    columns = {
+        "particles": "{particles:,}", "displacement": "{displacement}", "gate": "{gate}",
+        "candidates each": "{candidates}", "GPU": "{gpu_ms:g} ms", "CPU": "{cpu_ms:g} ms", "gap": "{gap}",
+    }  # fmt: skip
+    return f"{shown(seen['frame_pairs'], columns)}\n\nMeasured on {origin(seen)}."
 
 
 def huge_movie() -> str:
     """Where the time went when the benchmark linked a huge movie last."""
-    record = _long_record("huge_movie")
-    made, runs = record["rows"][0], [row for row in record["rows"] if "worst_gap" in row]
+    seen = record("gpu_long")["huge_movie"]
+    made, runs = seen["rows"][0], [row for row in seen["rows"] if "worst_gap" in row]
     stages = dict.fromkeys(name.removesuffix("_s") for run in runs for name in run if name.endswith("_s"))
     rows = [
         *([stage.replace("_", " "), *(_share(run, stage) for run in runs)] for stage in stages),
@@ -203,15 +228,15 @@ def huge_movie() -> str:
         ["most of the GPU's", *(f"{run['peak_gpu_gb']:.1f} GB" for run in runs)],
     ]
     text = (
-        f"A file of {record['frames']} frames of {record['particles']:,} particles ({made['gb']} GB), "
-        f"displacement (κ) {record['displacement']} and gate {record['gate']}, to one of "
+        f"A file of {seen['frames']} frames of {seen['particles']:,} particles ({made['gb']} GB), "
+        f"displacement (κ) {seen['displacement']} and gate {seen['gate']}, to one of "
         f"{runs[0]['tracks']:,} tracks ({runs[0]['gb']} GB); gap {max(run['worst_gap'] for run in runs):g}. "
-        f"{_origin(record)}"
+        f"Measured on {origin(seen)}."
     )
-    return f"{_table(['stage', *(run['who'] for run in runs)], rows)}\n\n{text}"
+    return f"{table(['stage', *(run['who'] for run in runs)], rows)}\n\n{text}"
 
 
-def _share(run: dict[str, Any], stage: str) -> str:
+def _share(run: Row, stage: str) -> str:
     """Seconds, and their share of the whole if they are part of it and did not pass beside it."""
     if f"{stage}_s" not in run:
         return ""
@@ -221,70 +246,34 @@ def _share(run: dict[str, Any], stage: str) -> str:
 
 def gpu_scaling() -> str:
     """How the time of a frame pair grew with its particles when the benchmark ran last."""
-    record = _long_record("scaling")
-    stages = ("candidates", "bids", "paths", "certificate")
-    rows = (
-        (
-            f"{row['n']:,}",
-            f"{row['gpu_ms']:.3g} ms",
-            *(f"{row[f'{stage}_ms']:.3g}" for stage in stages),
-            f"{row['bound_ms']:.2g} ms",
-            f"{row['x_bound']:.0f}",
-        )
-        for row in record["rows"]
-    )
-    heads = ("particles", "time", *(f"{stage}, ms" for stage in stages), "bound", "times the bound")
-    many = record["many"][0]
+    seen = record("gpu_long")["scaling"]
+    columns = {"particles": "{n:,}", "time": "{gpu_ms:.3g} ms"}
+    columns |= {
+        f"{name}, ms": f"{{{name}_ms:.3g}}" for name in ("candidates", "bids", "paths", "certificate")
+    }
+    columns |= {"bound": "{bound_ms:.2g} ms", "times the bound": "{x_bound:.0f}"}
+    many = seen["many"][0]
     text = (
-        f"The time grows as n to the power of {record['exponent']} from 10^5 on, of "
-        f"{record['last_exponent']} from 10^6 on. The bound is the bytes that must be moved, over 4.3 TB/s. "
+        f"The time grows as n to the power of {seen['exponent']} from 10^5 on, of "
+        f"{seen['last_exponent']} from 10^6 on. The bound is the bytes that must be moved, over 4.3 TB/s. "
         f"A frame pair of {many['particles']:,} particles with "
         f"{many['candidates']:,} candidates, more than 32 bits count, took {many['gpu_ms'] / 1e3:.1f} s, gap "
         f"{many['gap']}."
     )
-    return f"{_table(heads, rows)}\n\n{text} {_origin(record)}"
+    return f"{shown(seen['rows'], columns)}\n\n{text} Measured on {origin(seen)}."
 
 
 def scale_measured() -> str:
     """What `bench_scale.py` measured last."""
-    record = json.loads(scale.RECORD.read_text("utf-8"))
-    origin = f"commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
-    return f"{scale.measured(record)}\n\nMeasured on {origin}."
+    seen = record("scale")
+    return f"{scale.measured(seen)}\n\nMeasured on {origin(seen)}."
 
 
 def scale_plan() -> str:
     """Movies of any size, by those rates."""
-    return scale.table(json.loads(scale.RECORD.read_text("utf-8")))
+    return scale.table(record("scale"))
 
 
-def _origin(record: dict[str, Any]) -> str:
-    """Card, driver, commit, date and versions of a record, as a sentence."""
-    parts = [record[key] for key in ("card", "device") if key in record][:1]  # records older than their keys
-    known = {"driver": str, "commit": _short, "date": str}
-    parts += [f"{key} {of(record[key])}".removeprefix("date ") for key, of in known.items() if key in record]
-    return f"Measured on {', '.join(parts)}; {record.get('provenance', record.get('machine'))}."
-
-
-def _short(commit: str) -> str:
-    """The first 10 characters, and the "+" of files that differ from the commit.
-
-    Examples
-    --------
-    >>> _short("0123456789abcdef+")
-    '0123456789+'
-    """
-    return commit[:10] + "+" * commit.endswith("+")
-
-
-def _record(name: str) -> dict[str, Any]:
-    return json.loads((REPOSITORY / "tests" / f"{name}_record.json").read_text("utf-8"))
-
-
-def _long_record(name: str) -> dict[str, Any]:
-    return _record("gpu_long")[name]
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows as Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+def verdict(holds: bool) -> str:
+    """Whether a claim holds, in words."""
+    return "holds" if holds else "does not hold"

@@ -9,7 +9,7 @@ scenes.py      kinds of movies, by what makes them hard; lengths in units of den
 theory.py      accuracy that theory predicts for such movies
 experiments/   experiments on such movies, one a file; plans.py and conduct.py run what experiment.py defines
                experiments/papers: tables and figures of papers, one a file; paper.py defines and runs them,
-               matrices.py makes their costs, scaling.py and replay.py predict what several GPUs take
+               matrices.py makes their costs, scaling.py divides them over shards
 linkers/       linkers to compare, one a file: Outbid, baselines, other packages; comparison.py compares them
 bootstrap.py   confidence intervals over seeds
 """

@@ -93,13 +93,13 @@ def _paper(name: str, output: Path, wanted: _Wanted, overwrite: bool, as_json: b
     from .paper import check_outputs, conduct_paper
 
     clock, paper = Stopwatch(), paper_named(name)
-    extent = paper.extent(wanted.device, quick=wanted.quick)
-    extent = replace(
-        extent, sizes=wanted.sizes or extent.sizes, instances=wanted.instances or extent.instances
+    problems = paper.problems(wanted.device, quick=wanted.quick)
+    problems = replace(
+        problems, sizes=wanted.sizes or problems.sizes, instances=wanted.instances or problems.instances
     )
     check_outputs(name, output, overwrite=overwrite)
     with compilation_reported():
-        found = conduct_paper(name, paper, extent, output)
+        found = conduct_paper(name, paper, problems, output)
     if as_json:
         click.echo(json.dumps({"summary": found.summary, "claims": found.claims}))
     else:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
+from itertools import product
 from pathlib import Path
 from typing import TypedDict, TypeVar, Unpack
 
@@ -47,12 +48,16 @@ class Key(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Extent:
+class Problems:
     """How much is measured: sizes of problems, instances of each, and where."""
 
     sizes: tuple[int, ...]
     instances: int = 1
     device: str = "cpu"
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Every size with the number of each of its instances."""
+        return product(self.sizes, range(self.instances))
 
 
 @dataclass(frozen=True)
@@ -70,18 +75,29 @@ class Claim:
         return {"claim": self.claim, "where": self.where, "measured": self.measured, "verdict": verdict}
 
 
+def judged(claim: str, place: str, value: float | None, text: str, holds: Callable[[float], bool]) -> Claim:
+    """A claim about a number, which stands for {} in the text; the number is None if it was not measured.
+
+    Examples
+    --------
+    >>> judged("It is fast", "section 1", 3.0, "{:.1f} times", lambda times: times > 1)
+    Claim(claim='It is fast', where='section 1', measured='3.0 times', holds=True)
+    """
+    return Claim(claim, place, *(("", None) if value is None else (text.format(value), holds(value))))
+
+
 class Paper(ABC):
     """One table or figure. `cell` names the columns in which rows of different kinds differ."""
 
     shows: str
     takes: str
-    quick: Extent
-    cpu: Extent
-    gpu: Extent
+    quick: Problems
+    cpu: Problems
+    gpu: Problems
     cell: tuple[str, ...] = ("n", "case")
 
     @abstractmethod
-    def rows(self, extent: Extent) -> Iterator[Row]:
+    def rows(self, problems: Problems) -> Iterator[Row]:
         """A line for each run."""
 
     @abstractmethod
@@ -92,7 +108,7 @@ class Paper(ABC):
     def claims(self, summary: list[Row]) -> list[Claim]:
         """The paper's claims beside what was measured."""
 
-    def extent(self, device: str, *, quick: bool) -> Extent:
+    def problems(self, device: str, *, quick: bool) -> Problems:
         """The usual sizes on a device."""
         return replace(self.quick, device=device) if quick else {"cpu": self.cpu, "gpu": self.gpu}[device]
 
@@ -194,6 +210,12 @@ def curve(label: str, rows: list[Row], x: str, y: str, *, kind: str = "measured"
     return Curve(label, [float(row[x]) for row in both], [float(row[y]) for row in both], kind=kind)
 
 
+def curves_of(rows: list[Row], x: str, y: str, name: str = "{}", *, kind: str = "measured") -> list[Curve]:
+    """Such a curve for every case."""
+    cases = dict.fromkeys(str(row["case"]) for row in rows)
+    return [curve(name.format(case), where(rows, case=case), x, y, kind=kind) for case in cases]
+
+
 def where(rows: list[Row], **wanted: Unpack[Key]) -> list[Row]:
     """The rows with these values."""
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
@@ -227,7 +249,7 @@ def check_outputs(name: str, folder: Path, *, overwrite: bool) -> None:
 
 
 def conduct_paper(
-    name: str, paper: Paper, extent: Extent, folder: Path, seconds: float = math.inf
+    name: str, paper: Paper, problems: Problems, folder: Path, seconds: float = math.inf
 ) -> Outcome:
     """Measure, and write NAME.csv with its record, NAME_summary.csv and NAME_claims.csv.
 
@@ -235,7 +257,7 @@ def conduct_paper(
     ----------
     name : str
     paper : Paper
-    extent : Extent
+    problems : Problems
     folder : Path
     seconds : float
         After which no further run is begun; the size that is not complete then is left out.
@@ -245,18 +267,18 @@ def conduct_paper(
     ResourceError
         If a GPU is asked for and there is none.
     """
-    if extent.device == "gpu":
+    if problems.device == "gpu":
         try:
             gpu_names()
         except RuntimeError as error:
             raise ResourceError(str(error)) from None
-    if not extent.sizes or min(extent.sizes) < 2:
-        raise SettingsError(f"sizes are {list(extent.sizes)}; give numbers of 2 or more.")
+    if not problems.sizes or min(problems.sizes) < 2:
+        raise SettingsError(f"sizes are {list(problems.sizes)}; give numbers of 2 or more.")
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     table = folder / f"{name}.csv"
     begun, written, complete = time.monotonic(), -math.inf, True
-    for row in paper.rows(extent):
+    for row in paper.rows(problems):
         now = time.monotonic()
         complete = now - begun <= seconds
         if not complete:
@@ -264,7 +286,7 @@ def conduct_paper(
             break
         rows.append(row)
         if now - written >= _OFTEN:
-            write_rows(table, rows, record_of(name, extent, complete=False))
+            write_rows(table, rows, record_of(name, problems, complete=False))
             written = time.monotonic()
     if not rows:
         raise ResourceError(
@@ -272,15 +294,15 @@ def conduct_paper(
         )
     summary = mean_rows(rows, paper.cell)
     claims = [claim.row() for claim in paper.claims(summary)]
-    write_rows(table, rows, record_of(name, extent, complete=complete))
+    write_rows(table, rows, record_of(name, problems, complete=complete))
     write_rows(folder / f"{name}_summary.csv", summary)
     write_rows(folder / f"{name}_claims.csv", claims)
     return Outcome(rows, summary, claims, complete)
 
 
-def record_of(name: str, extent: Extent, *, complete: bool) -> dict[str, object]:
+def record_of(name: str, problems: Problems, *, complete: bool) -> dict[str, object]:
     """How a table was made."""
-    card = gpu_names()[0] if extent.device == "gpu" else ""
+    card = gpu_names()[0] if problems.device == "gpu" else ""
     return {
         "command": "experiment",
         "experiment": name,
@@ -288,9 +310,9 @@ def record_of(name: str, extent: Extent, *, complete: bool) -> dict[str, object]
         "packages": {one: metadata.version(one) for one in ("outbid", "numpy", "scipy", "numba")},
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "device": extent.device,
+        "device": problems.device,
         "card": card,
         "input": None,
-        "settings": asdict(extent) | {"sizes": list(extent.sizes)},
+        "settings": asdict(problems) | {"sizes": list(problems.sizes)},
         "complete": complete,
     }

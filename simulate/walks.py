@@ -21,9 +21,6 @@ from .motions import Motion, Vectors
 from .ranges import require, require_axes
 from .streams import Purpose, stream
 
-UNITS = ("pixel", "nanometer", "micrometer", "millimeter")
-"""Units of length that the command and the form accept."""
-
 
 @dataclass(frozen=True)
 class WalkSettings:

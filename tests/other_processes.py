@@ -30,9 +30,9 @@ def shard_of_gpu(rank: int, size: int, identity: tuple, costs: object, pipe: obj
     from outbid._arrays import cupy_module
     from outbid.assignment.shards.blocks import ArrayBlocks
     from outbid.assignment.shards.nccl import Nccl
-    from outbid.assignment.shards.search import Work, found
+    from outbid.assignment.shards.search import Setup, found
 
     with cupy_module().cuda.Device(rank):
         way = Nccl.of_process(rank, size, identity, rank)
-        answers = [found(ArrayBlocks(costs), way, Work(one, is_on_gpu=True)) for one in ("tree", "classical")]
+        answers = [found(ArrayBlocks(costs), way, Setup(v, is_on_gpu=True)) for v in ("tree", "classical")]
     pipe.send(answers)  # type: ignore[attr-defined]

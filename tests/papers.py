@@ -20,32 +20,32 @@ from pathlib import Path
 from outbid.errors import OutbidError
 from outbid.simulate.experiment import Panel, Row
 from outbid.simulate.experiments.papers import paper_named
-from outbid.simulate.paper import Claim, Extent, Paper, conduct_paper, mean_rows
+from outbid.simulate.paper import Claim, Paper, Problems, conduct_paper, mean_rows
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORD = REPOSITORY / "tests" / "papers_record.json"
-EXTENTS: dict[str, dict[str, tuple[Extent, ...]]] = {
+EXTENTS: dict[str, dict[str, tuple[Problems, ...]]] = {
     "gpu": {
-        "date-nagi-table2": (Extent((1000, 2000, 3000, 4000, 5000), 5, "gpu"),),
-        "date-nagi-table1": (Extent((500, 1000, 1500, 2000, 3000, 4000, 5000), 5, "gpu"),),
-        "date-nagi-table3": (Extent((5000, 10_000, 15_000, 20_000, 40_000), 5, "gpu"),),
-        "roverso-figure1": (Extent((256, 512, 1024, 2048, 4096, 8192), 5, "gpu"),),
-        "roverso-figure3": (Extent((256, 512, 1024, 2048), 5, "gpu"),),
-        "vasconcelos-figure6": (Extent((50, 100, 200, 400, 800, 1000), 100, "gpu"),),
-        "roverso-figure2": (Extent((256, 512, 1024, 2048, 4096), 5, "gpu"),),
-        "date-nagi-table5": (Extent((5000, 10_000, 20_000), 1, "gpu"),),
-        "date-nagi-table4": (Extent((10_000,), 1, "gpu"),),
+        "date-nagi-table2": (Problems((1000, 2000, 3000, 4000, 5000), 5, "gpu"),),
+        "date-nagi-table1": (Problems((500, 1000, 1500, 2000, 3000, 4000, 5000), 5, "gpu"),),
+        "date-nagi-table3": (Problems((5000, 10_000, 15_000, 20_000, 40_000), 5, "gpu"),),
+        "roverso-figure1": (Problems((256, 512, 1024, 2048, 4096, 8192), 5, "gpu"),),
+        "roverso-figure3": (Problems((256, 512, 1024, 2048), 5, "gpu"),),
+        "vasconcelos-figure6": (Problems((50, 100, 200, 400, 800, 1000), 100, "gpu"),),
+        "roverso-figure2": (Problems((256, 512, 1024, 2048, 4096), 5, "gpu"),),
+        "date-nagi-table5": (Problems((5000, 10_000, 20_000), 1, "gpu"),),
+        "date-nagi-table4": (Problems((10_000,), 1, "gpu"),),
     },
     "cpu": {
-        "date-nagi-table2": (Extent((1000, 2000), 1),),
-        "date-nagi-table3": (Extent((1000, 2000), 1),),
-        "date-nagi-table4": (Extent((150,), 1),),
-        "date-nagi-table5": (Extent((300,), 1),),
-        "roverso-figure2": (Extent((128, 256), 2),),
-        "roverso-figure3": (Extent((128, 256), 1),),
-        "vasconcelos-figure6": (Extent((50, 100), 10),),
-        "vasconcelos-figure5": (Extent((500,), 2),),
-        "vasconcelos-failure": (Extent((500,), 3),),
+        "date-nagi-table2": (Problems((1000, 2000), 1),),
+        "date-nagi-table3": (Problems((1000, 2000), 1),),
+        "date-nagi-table4": (Problems((150,), 1),),
+        "date-nagi-table5": (Problems((300,), 1),),
+        "roverso-figure2": (Problems((128, 256), 2),),
+        "roverso-figure3": (Problems((128, 256), 1),),
+        "vasconcelos-figure6": (Problems((50, 100), 10),),
+        "vasconcelos-figure5": (Problems((500,), 2),),
+        "vasconcelos-failure": (Problems((500,), 3),),
     },
 }
 """What is recorded, in some twenty minutes on an H100 and 32 cores, one after the other.
@@ -62,11 +62,11 @@ GRACE = 1.3
 class Kept(Paper):
     """A table whose results are saved to a file whenever a size is complete."""
 
-    def __init__(self, name: str, extents: tuple[Extent, ...], folder: Path) -> None:
+    def __init__(self, name: str, extents: tuple[Problems, ...], folder: Path) -> None:
         self.name, self.folder, self.paper = name, folder, paper_named(name)
         self.cell, self.extents = self.paper.cell, extents
 
-    def rows(self, extent: Extent) -> Iterator[Row]:  # noqa: ARG002
+    def rows(self, problems: Problems) -> Iterator[Row]:  # noqa: ARG002
         found: list[Row] = []
         for row in chain.from_iterable(map(self.paper.rows, self.extents)):
             if found and row["n"] != found[-1]["n"]:
@@ -89,7 +89,7 @@ class Kept(Paper):
         return self.paper.claims(summary)
 
 
-def conduct(name: str, extents: tuple[Extent, ...], folder: Path, seconds: float) -> None:
+def conduct(name: str, extents: tuple[Problems, ...], folder: Path, seconds: float) -> None:
     """Measure, in a process of its own, and leave what was found in a file."""
     paper = Kept(name, extents, folder)
     try:
@@ -100,7 +100,7 @@ def conduct(name: str, extents: tuple[Extent, ...], folder: Path, seconds: float
     paper.keep(found.summary, found.claims, complete=found.complete)
 
 
-def ended(name: str, extents: tuple[Extent, ...], seconds: float) -> dict[str, object] | None:
+def ended(name: str, extents: tuple[Problems, ...], seconds: float) -> dict[str, object] | None:
     """What was found within some seconds, None if nothing."""
     with tempfile.TemporaryDirectory() as folder:
         given = (name, extents, Path(folder), seconds)

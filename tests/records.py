@@ -84,7 +84,7 @@ RECORDS = (
     Record(
         "papers",
         TESTS / "papers_record.json",
-        (*(f"simulate/{name}.py" for name in ("matrices", "paper", "replay", "scaling")),
+        (*(f"simulate/{name}.py" for name in ("matrices", "paper", "scaling")),
          "simulate/experiments/papers/*"),
         "python tests/papers.py",
     ),

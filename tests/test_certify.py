@@ -1,6 +1,5 @@
 """An answer that is called optimal is: checked by an exact rational solver, at costs of any size."""
 
-import json
 from fractions import Fraction
 from itertools import permutations
 
@@ -40,9 +39,3 @@ def test_huge_unmatched_costs_hide_no_difference(solver: str, shape: tuple[int, 
     answer = assign(AssignmentProblem(DenseCosts(costs), *sides), solver)
     assert answer.pair_cost.sum() == pytest.approx(costs[linear_sum_assignment(costs)].sum(), rel=1e-12)
     assert answer.status is Status.OPTIMAL
-
-
-def test_the_record_holds_no_wrong_answer() -> None:
-    record = json.loads(certify.RECORD.read_text("utf-8"))
-    assert record["assignments"] >= 1_000_000
-    assert [name for name in record["outcomes"] if "wrong" in name] == []

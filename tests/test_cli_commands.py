@@ -15,9 +15,6 @@ from commands import run
 from outbid import Detections, TrackingSettings, read_record, read_tracks, write_detections
 from outbid.cli import info as info_cli
 from outbid.cli import main
-from outbid.cli.track import track as track_command
-from outbid.device import DEVICES
-from outbid.matching import COSTS
 from outbid.reliability import sentence_on
 from outbid.tracking import WORTH_A_GPU
 
@@ -164,16 +161,6 @@ def test_the_full_cost_of_the_gate(word: str, cost: str, number: str, spots: Pat
     run(*common, "-o", tmp_path / "half.csv")
     contents = [(tmp_path / name).read_bytes() for name in ("word.csv", "number.csv", "half.csv")]
     assert contents[0] == contents[1] != contents[2]
-
-
-def test_defaults_are_those_of_the_library() -> None:
-    settings = TrackingSettings(1.0)
-    options = {option.name: option for option in track_command.params}
-    parsed = track_command.make_context("track", ["in.csv", "-o", "out.csv", "--max-distance", "1"]).params
-    for name in ("cost", "spacing", "max_gap", "gap_distance", "solver", "device"):
-        assert parsed[name] == getattr(settings, name)
-    assert list(options["cost"].type.choices) == list(COSTS)  # type: ignore[attr-defined]
-    assert tuple(options["device"].type.choices) == DEVICES  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

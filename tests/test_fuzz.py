@@ -1,4 +1,4 @@
-"""Damaged files of every format, beside a second reader: a short `make fuzz`, which is judged itself."""
+"""Damaged files of every format, beside a second reader: a short `make fuzz`."""
 
 import json
 import os
@@ -12,7 +12,6 @@ from examples import NIGHT, PROFILE, examples
 from fuzz.containers import SEEDS as CONTAINERS
 from fuzz.judge import FAULTS
 from fuzz.kinds import KINDS
-from fuzz.planted import FAULTS as PLANTED
 
 from outbid.formats import FORMATS, READERS
 from outbid.images import READERS as IMAGES
@@ -28,8 +27,8 @@ BRANCHES = 90
 
 @pytest.fixture(scope="module")
 def report(repository: Path) -> dict[str, Any]:
-    """In a process of its own: memory is limited there, readers are patched, and what they do is measured."""
-    command = [sys.executable, "-m", "fuzz", "--count", CASES, "--measure", "quietly", "--planted", "quickly"]
+    """In a process of its own: memory is limited there, and what readers do is measured."""
+    command = [sys.executable, "-m", "fuzz", "--count", CASES, "--measure", "quietly"]
     done = subprocess.run(
         [*map(str, command)], cwd=repository / "tests", capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": ""}, timeout=380,
@@ -47,12 +46,6 @@ def test_no_damaged_file_crashes_hangs_or_is_read_wrong(report: dict[str, Any]) 
         assert tally["refused"] > 0
 
 
-def test_the_planted_faults_are_found(report: dict[str, Any]) -> None:
-    assert len(PLANTED) >= 20
-    assert [name for name, number in report["planted"].items() if number is None] == []
-    assert {*report["planted"]} == {fault.name for fault in PLANTED}
-
-
 @pytest.mark.skipif(PROFILE != NIGHT, reason="few cases reach fewer; `make nightly` tries all")
 def test_the_branches_of_the_readers_are_reached(report: dict[str, Any]) -> None:
     assert report["reached"]["all"] >= BRANCHES
@@ -62,11 +55,3 @@ def test_every_format_that_is_read_has_an_entry() -> None:
     known = {module for kind in KINDS.values() for module in kind.modules}
     read = {*FORMATS.values(), *(module for _, module in READERS), *IMAGES.values(), "zarr"}
     assert sorted(read - known) == [], "Add an entry to tests/fuzz/kinds.py."
-
-
-def test_the_record_holds_no_fault(repository: Path) -> None:
-    record = json.loads((repository / "tests" / "fuzz_record.json").read_text("utf-8"))
-    assert record["finds"] == []
-    assert record["hours"] >= 1
-    assert None not in record["planted"].values()
-    assert record["branches"]["all"] >= BRANCHES

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import outbid
-from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks
+from outbid import Detections, DetectionSettings, InputError, SettingsError, TrackingSettings, Tracks
 from outbid.data import sample
-from outbid.setting_values import TrackingValues
+from outbid.setting_values import DetectionValues, TrackingValues
 
 FRAME = [0, 0, 1, 1]
 PLACE = np.array([[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]], float)
@@ -112,7 +112,8 @@ def test_scores_name_the_argument_that_is_wrong() -> None:
 
 
 def test_the_keywords_are_the_fields_of_the_settings() -> None:
-    assert list(TrackingValues.__annotations__) == [field.name for field in fields(TrackingSettings)]
+    for values, settings in ((TrackingValues, TrackingSettings), (DetectionValues, DetectionSettings)):
+        assert list(values.__annotations__) == [field.name for field in fields(settings)]
 
 
 def test_keywords_replace_fields_of_the_settings_object() -> None:

@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import shard_tables
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 KERNELS = sorted(REPOSITORY.glob("tracker/**/*.cu"))
@@ -65,17 +64,3 @@ def test_kernels_compile(path, tmp_path):
     command = [nvcc, "-cubin", "-arch=sm_90", "-std=c++17", "-o", tmp_path / "kernel.cubin", path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_shards_on_several_gpus_sent_the_messages_of_the_formula():
-    rows = [row for row in LONG_RECORD["shards"]["rows"] if row["variant"] in shard_tables.VARIANTS]
-    assert {row["gpus"] for row in rows} > {1}
-    for row in rows:
-        messages, fixed, entry = shard_tables.formula(row)
-        lists = row["bytes_sent"] - fixed
-        assert lists >= 0
-        assert lists % entry == 0
-        more = row["messages"] - messages
-        # A second message of trees holds at least one record, and at most all of the n rows.
-        assert more <= lists / entry if row["variant"] == "tree" else more == 0
-        assert row["same"] is not False

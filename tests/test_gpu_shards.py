@@ -13,12 +13,12 @@ from problems import FAMILIES, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
 from outbid._arrays import cupy_module, gpu_names, nccl_module, on_device, to_device, to_host
-from outbid.assignment.hungarian import Found
+from outbid.assignment.hungarian import Matching
 from outbid.assignment.problem import on_gpu
 from outbid.assignment.shards.blocks import ArrayBlocks
 from outbid.assignment.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
 from outbid.assignment.shards.nccl import Nccl, new_identity
-from outbid.assignment.shards.search import Work, found
+from outbid.assignment.shards.search import Setup, found
 
 pytestmark = pytest.mark.gpu
 VARIANTS = ("hungarian:tree", "hungarian:classical")
@@ -88,9 +88,9 @@ needs_nccl = pytest.mark.skipif(find_spec("cupy") is None or nccl_module() is No
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_all_gpus_through_nccl(variant):
     costs = np.random.default_rng(6).integers(0, 9000, (400, 400), dtype=np.int32)
-    work = Work(variant.removeprefix("hungarian:"), is_on_gpu=True)
+    work = Setup(variant.removeprefix("hungarian:"), is_on_gpu=True)
 
-    def shard(way: Communicator) -> Found:
+    def shard(way: Communicator) -> Matching:
         with cupy_module().cuda.Device(way.rank):
             return found(ArrayBlocks(costs), way, work)
 
@@ -156,9 +156,9 @@ def test_calls_between_gpus_return_what_virtual_shards_hear():
 def test_gpus_of_their_own_find_what_one_finds_to_the_bit(family, ranks):
     gpus = several_gpus()
     costs = FAMILIES[family](np.random.default_rng(8), 301, 301)
-    both = [Work(variant.removeprefix("hungarian:"), is_on_gpu=True) for variant in VARIANTS]
+    both = [Setup(variant.removeprefix("hungarian:"), is_on_gpu=True) for variant in VARIANTS]
 
-    def shard(way: Communicator) -> list[Found]:
+    def shard(way: Communicator) -> list[Matching]:
         with cupy_module().cuda.Device(way.rank):
             return [found(ArrayBlocks(costs), way, work) for work in both]
 
@@ -172,7 +172,7 @@ def test_gpus_of_their_own_find_what_one_finds_to_the_bit(family, ranks):
             assert_same(one, other)
 
 
-def of_processes(gpus: int, costs: np.ndarray) -> list[list[Found]]:
+def of_processes(gpus: int, costs: np.ndarray) -> list[list[Matching]]:
     """The answers of a process a GPU."""
     context = get_context("spawn")
     identity, pipes, processes = new_identity(), [], []

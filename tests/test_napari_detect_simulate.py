@@ -10,7 +10,7 @@ from napari_scenes import is_settled, link_count, named, run
 from numpy.typing import NDArray
 
 from outbid.detection import detect
-from outbid.detection.spots import DetectionSettings
+from outbid.settings import DetectionSettings
 from outbid.simulate.camera import Camera, render
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
@@ -64,7 +64,7 @@ def test_the_threshold_is_seen_before_a_run(window: "Window") -> None:
     form.slider.setValue(form.slider.maximum() * 97 // 100)
     took = process_time() - start
     fewer = named(window, "Preview").data
-    threshold = form.threshold.number()
+    threshold = form.rows["threshold"].number()
     assert threshold is not None
     assert took < 0.5
     want = detect(list(stack), DetectionSettings(threshold=threshold, spacing=SPACING))[0]
@@ -81,10 +81,10 @@ def test_the_threshold_is_seen_before_a_run(window: "Window") -> None:
     assert named(window, "Preview") is None
     assert points.metadata["outbid"]["settings"]["threshold"] == threshold
 
-    form.threshold.set_number(None)
+    form.rows["threshold"].set_number(None)
     form.result.choose(points)
-    assert form.threshold.number() == pytest.approx(threshold)
-    assert form.radius.number() == pytest.approx(used.radius, abs=1e-5)
+    assert form.rows["threshold"].number() == pytest.approx(threshold)
+    assert form.rows["radius"].number() == pytest.approx(used.radius, abs=1e-5)
 
 
 def test_a_preview_beside_tracks_is_emptied_and_shown_again_in_the_same_layer(window: "Window") -> None:
@@ -123,8 +123,8 @@ def test_dark_spots_and_a_given_radius_reach_the_detection(window: "Window") -> 
     form = window.form("Detect spots")
     window.wait(lambda: "Dark spots stand out more" in form.message.text())
     window.tick(form.live, False)
-    window.write(form.radius, "3")
-    form.dark.setChecked(True)
+    window.write(form.rows["radius"], "3")
+    form.rows["dark"].setChecked(True)
     run(window, form)
     settings = DetectionSettings(radius=3, dark=True)
     want = detect([frame[None] for frame in stack], settings)[0]
@@ -135,7 +135,7 @@ def test_dark_spots_and_a_given_radius_reach_the_detection(window: "Window") -> 
 def test_labels_give_their_centroids(window: "Window") -> None:
     window.viewer.add_labels(labels(), name="cells", scale=(1, 0.5, 0.5))
     form = window.form("Detect spots")
-    assert not form.radius.isEnabled()
+    assert not form.rows["radius"].isEnabled()
     run(window, form)
     points = named(window, "Spots of cells")
     assert [tuple(row) for row in points.data[:2]] == [(0, 7, 7), (0, 21.5, 32.5)]
@@ -147,7 +147,7 @@ def test_a_preview_of_what_is_no_movie_says_what_to_change(window: "Window") -> 
     window.viewer.add_image(np.zeros((40, 40)), name="still")
     form = window.form("Detect spots")
     window.wait(lambda: "Open it as a movie" in form.message.text())
-    window.write(form.radius_z, "3")
+    window.write(form.rows["radius_z"], "3")
     run(window, form)
     assert "Open it as a movie" in form.message.text()
     assert len(window.viewer.layers) == 1
@@ -158,22 +158,22 @@ def test_a_preview_of_what_is_no_movie_says_what_to_change(window: "Window") -> 
 
 def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: "Window") -> None:
     form = window.form("Simulate particles")
-    window.write(form.particles, "40")
-    window.write(form.frames, "6")
-    form.motion.setCurrentText("brownian")
-    form.unit.setCurrentText("micrometer")
-    for box, size in zip(form.voxel.boxes, ("2", "0.5", "0.5"), strict=True):
+    window.write(form.rows["particles"], "40")
+    window.write(form.rows["frames"], "6")
+    form.rows["motion"].setCurrentText("brownian")
+    form.rows["unit"].setCurrentText("micrometer")
+    for box, size in zip(form.rows["voxel"].boxes, ("2", "0.5", "0.5"), strict=True):
         box.setValue(float(size))
     window.tick(form.movie)
     run(window, form)
     images, points, truth = window.viewer.layers
-    values = form.settings()
-    walks = WalkSettings(BrownianWalk(values["step"]), 40, 6, values["box"], "reflect", 0.02, 0.02, 0)
-    microscope = Microscope(values["noise"], values["miss"], values["clutter"])
-    seen = observe(walk(walks), microscope, box=values["box"])
+    used = form.settings()
+    walks = WalkSettings(BrownianWalk(used.step), 40, 6, used.box, "reflect", 0.02, 0.02, 0)
+    microscope = Microscope(used.noise, used.miss, used.clutter)
+    seen = observe(walk(walks), microscope, box=used.box)
     np.testing.assert_allclose(points.data[:, 1:] * SPACING, seen.detections.position)
     assert link_count(truth) == len(seen.links)
-    camera = Camera.looking_at(values["box"], psf=values["psf"], snr=values["snr"], spacing=SPACING)
+    camera = Camera.looking_at(used.box, psf=used.psf, snr=used.snr, spacing=SPACING)
     assert np.array_equal(images.data, list(render(walk(walks).detections, camera)))
     assert {tuple(layer.scale) for layer in window.viewer.layers} == {(1, *SPACING)}
     assert {tuple(map(str, layer.units)) for layer in window.viewer.layers} == {PLACE["units"]}
@@ -183,28 +183,42 @@ def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: "Window")
 
     record = truth.metadata["outbid"]
     assert (record["command"], record["seed"]) == ("simulate", 0)
-    window.write(form.particles, "3")
-    form.unit.setCurrentText("pixel")
+    window.write(form.rows["particles"], "3")
+    form.rows["unit"].setCurrentText("pixel")
     form.result.choose(None)
     form.result.choose(truth)
-    assert form.particles.value() == 40
-    assert (form.motion.currentText(), form.unit.currentText()) == ("brownian", "micrometer")
+    assert form.rows["particles"].value() == 40
+    assert (form.rows["motion"].currentText(), form.rows["unit"].currentText()) == ("brownian", "micrometer")
 
 
 def test_a_movie_too_large_for_the_memory_is_refused(window: "Window") -> None:
     form = window.form("Simulate particles")
-    form.box.set_values((1000, 10000, 10000))
+    form.rows["box"].set_values((1000, 10000, 10000))
     window.tick(form.movie)
     run(window, form)
     assert "Take a smaller box" in form.message.text()
     form.movie.setChecked(False)
-    form.box.set_values((0, 100, 100))
+    form.rows["box"].set_values((0, 100, 100))
     run(window, form)
     assert "box" in form.message.text()
     assert len(window.viewer.layers) == 0
 
 
 # ---------------------------------------------------------------- manifest
+
+
+def test_three_forms_stand_in_one_window_and_scroll(window: "Window") -> None:
+    """None makes the window higher, and each shows its first row and reaches its last."""
+    scroll_area = import_module("qtpy.QtWidgets").QScrollArea
+    high = window.viewer.window._qt_window.height()
+    forms = [window.form(name) for name in ("Detect spots", "Track particles", "Simulate particles")]
+    window.wait(lambda: all(form.height() > 0 for form in forms))
+    assert window.viewer.window._qt_window.height() == high
+    for form in forms:
+        area = form.findChild(scroll_area)
+        assert form.isVisible()
+        assert area.viewport().height() > 40
+        assert form._inside.height() == area.verticalScrollBar().maximum() + area.viewport().height()
 
 
 def test_the_manifest_is_valid_and_all_that_it_names_is_there(window: "Window") -> None:

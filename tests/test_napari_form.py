@@ -65,7 +65,7 @@ def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(w
 def test_layers_may_go_while_a_run_is_on_its_way(window: "Window") -> None:
     walks(window)
     form = window.form("Track particles")
-    window.write(form.max_distance, "2")
+    window.write(form.rows["max_distance"], "2")
     run(window, form)
     edited = named(window, "Tracks of walks")
     form.result.choose(edited)
@@ -83,12 +83,12 @@ def test_layers_may_go_while_a_run_is_on_its_way(window: "Window") -> None:
 def test_a_preview_that_is_deleted_is_not_made_again(window: "Window") -> None:
     walks(window)
     form = window.form("Track particles")
-    window.write(form.max_distance, "2")
+    window.write(form.rows["max_distance"], "2")
     window.tick(form.live)
     window.wait(lambda: named(window, "Preview"))
     window.viewer.layers.remove(named(window, "Preview"))
     assert not form.live.isChecked()
-    window.write(form.max_distance, "3")
+    window.write(form.rows["max_distance"], "3")
     window.wait(lambda: is_settled(form))
     assert named(window, "Preview") is None
 
@@ -119,21 +119,21 @@ def test_numbers_are_read_alike_wherever_the_user_lives(window: "Window") -> Non
     try:
         form = window.form("Track particles")
         for text, number in [("1.5", 1.5), ("2,5", 2.5), ("5e-7", 5e-7), ("1234567", 1234567.0), ("", None)]:
-            window.write(form.max_distance, text)
-            assert form.max_distance.number() == number
-        window.write(form.max_distance, "x7y")  # letters are not taken
-        assert form.max_distance.number() == 7
-        window.write(form.max_distance, "7.12345678")
-        form.max_distance.selectAll()
-        window.press(form.max_distance, "Return")  # which shows fewer digits, and loses none
-        assert form.max_distance.number() == 7.12345678
-        form.max_distance.setValue(7)
-        form.max_distance.stepBy(1)
-        assert form.max_distance.text() == "7.1"
-        form.max_distance.set_number(None)
-        assert form.max_distance.text() == "learned from the movie"
-        form.max_distance.stepBy(1)
-        assert form.max_distance.number() == 1
+            window.write(form.rows["max_distance"], text)
+            assert form.rows["max_distance"].number() == number
+        window.write(form.rows["max_distance"], "x7y")  # letters are not taken
+        assert form.rows["max_distance"].number() == 7
+        window.write(form.rows["max_distance"], "7.12345678")
+        form.rows["max_distance"].selectAll()
+        window.press(form.rows["max_distance"], "Return")  # which shows fewer digits, and loses none
+        assert form.rows["max_distance"].number() == 7.12345678
+        form.rows["max_distance"].setValue(7)
+        form.rows["max_distance"].stepBy(1)
+        assert form.rows["max_distance"].text() == "7.1"
+        form.rows["max_distance"].set_number(None)
+        assert form.rows["max_distance"].text() == "learned from the movie"
+        form.rows["max_distance"].stepBy(1)
+        assert form.rows["max_distance"].number() == 1
     finally:
         locale.setDefault(locale("C"))
 
@@ -151,10 +151,10 @@ def test_what_a_cancelled_run_returns_is_dropped(window: "Window", monkeypatch: 
     monkeypatch.setattr(module, "track", slow)
     walks(window)
     form = window.form("Track particles")
-    window.write(form.max_distance, "2")
+    window.write(form.rows["max_distance"], "2")
     window.click(form.run_button)
     window.click(form.cancel_button)
-    window.write(form.max_distance, "1")
+    window.write(form.rows["max_distance"], "1")
     window.click(form.run_button)
     doors[0].set()
     window.wait(lambda: len(form._works) == 1)
@@ -182,8 +182,8 @@ def test_a_form_may_go_while_its_run_is_on_its_way(window: "Window", monkeypatch
 def test_settings_that_make_no_sense_say_what_to_change(window: "Window") -> None:
     walks(window)
     form = window.form("Track particles")
-    window.write(form.max_distance, "2")
-    window.write(form.unmatched_cost, "1000000")
+    window.write(form.rows["max_distance"], "2")
+    window.write(form.rows["unmatched_cost"], "1000000")
     run(window, form)
     assert "unmatched_cost" in form.message.text()
     assert named(window, "Tracks") is None
@@ -195,7 +195,7 @@ def test_more_vertices_than_preferred_are_shown_when_the_user_says_so(
     monkeypatch.setattr(preferences().window, "vertices", 3000)
     walks(window)
     form = window.form("Track particles")
-    window.write(form.max_distance, "2")
+    window.write(form.rows["max_distance"], "2")
     run(window, form)
     assert named(window, "Tracks") is None
     assert "stand still" in form.message.text()
@@ -213,7 +213,7 @@ def test_a_fault_of_the_program_is_reported_and_the_form_goes_on(
     module = import_module("outbid.viewers.forms.track")
     walks(window)
     form = window.form("Track particles")
-    window.write(form.max_distance, "2")
+    window.write(form.rows["max_distance"], "2")
     with monkeypatch.context() as patch:
         patch.setattr(module, "track", fails)
         run(window, form)

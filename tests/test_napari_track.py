@@ -21,8 +21,8 @@ def test_points_become_tracks_with_the_settings_of_the_form(window: "Window") ->
     points = walks(window)
     form = window.form("Track particles")
     assert [box.value() for box in form.source.voxel.boxes] == [1.0, 0.5, 0.5]
-    window.write(form.max_distance, "1.5")
-    window.write(form.max_gap, "2")
+    window.write(form.rows["max_distance"], "1.5")
+    window.write(form.rows["max_gap"], "2")
     run(window, form)
     tracks = named(window, "Tracks of walks")
     want = track(
@@ -44,7 +44,7 @@ def test_objects_of_labels_get_the_numbers_of_their_tracks(window: "Window") -> 
         image[t, 5:10, 5 + t : 10 + t], image[t, 20:24, 30:36] = 3 - t, 4 + t
     window.viewer.add_labels(image, name="cells", scale=(1, 0.5, 0.5))
     form = window.form("Track particles")
-    window.write(form.max_distance, "3")
+    window.write(form.rows["max_distance"], "3")
     run(window, form)
     by_track = named(window, "cells by track")
     assert (type(by_track).__name__, tuple(by_track.scale)) == ("Labels", (1, 0.5, 0.5))
@@ -77,7 +77,7 @@ def test_the_preview_follows_the_settings_and_the_frame_and_goes_with_the_form(w
 
     seen = []
     for distance, frame in (("0.6", 12), ("2", 12), ("2", 3)):
-        window.write(form.max_distance, distance)
+        window.write(form.rows["max_distance"], distance)
         window.viewer.dims.set_point(0, frame)
         window.wait(lambda: is_settled(form))
         seen.append(link_count(named(window, "Preview")))
@@ -95,7 +95,7 @@ def test_colours_distinguish_doubtful_links_from_sure_ones(window: "Window") -> 
     window.viewer.add_points(np.concatenate(place), name="three", size=0.1)
     window.viewer.dims.set_point(0, 11)
     form = window.form("Track particles")
-    window.write(form.max_distance, "10")
+    window.write(form.rows["max_distance"], "10")
     run(window, form)
     assert named(window, "Tracks of three").data.shape == (36, 4)  # in 2D nothing has a z
     window.viewer.reset_view()
@@ -122,7 +122,7 @@ def test_divisions_stand_in_the_graph(window: "Window") -> None:
     window.viewer.dims.ndisplay = 3
     window.viewer.reset_view()
     window.shot("track_divisions")
-    window.tick(form.divisions, False)
+    window.tick(form.rows["divisions"], False)
     run(window, form)
     assert len(window.viewer.layers) == 3
     assert window.viewer.layers[-1].graph == {}
@@ -134,7 +134,7 @@ def test_what_fuses_has_two_parents_in_the_graph(window: "Window") -> None:
     seen = backward(tissue(cells=60, frames=20, apart=0.15)).detections
     window.viewer.add_points(rows_of(seen), name="vesicles", size=0.1)
     form = window.form("Track particles")
-    window.tick(form.merges)
+    window.tick(form.rows["merges"])
     run(window, form)
     parents = [len(each) for each in named(window, "Tracks of vesicles").graph.values()]
     assert parents.count(2) >= 10
@@ -144,20 +144,20 @@ def test_what_fuses_has_two_parents_in_the_graph(window: "Window") -> None:
 def test_what_is_given_is_taken_and_comes_back_from_the_result(window: "Window") -> None:
     walks(window)
     form = window.form("Track particles")
-    form.known.setText("noise=0.2; gate=4,4,4")
+    form.rows["known"].setText("noise=0.2; gate=4,4,4")
     run(window, form)
     known = {"noise": 0.2, "gate": (4.0, 4.0, 4.0)}
     wanted = TrackingSettings(known=known, spacing=(1, 0.5, 0.5))
     assert form.settings() == wanted
     for text, column in (("-", None), ("area; theta:angle=180", {"area": "", "theta": "angle=180"})):
-        form.column.setText(text)
+        form.rows["column"].setText(text)
         with_columns = form.settings()
         assert with_columns.column == column
-        form.column.setText("")
+        form.rows["column"].setText("")
         form.set_settings(with_columns.as_dict())
         assert form.settings() == with_columns
-    form.column.setText("")
-    form.known.setText("nose=1")
+    form.rows["column"].setText("")
+    form.rows["known"].setText("nose=1")
     with pytest.raises(SettingsError, match="nose"):
         form.settings()
     form.set_settings(wanted.as_dict())
@@ -173,13 +173,13 @@ def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: 
     divided = named(window, "Tracks of tissue")
     assert divided.graph
     form.result.choose(divided)
-    window.tick(form.divisions, False)
+    window.tick(form.rows["divisions"], False)
     run(window, form)
     single = named(window, "Tracks of tissue")
     assert single.graph == {}
     assert form.result.layer() is single
-    assert not form.divisions.isChecked()
-    window.tick(form.divisions)
+    assert not form.rows["divisions"].isChecked()
+    window.tick(form.rows["divisions"])
     run(window, form)
     assert [layer.name for layer in window.viewer.layers] == ["tissue", "Tracks of tissue"]
     assert form.result.layer() is single
@@ -189,18 +189,21 @@ def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: 
 def test_settings_come_back_from_a_result_and_a_run_replaces_it(window: "Window") -> None:
     walks(window)
     form = window.form("Track particles")
-    window.write(form.max_distance, "2")
-    form.solver.setCurrentText("jonker_volgenant")
+    window.write(form.rows["max_distance"], "2")
+    form.rows["solver"].setCurrentText("jonker_volgenant")
     run(window, form)
     first = named(window, "Tracks of walks")
     links = link_count(first)
     window.viewer.window.remove_dock_widget("all")
     form = window.form("Track particles")
-    assert (form.max_distance.number(), form.result.layer()) == (None, None)
+    assert (form.rows["max_distance"].number(), form.result.layer()) == (None, None)
     form.result.choose(first)
-    assert (form.max_distance.number(), form.solver.currentText()) == (2.0, "jonker_volgenant")
+    assert (form.rows["max_distance"].number(), form.rows["solver"].currentText()) == (
+        2.0,
+        "jonker_volgenant",
+    )
     assert "Tracks of walks" in form.message.text()
-    window.write(form.max_distance, "0.8")
+    window.write(form.rows["max_distance"], "0.8")
     form.colour.setCurrentText("speed")
     run(window, form)
     assert len(window.viewer.layers) == 2
@@ -223,7 +226,7 @@ def test_an_image_is_detected_then_tracked(window: "Window") -> None:
     place = {"scale": (2.0, 0.5, 0.5), "translate": (0.0, 3.0, 4.0), "units": ("second", "um", "um")}
     window.viewer.add_image(movie, name="movie", **place)
     form = window.form("Track particles")
-    window.write(form.max_distance, "4")
+    window.write(form.rows["max_distance"], "4")
     window.viewer.dims.set_point(0, 14)  # seconds: the eighth frame
     window.tick(form.live)
     window.wait(lambda: named(window, "Preview"))
@@ -247,7 +250,7 @@ def test_the_size_of_a_voxel_is_that_of_the_layer(window: "Window") -> None:
     form = window.form("Track particles")
     window.write(form.source.voxel.boxes[0], "3")
     assert tuple(points.scale) == (1, 3, 0.5, 0.5)
-    window.write(form.max_distance, "2")
+    window.write(form.rows["max_distance"], "2")
     run(window, form)
     assert tuple(named(window, "Tracks of walks").scale) == (1, 3, 0.5, 0.5)
     settings = TrackingSettings(max_distance=2, spacing=(3, 0.5, 0.5))

@@ -15,7 +15,7 @@ from outbid.assignment.shards import nccl as shards_of_gpus
 from outbid.assignment.shards.blocks import ArrayBlocks
 from outbid.assignment.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
 from outbid.assignment.shards.nccl import Nccl
-from outbid.assignment.shards.search import Work, found
+from outbid.assignment.shards.search import Setup, found
 
 BYTES, TYPES = 1, {2: np.int32, 4: np.int64, 7: np.float32, 8: np.float64}
 LEAST, TOTAL = 3, 0
@@ -182,9 +182,9 @@ def test_every_call_is_made_for_all_gpus_in_one_group(monkeypatch, size):
 @pytest.mark.parametrize("variant", ["tree", "classical"])
 def test_a_search_ends_as_that_of_one_device(monkeypatch, variant):
     costs = FAMILIES["uniform_integers"](np.random.default_rng(2), 60, 60)
-    expected = found(ArrayBlocks(costs), Alone(), Work(variant))
+    expected = found(ArrayBlocks(costs), Alone(), Setup(variant))
     _, ways = gpus(monkeypatch, 3)
-    for answer in run_ranks(ways, lambda way: found(ArrayBlocks(costs), way, Work(variant))):
+    for answer in run_ranks(ways, lambda way: found(ArrayBlocks(costs), way, Setup(variant))):
         np.testing.assert_array_equal(answer.col_of_row, expected.col_of_row)
         np.testing.assert_array_equal(answer.col_dual, expected.col_dual)
 

@@ -14,7 +14,7 @@ from commands import run
 from outbid.errors import ResourceError
 from outbid.simulate.experiments.papers import PAPERS, paper_named
 from outbid.simulate.matrices import geom, uniform
-from outbid.simulate.paper import Extent, conduct_paper, mean_rows, values_of
+from outbid.simulate.paper import Problems, conduct_paper, mean_rows, values_of
 
 RECORD = json.loads(papers.RECORD.read_text("utf-8"))
 SIZES = {"date-nagi-table3": "60", "date-nagi-figure3": "60", "date-nagi-table5": "40"}
@@ -80,27 +80,27 @@ def test_means_are_taken_over_instances():
     assert mean_rows(rows, ("n", "case")) == [
         {"n": 2, "case": "a", "instances": 2, "seconds": 2, "word": "x"}
     ]
-    assert paper_named("date-nagi-table1").extent("gpu", quick=True) == Extent((60, 120), 1, "gpu")
+    assert paper_named("date-nagi-table1").problems("gpu", quick=True) == Problems((60, 120), 1, "gpu")
 
 
 class Slow(type(paper_named("date-nagi-table2"))):  # type: ignore[misc]
     """A table of which the second size takes long."""
 
-    def rows(self, extent):
-        for row in super().rows(extent):
-            time.sleep(0.4 * (row["n"] > extent.sizes[0]))
+    def rows(self, problems):
+        for row in super().rows(problems):
+            time.sleep(0.4 * (row["n"] > problems.sizes[0]))
             yield row
 
 
 def test_a_table_that_takes_too_long_keeps_the_sizes_it_completed(tmp_path):
     paper = Slow()
-    next(iter(paper.rows(Extent((30,)))))  # compiles
-    found = conduct_paper("slow", paper, Extent((30, 40)), tmp_path, seconds=0.3)
+    next(iter(paper.rows(Problems((30,)))))  # compiles
+    found = conduct_paper("slow", paper, Problems((30, 40)), tmp_path, seconds=0.3)
     assert (found.complete, {row["n"] for row in found.rows + found.summary}) == (False, {30})
     assert found.claims
     assert json.loads((tmp_path / "slow.csv.json").read_text("utf-8"))["complete"] is False
     with pytest.raises(ResourceError, match="no size was complete after 0 s"):
-        conduct_paper("slow", paper, Extent((30,)), tmp_path, seconds=0)
+        conduct_paper("slow", paper, Problems((30,)), tmp_path, seconds=0)
 
 
 @pytest.mark.parametrize("device", sorted({*papers.EXTENTS} & {*RECORD} | {"cpu"}))

@@ -1,5 +1,6 @@
 """Every record states its origin; one that is older than the behaviour it stands for is named."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def test_every_record_states_its_origin_and_stands_for_sources_that_exist(record
     assert origins(record)
     for pattern in record.sources:
         assert list(records.REPOSITORY.glob(pattern)), pattern
+
+
+def test_no_record_holds_a_fault() -> None:
+    files = (records.REPOSITORY / "tests" / f"{name}_record.json" for name in ("fuzz", "torture", "certify"))
+    fuzz, torture, certify = (json.loads(file.read_text("utf-8")) for file in files)
+    assert [*fuzz["finds"], *torture["finds"]] == []
+    assert [name for name in certify["outcomes"] if "wrong" in name] == []
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +14,7 @@ from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
 from outbid.assignment.shards import tree
 from outbid.assignment.shards.blocks import WORDS, ArrayBlocks, NpyBlocks, PointBlocks
 from outbid.assignment.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
-from outbid.assignment.shards.search import Work, found, proved
+from outbid.assignment.shards.search import Setup, found, proved
 
 VARIANTS = ("tree", "classical")
 COUNTS = ("iterations", "paths", "initial_assignments", "dual_updates", "passes", "rows_scanned")
@@ -85,8 +81,8 @@ def test_what_candidates_cannot_solve_is_searched_by_trees():
 @pytest.mark.parametrize("edges", [(0, 1, 30), (0, 0, 7, 7, 30), (0, 30, 30)])
 def test_uneven_and_empty_blocks(edges, variant):
     costs = integers(30, 2)
-    expected = found(ArrayBlocks(costs), Alone(), Work(variant))
-    work = Work(variant, edges=edges)
+    expected = found(ArrayBlocks(costs), Alone(), Setup(variant))
+    work = Setup(variant, edges=edges)
     for answer in run_ranks(Virtual.all_of(len(edges) - 1), lambda way: found(ArrayBlocks(costs), way, work)):
         assert_same(answer, expected)
 
@@ -108,7 +104,7 @@ def test_bytes_sent_are_those_of_the_formula(shards):
     costs = integers(size, 10)
     words, types, row, col = WORDS, 16, 4, -(-size // shards)
     ways = Virtual.all_of(shards)
-    stats = [one.stats for one in run_ranks(ways, lambda way: found(ArrayBlocks(costs), way, Work("tree")))]
+    stats = [one.stats for one in run_ranks(ways, lambda way: found(ArrayBlocks(costs), way, Setup("tree")))]
     turns = stats[0]["passes"] + stats[0]["dual_updates"]
     record = 8 * (2 + 3 * tree.RECORDS)
     expected = words + row * size + types + turns * record + 4 * col
@@ -117,7 +113,7 @@ def test_bytes_sent_are_those_of_the_formula(shards):
     stats = [
         one.stats
         for one in run_ranks(
-            Virtual.all_of(shards), lambda way: found(ArrayBlocks(costs), way, Work("classical"))
+            Virtual.all_of(shards), lambda way: found(ArrayBlocks(costs), way, Setup("classical"))
         )
     ]
     compressed = stats[0]["dual_updates"] + 1
@@ -133,8 +129,8 @@ def test_bytes_sent_are_those_of_the_formula(shards):
 def test_more_records_than_the_first_message_holds_come_in_a_second():
     costs = np.zeros((200, 200), np.int32)
     ways = Heard.all_of(2)
-    expected = found(ArrayBlocks(costs), Alone(), Work("tree"))
-    for answer in run_ranks(ways, lambda way: found(ArrayBlocks(costs), way, Work("tree"))):
+    expected = found(ArrayBlocks(costs), Alone(), Setup("tree"))
+    for answer in run_ranks(ways, lambda way: found(ArrayBlocks(costs), way, Setup("tree"))):
         assert_same(answer, expected)
     assert max(ways[0].sizes) > 8 * (2 + 3 * tree.RECORDS)
 
@@ -142,7 +138,7 @@ def test_more_records_than_the_first_message_holds_come_in_a_second():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_fault_in_one_message_changes_the_result(variant):
     costs = integers(50, 5)
-    expected = found(ArrayBlocks(costs), Alone(), Work(variant))
+    expected = found(ArrayBlocks(costs), Alone(), Setup(variant))
 
     class Faulty(Virtual):
         def message(self, array):
@@ -151,7 +147,7 @@ def test_a_fault_in_one_message_changes_the_result(variant):
                 wrong -= 1
             return wrong
 
-    answers = run_ranks(Faulty.all_of(2), lambda way: found(ArrayBlocks(costs), way, Work(variant)))
+    answers = run_ranks(Faulty.all_of(2), lambda way: found(ArrayBlocks(costs), way, Setup(variant)))
     assert any((answer.col_dual != expected.col_dual).any() for answer in answers)
 
 
@@ -173,13 +169,13 @@ def test_every_reader_gives_the_same_proof(tmp_path):
         for variant in VARIANTS:
             for answer in run_ranks(
                 Virtual.all_of(3),
-                lambda way, blocks=blocks, variant=variant: proved(blocks, way, Work(variant)),
+                lambda way, blocks=blocks, variant=variant: proved(blocks, way, Setup(variant)),
             ):
                 assert (answer.cost, answer.bound) == (best, best)
                 assert (costs >= answer.row_dual[:, None] + answer.col_dual).all()
     clouds = np.random.default_rng(5).uniform(0, 1, (2, 40, 2))
     answer = run_ranks(
-        Virtual.all_of(2), lambda way: proved(PointBlocks(PointCosts(*clouds)), way, Work("tree"))
+        Virtual.all_of(2), lambda way: proved(PointBlocks(PointCosts(*clouds)), way, Setup("tree"))
     )[0]
     assert answer.cost == pytest.approx(answer.bound, rel=1e-12)
 
@@ -189,10 +185,10 @@ def test_shards_together_take_little_more_than_the_matrix(variant, tmp_path):
     size = 1200
     np.save(tmp_path / "costs.npy", integers(size, 0.1))
     blocks = NpyBlocks(tmp_path / "costs.npy")
-    run_ranks(Virtual.all_of(2), lambda way: proved(ArrayBlocks(integers(9, 1)), way, Work(variant)))
+    run_ranks(Virtual.all_of(2), lambda way: proved(ArrayBlocks(integers(9, 1)), way, Setup(variant)))
     tracemalloc.start()
     try:
-        run_ranks(Virtual.all_of(4), lambda way: proved(blocks, way, Work(variant)))
+        run_ranks(Virtual.all_of(4), lambda way: proved(blocks, way, Setup(variant)))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -220,7 +216,7 @@ def failures(shards: int, work) -> list[Exception]:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_shard_reports_what_is_wrong(variant, tmp_path):
-    work = Work(variant)
+    work = Setup(variant)
     many = failures(5, lambda way: found(ArrayBlocks(integers(3, 1)), way, work))
     assert [str(one) for one in many] == ["5 shards are more than 3 lines to divide. Choose at most 3."] * 5
     path = tmp_path / "costs.npy"
@@ -277,65 +273,6 @@ def test_shards_that_part_ways_raise_an_error_instead_of_waiting(last):
 def test_what_cannot_be_divided_is_refused(given, words):
     with pytest.raises(ValueError, match=words):
         assign(AssignmentProblem(DenseCosts(integers(5, 1))), **given)
-
-
-_RANK = """
-import sys
-import numpy as np
-from pathlib import Path
-from outbid.assignment.shards.blocks import NpyBlocks
-from outbid.assignment.shards.search import Work, proved
-from outbid.assignment.shards.sockets import Sockets
-rank, size, folder, variant = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
-way = Sockets(rank, size, folder / "socket")
-if variant == "stopped":  # one shard computes for ever, the others wait for it
-    if rank == 1:
-        print("here", flush=True)
-        import time
-        time.sleep(600)
-    way.gather(np.zeros(1))
-answer = proved(NpyBlocks(folder / "costs.npy"), way, Work(variant))
-print(answer.cost, answer.bound, *answer.col_of_row)
-"""
-
-
-def processes(folder: Path, variant: str) -> list[subprocess.Popen]:
-    return [
-        subprocess.Popen(
-            [sys.executable, "-c", _RANK, str(rank), "3", str(folder), variant],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(3)
-    ]
-
-
-def test_processes_find_the_same_through_sockets(tmp_path):
-    costs = integers(40, 3)
-    np.save(tmp_path / "costs.npy", costs)
-    expected = found(ArrayBlocks(costs), Alone(), Work("tree"))
-    outputs = [one.communicate(timeout=100) for one in processes(tmp_path, "tree")]
-    assert [errors for _, errors in outputs] == [""] * 3
-    for out, _ in outputs:
-        cost, bound, *cols = map(int, out.split())
-        assert cost == bound
-        assert cols == expected.col_of_row.tolist()
-
-
-def test_a_process_that_is_killed_ends_all_others_within_ten_seconds(tmp_path):
-    np.save(tmp_path / "costs.npy", integers(40, 3))
-    first, killed, last = processes(tmp_path, "stopped")
-    assert killed.stdout is not None
-    killed.stdout.readline()
-    killed.kill()
-    begun = time.monotonic()
-    for one in (first, last):
-        errors = one.communicate(timeout=60)[1]
-        assert "Shard 1 of 3 has ended without a word. Start all of them again." in errors
-        assert one.returncode == 1
-    assert time.monotonic() - begun < 10
-    killed.communicate()
 
 
 def test_the_command_divides_a_matrix(tmp_path):

@@ -43,10 +43,3 @@ def test_outputs_are_old_or_new_and_nothing_is_left(report: dict[str, Any]) -> N
 def test_every_format_that_is_written_has_an_entry() -> None:
     written = {suffix for suffix in FORMATS if suffix != ".pq"}
     assert sorted(written - {name.removeprefix("convert ") for name in (one.name for one in WRITERS)}) == []
-
-
-def test_the_record_holds_no_fault(repository: Path) -> None:
-    record = json.loads((repository / "tests" / "torture_record.json").read_text("utf-8"))
-    assert record["finds"] == []
-    assert record["hours"] >= 1
-    assert {*record["tried"]} == {*ACTS}

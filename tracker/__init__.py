@@ -43,14 +43,15 @@ only. The map of a folder is the docstring of its ``__init__``.
     `detections`         `Detections`: where particles were seen, frame by frame
     `tables`             detections and tracks as Arrow tables, for files and data frames
     `reliability`, `drawn`  how far to trust tracks; a picture of them in a notebook
-    `setting_values`     settings by keyword
+    `setting_values`, `setting`  settings by keyword; what is declared of a setting
+    `device`             which device works
 1   `_arrays`            where arrays live and what works on them; the only module that imports CuPy
     `_cuda`              .cu files compiled and launched
     `_threads`, `_lanes` threads, and threads with a stream of their own on a GPU
     `_timing`            seconds of stages
     `_compiling`         reports that kernels are compiled, which their first use does
     `_interrupt`         a signal that asks for the end, looked at between stages
-    `errors`, `device`   what can go wrong, by who can fix it; which device works
+    `errors`             what can go wrong, by who can fix it
 
 Kernels stand beside the module that calls them: in ``…_cpu.py`` for Numba, in ``….cu`` for CUDA with
 ``…_gpu.py`` to launch them. Only `outbid.viewers.forms` and `outbid.viewers.window` import napari and Qt.
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
     from .assignment import SparseCosts as SparseCosts
     from .assignment import Status as Status
     from .assignment import assign as assign
-    from .detection.spots import DetectionSettings as DetectionSettings
     from .detections import Detections as Detections
     from .errors import InputError as InputError
     from .errors import OutbidError as OutbidError
@@ -93,8 +93,9 @@ if TYPE_CHECKING:
     from .movies.many import track_many as track_many
     from .scoring import Scores as Scores
     from .scoring import score as score
+    from .settings import DetectionSettings as DetectionSettings
+    from .settings import TrackingSettings as TrackingSettings
     from .tracking import TrackingRun as TrackingRun
-    from .tracking import TrackingSettings as TrackingSettings
     from .tracking import track as track
     from .tracks import Tracks as Tracks
     from .warming import warm_up as warm_up
@@ -111,7 +112,6 @@ _MODULES = {
         "Status",
         "assign",
     ),
-    "detection.spots": ("DetectionSettings",),
     "detections": ("Detections",),
     "errors": ("InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"),
     "formats": ("read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"),
@@ -122,7 +122,8 @@ _MODULES = {
     "matching": ("Match", "match"),
     "measuring": ("Measures", "measure"),
     "scoring": ("Scores", "score"),
-    "tracking": ("TrackingRun", "TrackingSettings", "track"),
+    "settings": ("DetectionSettings", "TrackingSettings"),
+    "tracking": ("TrackingRun", "track"),
     "tracks": ("Tracks",),
     "warming": ("warm_up",),
 }

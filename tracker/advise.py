@@ -45,7 +45,7 @@ _SLOWER = 2.0 ** -np.arange(0, 5.25, 0.25)
 
 
 @dataclass(frozen=True)
-class Gate:
+class GatePreview:
     """The expected effect of one gate.
 
     Parameters
@@ -89,7 +89,7 @@ class Advice:
         Share of the particles that also have a detection in the next frame; a coarse estimate.
     kappa : float
         Step x density^(1 / axes). Links by distance are good below .1, poor above .3.
-    gates : tuple of Gate
+    gates : tuple of GatePreview
         From narrow to wide.
     best : int
         Which of them has the fewest wrong and missing links.
@@ -111,7 +111,7 @@ class Advice:
     step: float
     seen_again: float
     kappa: float
-    gates: tuple[Gate, ...]
+    gates: tuple[GatePreview, ...]
     best: int
     shorter: float | None
     axes: int
@@ -290,7 +290,7 @@ class _Scene:
         return np.repeat(self.frame_start[frames] - starts[:-1], sizes) + np.arange(starts[-1]), starts
 
 
-def _looked_at(scene: _Scene, max_distance: float, step: float, seed: int) -> Gate:
+def _looked_at(scene: _Scene, max_distance: float, step: float, seed: int) -> GatePreview:
     """Evaluate one gate: candidates counted in the movie itself, errors in simulated steps."""
     frames = scene.frames()
     (here, here_start), (there, there_start) = scene.rows(frames), scene.rows(frames + 1)
@@ -306,7 +306,7 @@ def _looked_at(scene: _Scene, max_distance: float, step: float, seed: int) -> Ga
     np.maximum.at(largest, block, np.bincount(group)[group])
     wrong, missing = _simulated(scene, max_distance, step, seed)
     share = float(largest.sum()) / count
-    return Gate(float(max_distance), len(row) / len(here), share, wrong, missing)
+    return GatePreview(float(max_distance), len(row) / len(here), share, wrong, missing)
 
 
 def _simulated(scene: _Scene, max_distance: float, step: float, seed: int) -> tuple[float, float]:
@@ -328,4 +328,4 @@ def _simulated(scene: _Scene, max_distance: float, step: float, seed: int) -> tu
 
 def _error(shares: tuple[float, float]) -> float:
     """1 - F1 from the shares of wrong and missing links."""
-    return Gate(0.0, 0.0, 0.0, *shares).error
+    return GatePreview(0.0, 0.0, 0.0, *shares).error

@@ -3,22 +3,7 @@
 from __future__ import annotations
 
 from ._arrays import gpu_names
-from .errors import ResourceError, SettingsError
-
-DEVICES = ("auto", "cpu", "gpu")
-"""Accepted device names; `auto` takes a GPU if there is one and the problem is large enough."""
-
-
-def refuse_unknown(device: str) -> None:
-    """Raise an error unless the name is a device.
-
-    Raises
-    ------
-    SettingsError
-        If this is none of them.
-    """
-    if device not in DEVICES:
-        raise SettingsError(f"There is no device {device!r}. Choose one of: {', '.join(DEVICES)}.")
+from .errors import ResourceError
 
 
 def device_for(asked: str, size: int, worth_a_gpu: int) -> str:

@@ -1,72 +1,34 @@
-"""Settings of `track`, each validated."""
+"""Settings of `track` and of `detect`: each is declared once, as a field, and validated.
+
+What checks them is loaded when an object is made: the commands read the declarations alone.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
 
-from .assignment import SOLVERS, solver_named
-from .columns import check_columns, recorded
-from .detections import Detections
-from .device import refuse_unknown
 from .errors import SettingsError
-from .known import check_known
-from .matching import COSTS, check_box, check_costs
-from .pins import Found, Pin, check_pins, read_pins, resolve_pins
+from .setting import DEVICES, Setting, check_values, declare, documented
+
+if TYPE_CHECKING:
+    from .detections import Detections
+    from .pins import Found, Pin
+
+_SOLVER = "bid_and_augment"
 
 
+@documented
 @dataclass(frozen=True)
 class TrackingSettings:
     """All settings that determine the result of `track`; values are validated.
 
     Parameters
     ----------
-    max_distance : float, optional
-        Gate: the farthest a particle may move from a frame to the next, in the unit of position x spacing.
-        Without one motion and detection are learned from the detections, and links follow from the
-        posterior over all links of the movie, by the past and the future of every particle.
-    cost : {"euclidean", "squared"}
-        Cost of a link: its length or its length squared. This and `unmatched_cost` need a `max_distance`.
-    unmatched_cost : float, optional
-        Cost of leaving a detection unlinked, for each of the two sides. Default: half of the cost at
-        the gate. The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.
-    spacing : (float, float, float)
-        Size of a voxel along z, y, x: positions are multiplied by it before distances are taken.
-    max_gap : int, optional
-        For how many frames a particle may be missing and its track still be joined; 0 joins none. Default:
-        0 with a `max_distance`, else learned, as how often particles are missed; frames that were not
-        recorded, in which none of many particles is seen, then do not count.
-    gap_distance : float, optional
-        Gate of gap closing. Default: `max_distance`.
-    divisions : bool
-        Whether tracks that start beside another may be its daughters, where the movie gives evidence of
-        divisions; only without a `max_distance`.
-    merges : bool
-        Whether tracks that end beside another may have fused with it, where the movie gives evidence of that;
-        only without a `max_distance`. If both are about as frequent, spots cross, and none is accepted.
-    known : mapping of str to float or (float, float, float)
-        Values that are given, not learned: step, noise and gate (one, or one for each of z, y, x, in the
-        unit of position x spacing), persistence (frames), end, start, miss and clutter (probabilities, of
-        a detection). Step is the standard deviation of the displacement seen along an axis in one frame.
-    exact_margins : bool
-        Whether the margin of every link is exact, by solving without the link, instead of a lower bound;
-        needs an exact solver.
-    solver : str
-        A name in `outbid.assignment.SOLVERS`, or that of a variant with settings, such as
-        ``auction:fixed(epsilon=1)``. Costs of links are whole numbers then, of which 2^26 make the smaller of
-        the unmatched cost and the cost at the gate.
-    device : {"auto", "cpu", "gpu"}
-        Where to compute.
-    periodic : tuple of 3 float, optional
-        Size of a periodic box (z, y, x), in the unit of position times spacing; 0: not periodic. On the CPU.
-    column : mapping of str to str, "auto" or None
-        Features that help to link, beside those that `outbid.detect` wrote ("auto": these alone), and their
-        kinds: number, angle=180 (the period), label, vector (of a pattern, or lists), none; "" by the values.
-    pins : sequence of Pin, or path
-        Statements on links that hold exactly, or their table; the model is learned without them.
+    {settings}
 
     Raises
     ------
@@ -82,23 +44,95 @@ class TrackingSettings:
     outbid.errors.SettingsError: max_distance is -1; it must be 0 or more.
     """
 
-    max_distance: float | None = None
-    cost: str = "euclidean"
-    unmatched_cost: float | None = None
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    max_gap: int | None = None
-    gap_distance: float | None = None
-    divisions: bool = True
-    merges: bool = False
-    known: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict, hash=False)
-    exact_margins: bool = False
-    solver: str = "bid_and_augment"
-    device: str = "auto"
-    periodic: tuple[float, float, float] | None = None
-    column: Mapping[str, str] | Literal["auto"] | None = field(default="auto", hash=False)
-    pins: Sequence[Pin] | str | os.PathLike[str] = ()
+    max_distance: float | None = declare(None, Setting(
+        "Gate: the largest distance a particle moves between frames, in the unit of position x spacing.",
+        "Without one motion and detection are learned from the detections, and links follow from the "
+        "posterior over all links of the movie, by the past and the future of every particle.",
+        automatic="learned from the movie", unit="length", row="max. distance", further=False, metavar="D",
+    ))  # fmt: skip
+    cost: str = declare("euclidean", Setting(
+        "Cost of a link: its length, or its length squared.",
+        "This, `unmatched_cost` and `gap_distance` need a `max_distance`.",
+        choices=("euclidean", "squared"), row="cost",
+    ))  # fmt: skip
+    unmatched_cost: float | None = declare(None, Setting(
+        "Cost of leaving a detection unlinked, for each of the two sides.",
+        "The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.",
+        automatic="half of the gate's", row="cost of no link",
+    ))  # fmt: skip
+    spacing: tuple[float, float, float] = declare((1.0, 1.0, 1.0), Setting(
+        "Size of a voxel along z, y, x: positions are multiplied by it.",
+        least=0, above=True, row="voxel z, y, x", further=False, metavar="Z Y X",
+    ))  # fmt: skip
+    max_gap: int | None = declare(None, Setting(
+        "For how many consecutive frames a particle may be undetected and its track still be joined; "
+        "0 with `max_distance`, else learned.",
+        "Frames that were not recorded, in which none of many particles is seen, do not count if it is "
+        "learned.",
+        automatic="automatic", least=0, row="missing frames", further=False, metavar="N",
+    ))  # fmt: skip
+    gap_distance: float | None = declare(None, Setting(
+        "Gate of gap closing.", automatic="`max_distance`", unit="length", row="over gaps", metavar="D"
+    ))  # fmt: skip
+    divisions: bool = declare(True, Setting(
+        "Detect divisions where the movie gives evidence of them; only without `max_distance`.",
+        "Tracks that start beside another may be its daughters.",
+        row="divisions|find where particles divide", further=False,
+    ))  # fmt: skip
+    merges: bool = declare(False, Setting(
+        "Detect merges where the movie gives evidence of them; only without `max_distance`.",
+        "Tracks that end beside another may have fused with it. If merges and divisions are about as "
+        "frequent, spots cross, and none is accepted.",
+        row="merges|find where particles fuse", option="--merges/--no-merges",
+    ))  # fmt: skip
+    known: Mapping[str, float | tuple[float, ...]] = declare({}, Setting(
+        "Values that are given instead of learned: step, noise and gate (one, or one for each of z, y, "
+        "x), persistence (frames), end, start, miss and clutter (probabilities, of a detection).",
+        "Lengths are in the unit of position x spacing. Step is the standard deviation of the "
+        "displacement seen along an axis in one frame.",
+        row="known|all is learned; or noise=0.1; gate=2,1,1", option="--set", metavar="NAME=VALUE",
+    ))  # fmt: skip
+    exact_margins: bool = declare(False, Setting(
+        "Compute the exact margin of every link (cost increase without it) instead of a lower bound.",
+        "It needs an exact solver.",
+        row="exact margins|solve without each link",
+    ))  # fmt: skip
+    solver: str = declare(_SOLVER, Setting(
+        "Solver of the assignments: one of outbid assign --list.",
+        "A variant with settings is auction:fixed(epsilon=1). Costs of links are whole numbers then, of "
+        "which 2^26 make the smaller of the unmatched cost and the cost at the gate.",
+        row="solver", metavar="NAME[:VARIANT][(SETTING=VALUE,…)]",
+    ))  # fmt: skip
+    device: str = declare("auto", Setting(
+        "Where to compute; auto uses a GPU for 3 million detections or more.",
+        choices=DEVICES, row="device",
+    ))  # fmt: skip
+    periodic: tuple[float, float, float] | None = declare(None, Setting(
+        "Size of a periodic box, as simulations have, in the unit of position x spacing; 0 along an axis "
+        "that is not periodic.",
+        "On the CPU.",
+        metavar="Z Y X",
+    ))  # fmt: skip
+    column: Mapping[str, str] | Literal["auto"] | None = declare("auto", Setting(
+        "Column that may help to link, beside those of outbid detect: NAME:KIND, where KIND is number, "
+        "angle=PERIOD, label, vector (NAME is a pattern, 'emb_*') or none; by its values without.",
+        'In Python a mapping of names to kinds, "" by the values; "auto": those of detect alone; None: '
+        "positions alone.",
+        row="columns|those of Detect spots; or area; theta:angle=180; none at all: -", metavar="NAME[:KIND]",
+    ), hashed=False)  # fmt: skip
+    pins: Sequence[Pin] | str | os.PathLike[str] = declare((), Setting(
+        "Table of pins: links, ends and others that a person states, which hold exactly.",
+        "Or the pins themselves. The model is learned without them.",
+        metavar="FILE",
+    ))  # fmt: skip
 
     def __post_init__(self) -> None:
+        from .columns import check_columns
+        from .known import check_known
+        from .matching import check_box, check_costs
+        from .pins import check_pins, read_pins
+
+        check_values(self)
         if self.max_distance is not None:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
             if self.known:
@@ -113,10 +147,17 @@ class TrackingSettings:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:
             check_box(self.periodic, self.device)
-        if [0 < size < math.inf for size in self.spacing] != [True] * 3:
-            raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
-        if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
-            raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames, a whole number.")
+        self._check_solver()
+        given = self.pins
+        read = read_pins(given) if isinstance(given, str | os.PathLike) else tuple(given)
+        object.__setattr__(self, "pins", read)
+        check_pins(self.stated)
+        if self.pins and self.max_distance is None and self.periodic is not None:
+            raise SettingsError("In a periodic box pins need a max_distance: set one, or leave the pins out.")
+
+    def _check_solver(self) -> None:
+        from .assignment import SOLVERS, solver_named
+
         # Others are asked their settings, for which their modules are loaded.
         if self.solver not in SOLVERS:
             try:
@@ -125,13 +166,6 @@ class TrackingSettings:
                 raise SettingsError(str(error)) from None
         if self.exact_margins and not solver_named(self.solver).is_exact:
             raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
-        refuse_unknown(self.device)
-        given = self.pins
-        read = read_pins(given) if isinstance(given, str | os.PathLike) else tuple(given)
-        object.__setattr__(self, "pins", read)
-        check_pins(self.stated)
-        if self.pins and self.max_distance is None and self.periodic is not None:
-            raise SettingsError("In a periodic box pins need a max_distance: set one, or leave the pins out.")
 
     @property
     def stated(self) -> tuple[Pin, ...]:
@@ -141,10 +175,14 @@ class TrackingSettings:
 
     def pins_in(self, detections: Detections) -> Found:
         """The pins among detections."""
+        from .pins import resolve_pins
+
         return resolve_pins(self.stated, detections, spacing=self.spacing)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
+        from .columns import recorded
+
         known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
         box, _, _ = known.pop("periodic"), known.pop("column"), known.pop("pins")
         stated = {"pins": [pin.as_dict() for pin in self.stated]} if self.pins else {}
@@ -162,7 +200,82 @@ def cost_at_gate(max_distance: float | None, cost: str) -> float:
     >>> cost_at_gate(3.0, "squared"), cost_at_gate(1e200, "squared")
     (9.0, inf)
     """
+    from .matching import COSTS
+
     try:
         return math.inf if max_distance is None else math.pow(max_distance, COSTS[cost])
     except OverflowError:
         return math.inf
+
+
+@documented
+@dataclass(frozen=True)
+class DetectionSettings:
+    """Settings of detection; values that are None are learned from the images.
+
+    Parameters
+    ----------
+    {settings}
+
+    Raises
+    ------
+    SettingsError
+        If a value is not finite or out of range, if two settings exclude each other, or if the device is
+        unknown.
+    """
+
+    radius: float | None = declare(None, Setting(
+        "Radius of a spot in the plane, in the unit of the voxel size.",
+        "√d times the standard deviation of a Gaussian spot in d dimensions.",
+        automatic="measured", least=0, above=True, unit="length", row="radius", further=False, metavar="R",
+    ))  # fmt: skip
+    radius_z: float | None = declare(None, Setting(
+        "Radius along z.",
+        automatic="measured", least=0, above=True, unit="length", row="radius along z", further=False,
+        metavar="R",
+    ))  # fmt: skip
+    threshold: float | None = declare(None, Setting(
+        "Least quality of a spot, in standard deviations of the noise; without one the set with the "
+        "largest expected Jaccard index is kept.",
+        automatic="automatic, in each frame", row="threshold", further=False, metavar="Q",
+    ))  # fmt: skip
+    spacing: tuple[float, float, float] = declare((1.0, 1.0, 1.0), Setting(
+        "Size of a voxel along z, y, x.",
+        least=0, above=True, row="voxel z, y, x", further=False, metavar="Z Y X",
+    ))  # fmt: skip
+    dark: bool = declare(False, Setting(
+        "Spots are dark on a bright background.", row="spots|dark on a bright background"
+    ))  # fmt: skip
+    device: str = declare("auto", Setting(
+        "Where to filter; auto takes a GPU if there is one and the movie is large enough.",
+        choices=DEVICES, row="device",
+    ))  # fmt: skip
+    fdr: float | None = declare(None, Setting(
+        "Largest share of false spots, from 0 to 1, instead of a `threshold`.",
+        least=0, most=1, above=True, metavar="Q",
+    ))  # fmt: skip
+    gain: float | None = declare(None, Setting(
+        "Grey values per photon.", automatic="the noise is measured", least=0, above=True, metavar="G"
+    ))  # fmt: skip
+    offset: float | None = declare(None, Setting("Grey value without light, with `gain`.", metavar="G"))
+    read_noise: float | None = declare(None, Setting(
+        "Standard deviation of the read noise in grey values, with `gain`.", least=0, metavar="G"
+    ))  # fmt: skip
+    bodies: bool | None = declare(None, Setting(
+        "Find bodies without a common profile, such as nuclei.", automatic="spots"
+    ))  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check_values(self)
+        for name in ("threshold", "offset"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise SettingsError(f"{name} is {value}; it must be a number.")
+        if self.radius_z is not None and self.radius is None:
+            raise SettingsError("radius_z is given without radius. Give both, or neither to measure them.")
+        if self.fdr is not None and self.threshold is not None:
+            raise SettingsError("threshold and fdr exclude each other. Leave out one of the two.")
+        if self.gain is None and (self.offset is not None or self.read_noise is not None):
+            raise SettingsError(
+                "offset and read_noise need gain. Give it, or none of them to measure the noise."
+            )

@@ -7,20 +7,16 @@ from pathlib import Path
 import click
 
 from outbid.cli.config import config_option
+from outbid.cli.options import GroupedCommand
 from outbid.cli.piped import InputFile
-from outbid.cli.several import Several, one_pair, out_dir_options, run_several
-from outbid.cli.terminal import (
-    Stopwatch,
-    columns_option,
-    common_options,
-    compilation_reported,
-    say,
-)
+from outbid.cli.several import Outputs, Several, one_pair, out_dir_options, run_several
+from outbid.cli.terminal import Stopwatch, columns_option, common_options, compilation_reported, say
 
 _FILE = click.Path(path_type=Path)
 
 
 @click.command(
+    cls=GroupedCommand,
     no_args_is_help=True,
     help="""Write a page about TRACKS: how far to trust them, scores, pictures, and links worth a look.
 
@@ -66,8 +62,7 @@ def report(
     movie: Path | None,
     columns: dict[str, str],
     truth_columns: dict[str, str],
-    out_dir: Path | None,
-    jobs: int,
+    several: Outputs,
     overwrite: bool,
 ) -> None:
     """Write a page about tracks."""
@@ -78,15 +73,15 @@ def report(
 
     clock = Stopwatch()
     tracks = files[0]
-    if out_dir is None:
+    if not several:
         tracks, truth = one_pair(files, truth)
     known = None if truth is None else Truth(str(truth.absolute()), truth_columns)
     shown = None if movie is None else str(movie.absolute())
     job = ReportJob(known, gate, spacing, columns, shown)
-    if out_dir is not None:
+    if several:
         if output is not None:
             raise click.UsageError("--out-dir is of many tracks: leave --output out.")
-        run_several(job, files, Several(out_dir, ".html", jobs, overwrite))
+        run_several(job, files, Several(several, ".html", overwrite))
         return
     output = output or tracks.with_name(f"{tracks.stem}_report.html")
     if output.suffix.lower() not in (".html", ".htm"):

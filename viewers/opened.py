@@ -16,7 +16,7 @@ from outbid.formats.images import SUFFIXES
 from outbid.images import is_movie, open_images
 from outbid.tracks import Tracks
 
-from .scene import Grid, Scene, grid_of, on_grid, scene, share_outside
+from .scene import Grid, View, grid_of, on_grid, scene, share_outside
 
 _LOG = logging.getLogger("outbid")
 
@@ -98,7 +98,7 @@ def scene_of(
     gate: float | None = None,
     frames: tuple[int, int] | None = None,
     around: float = 0,
-) -> Scene:
+) -> View:
     """Transform all opened data to one grid of voxels.
 
     Parameters

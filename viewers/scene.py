@@ -46,7 +46,7 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class View:
     """A movie and layers that lie on its grid.
 
     Parameters
@@ -90,7 +90,7 @@ def scene(
     frames: tuple[int, int] | None = None,
     around: float = 0,
     most: int = MOST_VERTICES,
-) -> Scene:
+) -> View:
     """Put detections, tracks and truth together.
 
     Parameters
@@ -141,14 +141,14 @@ def scene(
     layers = [_without_lone(layer) if layer.kind == "tracks" else layer for layer in layers]
     fitting = frames or frames_that_fit(layers, around, most=most)
     if fitting is None:
-        return Scene(grid, tuple(layers), frozenset(hidden), gate=reach)
+        return View(grid, tuple(layers), frozenset(hidden), gate=reach)
     vertices = sum(len(layer.data) for layer in layers if layer.kind == "tracks")
     cut = (
         f"Of points and tracks, frames {fitting[0]} to {fitting[1]} are shown: with {vertices:,} vertices of "
         "tracks napari would be slow. Others are shown with --frames FIRST LAST."
     )
     layers = [in_frames(layer, *fitting) for layer in layers]
-    return Scene(grid, tuple(layers), frozenset(hidden), "" if frames else cut, reach)
+    return View(grid, tuple(layers), frozenset(hidden), "" if frames else cut, reach)
 
 
 # ---------------------------------------------------------------- one grid

@@ -16,7 +16,7 @@ from outbid.formats.frames import Images
 from .contrast import contrast_of
 from .forms.shown import show
 from .layers import AXES, Layer
-from .scene import Grid, Scene
+from .scene import Grid, View
 
 _SIDE, _MARGIN = 1200, 0.04  # of pictures: pixels of the longer side, share of it that is left free
 
@@ -41,13 +41,13 @@ def movie_layer(movie: Images, grid: Grid, name: str) -> NapariLayer:
     return NapariLayer.create(frames, place | look, "image")
 
 
-def open_window(title: str, scene: Scene, movie: tuple[str, Images] | None = None) -> napari.Viewer:
+def open_window(title: str, scene: View, movie: tuple[str, Images] | None = None) -> napari.Viewer:
     """Open a window with a movie and layers.
 
     Parameters
     ----------
     title : str
-    scene : Scene
+    scene : View
     movie : (str, Images), optional
         And what it is called.
     """
@@ -101,7 +101,7 @@ def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") 
     return seen
 
 
-def png_of(viewer: napari.Viewer, scene: Scene, frame: int | None = None) -> bytes:
+def png_of(viewer: napari.Viewer, scene: View, frame: int | None = None) -> bytes:
     """A PNG screenshot of one frame with its legend; see `picture`."""
     from PIL import Image
 

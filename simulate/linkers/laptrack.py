@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ class LapTrack(Linker):
     """Squared distances; `start_cost` is the cost of a start or an end over that at the gate."""
 
     packages = ("laptrack",)
+    usual: ClassVar[Settings | None] = {"radius": 15 / PIXELS, "start_cost": 1.05, "gap": 2}
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         radii = lengths(0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
@@ -24,10 +25,6 @@ class LapTrack(Linker):
         return whole + grid_of(
             {"radius": lengths(1.25, 2.0), "start_cost": (0.5,), "gap": (1,)} if gaps else {}
         )
-
-    def defaults(self, *, gaps: bool) -> Settings:
-        del gaps
-        return {"radius": 15 / PIXELS, "start_cost": 1.05, "gap": 2}
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         import laptrack

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from ..scenes import NEAREST
 
 Settings = dict[str, float | int | str]
 """Values by name. Lengths are in units of density^(-1/3)."""
+Grid = dict[str, tuple[float | int | str, ...]]
+"""Values to try, by name."""
 
 PIXELS = 10 / NEAREST
 """Pixels in density^(-1/3), for the defaults of other packages: 10 in a mean nearest-neighbour distance."""
@@ -37,6 +40,8 @@ class Linker(ABC):
     """
 
     packages: tuple[str, ...] = ()
+    usual: ClassVar[Settings | None] = {}
+    """Its default settings; None if it has none."""
 
     def missing(self) -> str | None:
         """A sentence if a package that it needs is not installed, else None."""
@@ -57,15 +62,9 @@ class Linker(ABC):
         return []
 
     def defaults(self, *, gaps: bool) -> Settings | None:
-        """The default settings; None if the linker has no defaults.
-
-        Parameters
-        ----------
-        gaps : bool
-            As for `grid`; any user would set this.
-        """
+        """The default settings; `gaps` as for `grid`: any user would set this."""
         del gaps
-        return {}
+        return self.usual
 
     @abstractmethod
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
@@ -91,7 +90,7 @@ def lengths(*nearest: float) -> tuple[float, ...]:
     return tuple(round(length * NEAREST, 4) for length in nearest)
 
 
-def grid_of(values: dict[str, tuple[float | int | str, ...]]) -> list[Settings]:
+def grid_of(values: Grid) -> list[Settings]:
     """All combinations of the given values of each setting, as a list of settings.
 
     Examples

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,12 @@ class Trackpy(Linker):
     """`trackpy.link`; the search range, which has no default, is reduced where subnets are too large."""
 
     packages = ("trackpy",)
+    usual: ClassVar[Settings | None] = None
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of(
             {"radius": lengths(0.8, 1.0, 1.25, 1.5, 2.0, 2.5), "memory": (0, 1, 2) if gaps else (0,)}
         )
-
-    def defaults(self, *, gaps: bool) -> None:
-        del gaps
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         import trackpy

@@ -105,9 +105,8 @@ def _pairs(
     row, col = row[order].astype(np.int64), col[order].astype(np.int32)
     indptr = np.searchsorted(row, np.arange(len(expected) + 1))
     answer, _ = best_pairs(indptr, col, 1 - cost[order], (len(expected), len(seen)))
-    partner = answer.col_of_row
-    left = np.nonzero(partner >= 0)[0]
-    return left, partner[left].astype(np.int64)
+    left = np.nonzero(answer.col_of_row >= 0)[0]
+    return left, answer.col_of_row[left].astype(np.int64)
 
 
 LINKER = Velocity()

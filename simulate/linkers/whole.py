@@ -6,30 +6,40 @@ matching, up to its epsilon; here the matching is computed by the solver `sparsi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.assignment import AssignmentProblem, PointCosts, assign
+from outbid.assignment import AbstractAssignmentSolver, AssignmentProblem, PointCosts, assign
 from outbid.detections import Detections
 
 from .linker import NONE, Linker, Settings
 
 
 class Whole(Linker):
-    """Linker that solves one assignment of all detections for each pair of frames, without a gate."""
+    """Linker that solves one assignment of all detections for each pair of frames, without a gate.
+
+    Parameters
+    ----------
+    solver : callable
+        The solver, given density^(-1/3) in the unit of the positions.
+    """
+
+    def __init__(self, solver: Callable[[float], AbstractAssignmentSolver | str]) -> None:
+        self._solver = solver
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
-        del settings, unit
+        del settings
         found = [NONE]
         for (a, b), (_, c) in pairwise(pairwise(detections.frame_start)):
             if a < b < c:
                 problem = AssignmentProblem(PointCosts(detections.position[a:b], detections.position[b:c]))
-                partner = assign(problem, "sparsified").col_of_row
+                partner = assign(problem, self._solver(unit)).col_of_row
                 source = np.nonzero(partner >= 0)[0]
                 found.append(np.column_stack([a + source, b + partner[source]]).astype(np.int64))
         return np.concatenate(found)
 
 
-LINKER = Whole()
+LINKER = Whole(lambda _: "sparsified")

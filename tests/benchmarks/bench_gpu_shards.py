@@ -4,8 +4,7 @@ Uniform integers in [0, 10n], each made where it is needed by a hash of its plac
 matrix. Weak scaling: `--least` on one GPU and sqrt(2) times as many for each doubling; strong scaling: n is
 fixed. `seconds` is the search with the initial reduction, without making the block; of `sparsified`, whose
 rows are read from main memory, with that. Rows with `measured` true ran on so many GPUs through NCCL, `ranks`
-says whether in a process each or in threads of one; what is not measured is listed. `--predict` adds rows
-*predicted* as `outbid.simulate.replay` says, in minutes; no speed-up of shards that take turns is stated.
+says whether in a process each or in threads of one; what is not measured is listed.
 `efficiency` is the paper's: t_1 / t_P, over P for strong scaling; None where one GPU cannot hold the matrix.
 `whole_seconds` is what the solver takes whose search is one launch on one GPU, `same` whether matching and
 column duals are those of one GPU in every instance. Up to n = 20,000 there are `--instances`, beyond one. The
@@ -31,11 +30,9 @@ from shards_of_gpus import Hashed, Ranks, in_processes, in_threads, message_seco
 from outbid import AssignmentProblem, DenseCosts, Detections
 from outbid import _threads as threads
 from outbid._arrays import gpu_names, to_device, to_host
-from outbid.assignment.hungarian import Found, Hungarian
+from outbid.assignment.hungarian import Hungarian, Matching
 from outbid.assignment.shards.division import divided
-from outbid.assignment.shards.search import Work
 from outbid.linking import LinkCosts, link_frames
-from outbid.simulate.replay import MESSAGE, predicted
 
 ROOM = 0.75
 """Of a GPU's memory that a block may take."""
@@ -89,11 +86,8 @@ def _sparsified(blocks: Hashed, gpus: int) -> tuple[float, Any]:
     return time.perf_counter() - start, answer
 
 
-def _hungarian(blocks: Hashed, cell: Cell) -> tuple[float, Found]:
-    """Seconds of the slowest shard, or those that are predicted."""
-    if cell.joined.gpus > len(gpu_names()):
-        found = predicted(blocks, cell.joined.gpus, Work(cell.variant, is_on_gpu=True))
-        return found.seconds, found.answer
+def _hungarian(blocks: Hashed, cell: Cell) -> tuple[float, Matching]:
+    """Seconds of the slowest shard."""
     results = cell.joined.each(searched, blocks, cell.variant)
     return max(seconds for seconds, _ in results), results[0][1]
 
@@ -114,7 +108,7 @@ class Known:
         self.seconds: dict[tuple[str, int], list[float]] = {}
         self.answers: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
-    def is_same(self, cell: Cell, seed: int, found: Found) -> bool | None:
+    def is_same(self, cell: Cell, seed: int, found: Matching) -> bool | None:
         """Whether matching and column duals are those of one GPU; None if that has not been there."""
         mine = found.col_of_row.tobytes(), found.col_dual.tobytes()
         if cell.joined.gpus == 1:
@@ -153,10 +147,10 @@ def _row(cell: Cell, known: Known) -> measure.Row:
     return row | {name: stats.get(name, 0) for name in names}
 
 
-def _left_out(size: int, variant: str, gpus: int, *, predict: bool) -> str:
+def _left_out(size: int, variant: str, gpus: int) -> str:
     """Why there is no such row; empty if there is."""
     there = len(gpu_names())
-    if gpus > there and (variant == "sparsified" or not predict):
+    if gpus > there:
         return f"{gpus} GPUs, of which {there} are here"
     if variant == "sparsified" and size > _MOST_ON_HOST:
         return "a matrix that main memory need not hold"
@@ -164,9 +158,8 @@ def _left_out(size: int, variant: str, gpus: int, *, predict: bool) -> str:
 
 
 def _fits(size: int, gpus: int) -> bool:
-    """Whether the blocks fit: one on each GPU, or all of them on one."""
-    share = gpus if gpus <= len(gpu_names()) else 1
-    return 4 * size**2 / share <= ROOM * cupy.cuda.Device().mem_info[1]
+    """Whether the blocks fit, one on each GPU."""
+    return 4 * size**2 / gpus <= ROOM * cupy.cuda.Device().mem_info[1]
 
 
 def messages(joined: list[Joined]) -> Iterator[measure.Row]:
@@ -178,16 +171,14 @@ def messages(joined: list[Joined]) -> Iterator[measure.Row]:
             yield row | {"on_gpu": on_gpu, "us": round(1e6 * seconds, 1)}
 
 
-def scaling(
-    tables: dict[str, list[Cell]], known: Known, seconds: float, *, predict: bool
-) -> Iterator[measure.Row]:
+def scaling(tables: dict[str, list[Cell]], known: Known, seconds: float) -> Iterator[measure.Row]:
     """Rows of both tables, until the time is over; says which are left out."""
     begun = time.monotonic()
     done: dict[tuple[str, int, int, str], measure.Row] = {}
     for table, cells in tables.items():
         for cell in cells:
             variant, size, (gpus, ranks, _), _ = cell
-            why = _left_out(size, variant, gpus, predict=predict)
+            why = _left_out(size, variant, gpus)
             if time.monotonic() - begun > seconds:
                 why = f"more than {seconds:g} s"
             if why:
@@ -275,7 +266,7 @@ def _tables(chosen: Any, all_of: list[Joined]) -> dict[str, list[Cell]]:
     """All lines: those of the paper's sizes first, then those of larger ones."""
     there = {joined.gpus for joined in all_of}
     counts = [2**k for k in range(10) if 2**k <= chosen.most]
-    # What is predicted is no matter of processes or threads.
+    # What is not measured is listed.
     all_of = [*all_of, *(Joined(gpus, "", all_of[0].each) for gpus in counts if gpus not in there)]
     found: dict[str, list[Cell]] = {}
     for part in ("", ", larger"):
@@ -299,7 +290,6 @@ def _tables(chosen: Any, all_of: list[Joined]) -> dict[str, list[Cell]]:
 def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument("--record", action="store_true", help="keep the rows in tests/gpu_long_record.json")
-    parser.add_argument("--predict", action="store_true", help="rows of more GPUs than there are")
     parser.add_argument("--instances", type=int, default=3)
     parser.add_argument("--most", type=int, default=16, help="GPUs")
     parser.add_argument("--ranks", nargs="*", default=["processes", "threads"], help="how several are joined")
@@ -316,7 +306,7 @@ def main() -> None:
         chosen.instances, chosen.movie = 1, None
         chosen.sizes = [size for size in chosen.sizes if size <= _MANY]
     rows: list[measure.Row] = []
-    results: dict[str, Any] = {"gpus": there, "message_seconds": MESSAGE, "rows": rows}
+    results: dict[str, Any] = {"gpus": there, "rows": rows}
     with ExitStack() as held:
         all_of = [Joined(1, "alone", in_threads(1))]
         for gpus in (2**k for k in range(1, 10) if 2**k <= min(there, chosen.most)):
@@ -328,7 +318,7 @@ def main() -> None:
             _warm(joined)
         results["messages"] = measure.show(messages(all_of), measure.beside(chosen.csv, "messages"))
         known = Known()
-        found = scaling(_tables(chosen, all_of), known, chosen.seconds, predict=chosen.predict)
+        found = scaling(_tables(chosen, all_of), known, chosen.seconds)
         measure.show(kept("shards", found, results, record=chosen.record), chosen.csv)
     if chosen.movie:
         results["movie"] = measure.show(movie(*chosen.movie), measure.beside(chosen.csv, "movie"))

@@ -36,7 +36,7 @@ from outbid.formats import parquet
 from outbid.formats.records import sha256_of
 from outbid.movies.jobs import TrackJob
 from outbid.ranges.cluster import Workers, connected
-from outbid.ranges.files import Place
+from outbid.ranges.files import RangeFiles
 from outbid.ranges.movie import How, track_in_ranges
 from outbid.ranges.plan import plan
 from outbid.ranges.tasks import LinkRange, Runner, Task, here
@@ -185,7 +185,7 @@ def why(rows: int, workers: Sequence[int], device: str) -> Iterator[dict[str, ob
             shutil.rmtree(folder / "out.parquet")
             yield {"dask": count, "seconds": seconds} | measure_work.table_of(accounts)
         frames, counts = parquet.frames_in(source)
-        place = Place(str(source), str(folder))
+        place = RangeFiles(str(source), str(folder))
         tasks = [LinkRange(place, each, job.settings) for each in plan(frames, counts, How().rows)]
         most = max(workers)
         for name, environment in measure_work.SETTINGS.items():

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from outbid.ranges import tasks as range_tasks
-from outbid.ranges.files import Place
+from outbid.ranges.files import RangeFiles
 from outbid.ranges.tasks import Task
 
 Counts = dict[str, float]
@@ -90,7 +90,7 @@ def stages_counted() -> Iterator[dict[str, Counts]]:
         return run
 
     with (
-        mock.patch.object(Place, "rows", counted("read", Place.rows)),
+        mock.patch.object(RangeFiles, "rows", counted("read", RangeFiles.rows)),
         mock.patch.object(range_tasks, "gated_links", counted("link", range_tasks.gated_links)),
         mock.patch.object(range_tasks, "written", counted("write", range_tasks.written)),
     ):

@@ -12,7 +12,6 @@
 ``containers`` images in containers, seeds and readers
 ``kinds``      the table of all this, one entry a format: a new format is one more entry
 ``judge``      reads a case in process, under limits of time and memory, and compares
-``planted``    faults put into the readers, all of which must be found
 ``measured``   what of the readers the cases reach, by coverage.py
 ``run``        runs of cases by their numbers
 ``__main__``   ``python -m fuzz``: a run

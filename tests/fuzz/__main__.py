@@ -25,9 +25,6 @@ def main() -> None:
         choices=["quietly", "lines"],
         help="measure what of the readers is reached; name the lines that are not",
     )
-    parser.add_argument(
-        "--planted", choices=["quickly", "everywhere"], help="look for the planted faults as well"
-    )
     given = parser.parse_args()
     reached: dict[str, float] = {}
     warnings.simplefilter("ignore")  # of NumPy and zarr, about odd headers
@@ -38,14 +35,13 @@ def main() -> None:
             measured.enter_context(measuring(reached, sys.stderr if given.measure == "lines" else None))
         from .judge import limits
         from .kinds import KINDS
-        from .run import made_seeds, planted_found, run
+        from .run import made_seeds, run
 
         stack.enter_context(limits())
         seeds = made_seeds(scratch, given.kinds or list(KINDS))
         account = run(seeds, given.first, given.count, given.seconds, given.keep)
         measured.close()
-        found = planted_found(seeds, given.planted == "everywhere") if given.planted else {}
-    report = {"tally": account.tally, "finds": account.finds, "reached": reached, "planted": found}
+    report = {"tally": account.tally, "finds": account.finds, "reached": reached}
     sys.stdout.write(json.dumps(report) + "\n")
 
 

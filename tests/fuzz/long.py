@@ -1,8 +1,7 @@
 """``python -m fuzz.long``, in the folder tests: many processes for minutes, and the record of it.
 
 An hour is divided over processes with numbers of their own. The record, tests/fuzz_record.json, holds
-commit, date, machine, what became of the cases of each format, and the planted faults with the number of the
-first case that shows each.
+commit, date, machine, and what became of the cases of each format.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def ended(run: subprocess.Popen[str]) -> dict[str, Any]:
     said, errors = run.communicate()
     if run.returncode:
         died = {"kind": "process", "verdict": "crash", "said": f"exit {run.returncode}: {errors[-2000:]}"}
-        return {"tally": {}, "finds": [died], "reached": {}, "planted": {}}
+        return {"tally": {}, "finds": [died], "reached": {}}
     return json.loads(said.splitlines()[-1])
 
 
@@ -55,19 +54,16 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, help="of each; without it an hour is divided among them")
     parser.add_argument("--first", type=int, default=0, help="number of the first case of the first process")
-    parser.add_argument("--planted", choices=["quickly", "everywhere"], default="everywhere")
     parser.add_argument("--measured", type=int, default=500, help="cases of each format that are measured")
     parser.add_argument("--keep", type=Path, default=REPOSITORY / "build" / "fuzz")
     parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
-    count = max(given.processes - 2, 1)  # two look at the planted faults and at the branches
+    count = max(given.processes - 1, 1)  # one looks at the branches
     seconds = given.seconds or 3600 / count
     long = ["--count", _APART, "--keep", given.keep]
     runs = [begin(*long, "--seconds", seconds, "--first", given.first + k * _APART) for k in range(count)]
-    planted = begin("--count", 1, "--planted", given.planted)
     measured = begin("--count", given.measured, "--measure", "quietly")
-    judged, reached = ended(planted), ended(measured)
-    found = [ended(run) for run in runs]
+    reached, found = ended(measured), [ended(run) for run in runs]
     tally: dict[str, Counter[str]] = {}
     for one in [*found, reached]:
         for name, counts in one["tally"].items():
@@ -77,8 +73,8 @@ def main() -> None:
         **origin, "hours": round(count * seconds / 3600, 2),
         "cases": sum(counts.total() for counts in tally.values()),
         "outcomes": {name: dict(sorted(counts.items())) for name, counts in tally.items()},
-        "finds": [find for one in [*found, reached, judged] for find in one["finds"]],
-        "planted": judged["planted"], "branches": {k: round(v, 1) for k, v in reached["reached"].items()},
+        "finds": [find for one in [*found, reached] for find in one["finds"]],
+        "branches": {k: round(v, 1) for k, v in reached["reached"].items()},
     }  # fmt: skip
     given.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     sys.stderr.write(f"{record['cases']} cases, {len(record['finds'])} faults\n")

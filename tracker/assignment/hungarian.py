@@ -86,17 +86,17 @@ class Hungarian(AbstractAssignmentSolver):
             raise ValueError(f"There is no variant {self.variant!r}. Choose one of: tree, classical.")
         return answered(problem, self._searched)
 
-    def _searched(self, problem: AssignmentProblem) -> Found:
+    def _searched(self, problem: AssignmentProblem) -> Matching:
         with Team(self.workers or processors()) as team:
             search = _Search(to_match_all_rows(problem), team)
             if self.variant == "tree":
                 search.tree()
             else:
                 search.classical()
-        return Found(search.forest.col_of_row, search.forest.col_dual, search.stats())
+        return Matching(search.forest.col_of_row, search.forest.col_dual, search.stats())
 
 
-class Found(NamedTuple):
+class Matching(NamedTuple):
     """A matching of all rows, the column duals and the counters."""
 
     col_of_row: NDArray[np.int32]
@@ -104,7 +104,7 @@ class Found(NamedTuple):
     stats: dict[str, int | float]
 
 
-def answered(problem: AssignmentProblem, search: Callable[[AssignmentProblem], Found]) -> Answer:
+def answered(problem: AssignmentProblem, search: Callable[[AssignmentProblem], Matching]) -> Answer:
     """Solve by a search that matches all rows; there must be at least as many columns."""
     rows, cols = problem.shape
     if not problem.is_perfect and rows > cols:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
-from .marks import column_option
+from ..settings import TrackingSettings
+from .options import GroupedCommand, options_of
 from .piped import InputFile
-from .several import Several, only_one, out_dir_options, run_several
+from .several import Outputs, Several, only_one, out_dir_options, run_several
 from .terminal import columns_option, common_options, compilation_reported
+from .values import TRACKING
 
 
 @click.command(
+    cls=GroupedCommand,
     no_args_is_help=True,
     help="""Preview the effect of a linking distance, before linking.
 
@@ -32,15 +36,11 @@ from .terminal import columns_option, common_options, compilation_reported
     """,
 )
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())
-@click.option(
-    "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
-    help="Size of a voxel: positions are multiplied by it.",
-)  # fmt: skip
+@options_of(TrackingSettings, "values", make=dict, only=("spacing", "column"), special=TRACKING)
 @click.option(
     "--max-distance", "max_distances", type=click.FloatRange(0, min_open=True), multiple=True, metavar="D",
     help="A gate to preview; may be repeated.  [default: several around the recommended one]",
 )  # fmt: skip
-@column_option
 @columns_option("--columns", "INPUT")
 @out_dir_options
 @click.option("--overwrite", is_flag=True, help="Replace outputs in DIR.")
@@ -48,23 +48,21 @@ from .terminal import columns_option, common_options, compilation_reported
 @common_options
 def advise(
     sources: tuple[Path, ...],
-    spacing: tuple[float, float, float],
+    values: dict[str, Any],
     max_distances: tuple[float, ...],
-    column: dict[str, str],
     columns: dict[str, str],
-    out_dir: Path | None,
-    jobs: int,
+    several: Outputs,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Preview the effect of a linking distance."""
     from ..movies.advised import AdviseJob
-    from ..tracking import TrackingSettings
 
-    TrackingSettings(spacing=spacing, column=column or None)  # refuses what makes no sense
-    job = AdviseJob(spacing, max_distances, columns, column or None)
-    if out_dir is not None:
-        run_several(job, sources, Several(out_dir, ".json", jobs, overwrite, as_json))
+    spacing, column = values["spacing"], values["column"] or None
+    TrackingSettings(spacing=spacing, column=column)  # refuses what makes no sense
+    job = AdviseJob(spacing, max_distances, columns, column)
+    if several:
+        run_several(job, sources, Several(several, ".json", overwrite, as_json))
         return
     source = str(only_one(sources))
     with compilation_reported():

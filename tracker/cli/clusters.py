@@ -2,64 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import click
-
+from ..setting import Setting, declare
+from .options import options_of
 from .terminal import progress_bar, say
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from ..ranges.cluster import Cluster
     from ..ranges.movie import How
 
-_Function = TypeVar("_Function", bound=Callable[..., object])
+
+@dataclass(frozen=True)
+class DaskCluster:
+    """Where ranges or movies are processed, if not by this process."""
+
+    cluster: str | None = declare(None, Setting(
+        "Start a dask cluster of `workers` processes or SLURM jobs; work there in ranges of frames.",
+        choices=("local", "slurm"),
+    ))  # fmt: skip
+    scheduler: str | None = declare(None, Setting(
+        "Use this dask cluster, in ranges of frames: tcp://…", metavar="ADDRESS"
+    ))  # fmt: skip
+
+    def __bool__(self) -> bool:
+        return bool(self.cluster or self.scheduler)
+
+    def connected(self, workers: int | None, *, gpus: bool) -> AbstractContextManager[Cluster]:
+        """Start the cluster, or connect with it."""
+        from ..ranges.cluster import Workers, connected
+
+        return connected(Workers(self.cluster, self.scheduler, workers or 2, gpus))
 
 
-def cluster_options(function: _Function) -> _Function:
-    """Decorator that adds the options ``--cluster`` and ``--scheduler`` to a command."""
-    for option in (
-        click.option(
-            "--scheduler", metavar="ADDRESS", help="Use this dask cluster, in ranges of frames: tcp://…"
-        ),
-        click.option(
-            "--cluster", type=click.Choice(["local", "slurm"]),
-            help="Start a dask cluster of --workers processes or SLURM jobs; work there in ranges of frames.",
-        ),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+cluster_options = options_of(DaskCluster, "cluster")
+"""Decorator that adds the options of a cluster to a command."""
 
 
 @contextmanager
 def on_a_cluster(
-    cluster: str | None,
-    scheduler: str | None,
-    workers: int | None,
-    *,
-    overwrite: bool,
-    resume: bool,
-    gpus: bool,
+    where: DaskCluster, workers: int | None, *, overwrite: bool, resume: bool, gpus: bool
 ) -> Iterator[How]:
     """Context in which a movie is processed on a cluster, with a progress bar."""
-    from ..ranges.cluster import Workers, connected
     from ..ranges.movie import How
 
-    with connected(Workers(cluster, scheduler, workers or 2, gpus)) as runner, progress_bar("Ranges") as bar:
+    with where.connected(workers, gpus=gpus) as runner, progress_bar("Ranges") as bar:
         say(f"Dashboard: {runner.dashboard}")
         yield How(runner, overwrite=overwrite, resume=resume, progress=bar)
 
 
 @contextmanager
-def executor_on(
-    cluster: str | None, scheduler: str | None, workers: int | None, *, gpus: bool = False
-) -> Iterator[Executor]:
+def executor_on(where: DaskCluster, workers: int | None, *, gpus: bool = False) -> Iterator[Executor]:
     """An executor on the cluster, for movies that are processed independently."""
-    from ..ranges.cluster import Workers, connected
-
-    with connected(Workers(cluster, scheduler, workers or 2, gpus)) as runner:
+    with where.connected(workers, gpus=gpus) as runner:
         say(f"Dashboard: {runner.dashboard}")
         with runner.executor() as executor:
             yield executor

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
+from .options import GroupedCommand
 from .piped import InputFile, OutputFile, shown
-from .several import Several, run_several, several_options
+from .several import Outputs, Several, run_several, several_options
 from .terminal import columns_option, common_options, say
 
 
 @click.command(
+    cls=GroupedCommand,
     no_args_is_help=True,
     help="""Convert tracks or detections between formats.
 
@@ -65,9 +67,7 @@ def convert(
     image: Path | None,
     subtract_drift: bool,
     columns: dict[str, str],
-    out_dir: Path | None,
-    jobs: int,
-    suffix: str,
+    several: Outputs,
     overwrite: bool,
 ) -> None:
     """Convert between formats."""
@@ -76,10 +76,10 @@ def convert(
     from ..movies.converted import ConvertJob
 
     job = ConvertJob(columns, fill_gaps, frame_interval, image, subtract_drift)
-    if out_dir is not None:
+    if several:
         if image is not None:
             raise click.UsageError("--out-dir is of many tables: leave --image out.")
-        run_several(job, [*inputs, output], Several(out_dir, suffix, jobs, overwrite))
+        run_several(job, [*inputs, output], Several(several, "", overwrite))
         return
     if not inputs:
         raise click.UsageError("Missing argument 'OUTPUT': the converted file.")

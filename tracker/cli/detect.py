@@ -4,29 +4,60 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .clusters import cluster_options, on_a_cluster
+from ..setting import Setting, check_values, declare
+from ..settings import DetectionSettings
+from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
-from .parts import Place, opening_options, part_options
+from .options import GroupedCommand, options_of
+from .parts import PathOrUrl, opening_options, part_options
 from .piped import OutputFile, refuse_json_beside_data, shown
-from .several import Several, only_one, run_several, several_options
+from .several import Outputs, Several, only_one, run_several, several_options
 from .terminal import Stopwatch, common_options, compilation_reported, progress_bar, say
 
 if TYPE_CHECKING:
-    from ..detection.spots import DetectionSettings
+    from ..extent import Part
     from ..formats.frames import Images
     from ..movies.jobs import DetectJob
 
 _LOG = logging.getLogger("outbid")
-_FILE = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True)
+class _Detect:
+    """How `detect` runs."""
+
+    labels: bool = declare(False, Setting("MOVIE consists of label images: find their centroids."))
+    intensity: str | None = declare(None, Setting(
+        "With `labels`: write mean and maximum of each object in each channel of this movie.",
+        metavar="IMAGES",
+    ))  # fmt: skip
+    preview: bool = declare(False, Setting(
+        "Print the number of spots for several thresholds, and the automatic choice."
+    ))  # fmt: skip
+    preview_frames: tuple[int, ...] = declare((), Setting(
+        "Frame of the preview.", automatic="the first, the middle and the last", option="--frame",
+        metavar="N",
+    ))  # fmt: skip
+    dry_run: bool = declare(False, Setting(
+        "Write nothing; print what would be done, with estimated time and memory."
+    ))  # fmt: skip
+    workers: int = declare(2, Setting("Threads; they do not change the result.", least=1, metavar="N"))
+    resume: bool = declare(False, Setting("Continue an interrupted run on a cluster."))
+    overwrite: bool = declare(False, Setting("Replace the output if it exists."))
+    as_json: bool = declare(False, Setting("Print a summary as JSON on stdout.", option="--json"))
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
 
 @click.command(
+    cls=GroupedCommand,
     no_args_is_help=True,
     help="""Find spots, or centroids of labels, in a movie.
 
@@ -46,151 +77,85 @@ _FILE = click.Path(path_type=Path)
     --preview shows how the number of spots depends on the threshold.
     """,
 )
-@click.argument("sources", metavar="MOVIE...", nargs=-1, required=True, type=Place())
+@click.argument("sources", metavar="MOVIE...", nargs=-1, required=True, type=PathOrUrl())
 @click.option("-o", "--output", type=OutputFile(), help="Table of detections, .geff or .xml; - is stdout.")
-@click.option(
-    "--radius", type=float, metavar="R",
-    help="Radius of a spot, in the unit of the voxel size.  [default: measured]",
-)  # fmt: skip
-@click.option("--radius-z", type=float, metavar="R", help="Radius along z.  [default: measured]")
-@click.option(
-    "--threshold", type=float, metavar="Q",
-    help="Least quality of a spot, in standard deviations.  [default: the most spots for the fewest errors]",
-)  # fmt: skip
-@click.option("--fdr", type=float, metavar="Q", help="Largest share of false spots, instead of a threshold.")
-@click.option(
-    "--bodies/--no-bodies", default=None,
-    help="Find bodies without a common profile, such as nuclei.  [default: spots]",
-)  # fmt: skip
-@click.option("--gain", type=float, metavar="G", help="Grey values per photon.  [default: noise is measured]")
-@click.option("--offset", type=float, metavar="G", help="Grey value without light, with --gain.")
-@click.option("--read-noise", type=float, metavar="G", help="Read noise in grey values, with --gain.")
-@click.option("--dark", is_flag=True, help="Spots are dark on a bright background.")
-@click.option("--labels", is_flag=True, help="MOVIE consists of label images: find their centroids.")
-@click.option(
-    "--intensity", metavar="IMAGES",
-    help="With --labels: write mean and maximum of each object in each channel of this movie.",
-)  # fmt: skip
-@click.option(
-    "--spacing", type=float, nargs=3, metavar="Z Y X", help="Size of a voxel.  [default: as MOVIE states]"
-)
+@options_of(DetectionSettings, "values", make=dict, without=("spacing",))
 @opening_options
 @part_options("voxels")
-@click.option(
-    "--preview", is_flag=True,
-    help="Print the number of spots for several thresholds, and the automatic choice.",
-)  # fmt: skip
-@click.option(
-    "--frame", "preview_frames", type=int, multiple=True, metavar="N",
-    help="Frame of the preview; may be repeated.  [default: the first, the middle and the last]",
-)  # fmt: skip
-@click.option(
-    "--dry-run", is_flag=True, help="Write nothing; print what would be done, with estimated time and memory."
-)
-@click.option(
-    "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
-    help="Where to filter.",
-)  # fmt: skip
-@click.option(
-    "--workers", type=click.IntRange(min=1), default=2, show_default=True, metavar="N",
-    help="Threads; they do not change the result.",
-)  # fmt: skip
+@options_of(_Detect, "how", special={"preview_frames": {"multiple": True, "show_default": False}})
 @several_options
 @cluster_options
-@click.option("--resume", is_flag=True, help="Continue an interrupted run on a cluster.")
-@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
-@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
 @common_options
 def detect(
     sources: tuple[Path | str, ...],
     output: Path | None,
-    radius: float | None,
-    radius_z: float | None,
-    threshold: float | None,
-    fdr: float | None,
-    bodies: bool | None,
-    gain: float | None,
-    offset: float | None,
-    read_noise: float | None,
-    dark: bool,
-    labels: bool,
-    intensity: str | None,
-    spacing: tuple[float, float, float] | None,
-    axes: str | None,
-    channel: int,
-    scene: int | None,
-    level: int,
-    region: str | None,
-    frames: str | None,
-    mask: str | None,
-    preview: bool,
-    preview_frames: tuple[int, ...],
-    dry_run: bool,
-    device: str,
-    workers: int,
-    out_dir: Path | None,
-    jobs: int,
-    suffix: str,
-    cluster: str | None,
-    scheduler: str | None,
-    resume: bool,
-    overwrite: bool,
-    as_json: bool,
+    values: dict[str, Any],
+    opened: dict[str, Any],
+    part: Part,
+    how: _Detect,
+    several: Outputs,
+    cluster: DaskCluster,
 ) -> None:
     """Find spots in a movie."""
-    from .. import formats
-    from ..detection import expected_noise, null_of
-    from ..detection.spots import DetectionSettings
-    from ..extent import Part
     from ..movies.jobs import DetectJob, Opening
 
     clock = Stopwatch()
-    if preview and (labels or output):
+    _refuse_contradictions(output, how, several, cluster)
+    settings = DetectionSettings(**values)
+    job = DetectJob(settings, how.labels, Opening(**opened), part, how.workers, intensity=how.intensity)
+    gpus = settings.device == "gpu"
+    if several:
+        run_several(
+            job, sources, Several(several, "", how.overwrite, how.as_json, cluster, how.workers, gpus)
+        )
+        return
+    source = str(only_one(sources))
+    if cluster:
+        _on_a_cluster(job, source, output, clock, how, cluster)
+        return
+    _here(job, source, output, how, clock)
+
+
+def _refuse_contradictions(output: Path | None, how: _Detect, several: Outputs, cluster: DaskCluster) -> None:
+    """Raise an error for options that exclude each other."""
+    if how.preview and (how.labels or output):
         raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
-    if intensity and (not labels or out_dir):
+    if how.intensity and (not how.labels or several):
         raise click.UsageError("--intensity is of one movie of --labels: add --labels, or leave it out.")
-    if out_dir is not None and (preview or output or resume or dry_run):
+    if several and (how.preview or output or how.resume or how.dry_run):
         raise click.UsageError(
             "--out-dir is of many movies: leave --preview, --output, --resume and --dry-run out."
         )
-    if dry_run and (preview or cluster or scheduler):
+    if how.dry_run and (how.preview or cluster):
         raise click.UsageError("--dry-run is of this machine: leave --preview, --cluster, --scheduler out.")
-    if not preview and output is None and out_dir is None:
+    if not how.preview and output is None and not several:
         raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
-    refuse_json_beside_data(as_json)
-    job = DetectJob(
-        DetectionSettings(
-            radius, radius_z, threshold, dark=dark, device=device, fdr=fdr, gain=gain, offset=offset,
-            read_noise=read_noise, bodies=bodies,
-        ), labels, Opening(axes, channel, scene, level, spacing), Part(region, frames, mask), workers,
-        intensity=intensity,
-    )  # fmt: skip
-    if out_dir is not None:
-        gpus = device == "gpu"
-        places = Several(out_dir, suffix, jobs, overwrite, as_json, cluster, scheduler, workers, gpus=gpus)
-        run_several(job, sources, places)
-        return
-    source = only_one(sources)
-    if cluster or scheduler:
-        _on_a_cluster(job, str(source), output, clock, as_json, (cluster, scheduler, overwrite, resume))
-        return
+    refuse_json_beside_data(how.as_json)
+
+
+def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock: Stopwatch) -> None:
+    """Detect in this process, or show a preview, or say what it would take."""
+    from .. import formats
+    from ..detection import expected_noise, null_of
+
+    labels, as_json = job.labels, how.as_json
     if output is not None:
-        formats.check_output(output, overwrite=overwrite, inputs=[Path(source)])
-    movie = job.opening.open(str(source), partial=frames is not None)
+        formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
+    movie = job.opening.open(source, partial=job.part.frames is not None)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
     for doubt in movie.doubts:
         say(doubt)
-    if dry_run and output is not None:
+    if how.dry_run and output is not None:
         _estimate(job, movie, shown(output), as_json)
         return
     if output is None:
-        _preview(movie, replace(job.settings, spacing=movie.spacing), preview_frames, as_json)
+        _preview(movie, replace(job.settings, spacing=movie.spacing), how.preview_frames, as_json)
         return
     with progress_bar("Detecting") as progress:
         found, settings = job.detect(movie, progress)
-    record = job.record(job.origin(str(source)), settings, movie.interval)
-    formats.write_detections(output, found, record=record, overwrite=overwrite)
+    record = job.record(job.origin(source), settings, movie.interval)
+    formats.write_detections(output, found, record=record, overwrite=how.overwrite)
     summary = {
         "output": shown(output), "detections": len(found), "frames": job.frame_count(movie),
         "axes": movie.axes, "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
@@ -214,20 +179,19 @@ def _on_a_cluster(
     source: str,
     output: Path | None,
     clock: Stopwatch,
-    as_json: bool,
-    where: tuple[str | None, str | None, bool, bool],
+    how: _Detect,
+    cluster: DaskCluster,
 ) -> None:
     """Detect spots range by range, in other processes or on other machines."""
     from ..ranges.movie import detect_in_ranges
 
     if output is None:
         raise click.UsageError("--preview is of one frame: leave --cluster and --scheduler out.")
-    cluster, scheduler, overwrite, resume = where
     gpus = job.settings.device == "gpu"
-    with on_a_cluster(cluster, scheduler, job.workers, overwrite=overwrite, resume=resume, gpus=gpus) as how:
-        summary = detect_in_ranges(source, output, job, how)
+    with on_a_cluster(cluster, job.workers, overwrite=how.overwrite, resume=how.resume, gpus=gpus) as runs:
+        summary = detect_in_ranges(source, output, job, runs)
     report = {"output": shown(output), **summary, "seconds": clock.seconds}
-    if as_json:
+    if how.as_json:
         click.echo(json.dumps(report))
     line = "{detections} detections in {frames} frames, {ranges} ranges, {seconds:.2f} s: {output}"
     say(line.format_map(report))
@@ -269,10 +233,11 @@ def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...]
     steps = seen.thresholds()
     summary = {
         "frames": numbers, "radius": seen.settings.radius, "radius_z": seen.settings.radius_z,
-        "unit": movie.unit, "automatic": seen.automatic, "spots": int(seen.count_above(seen.threshold)),
+        "unit": movie.unit, "automatic": seen.automatic,
+        "spots": int(seen.count_above(seen.threshold)),
         "expected_noise": float(seen.false_above(seen.threshold)),
         "thresholds": steps.tolist(), "spots_above": seen.count_above(steps).tolist(),
-    }  # fmt: skip  # fmt: skip
+    }  # fmt: skip
     click.echo(json.dumps(summary) if as_json else seen.table())
     shown = ", ".join(map(str, numbers))
     say(

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-_Function = TypeVar("_Function", bound=Callable[..., object])
+from ..setting import Setting, declare
+from .options import options_of
+from .terminal import Function
+
+if TYPE_CHECKING:
+    from ..extent import Part
 
 
-class Place(click.ParamType):
+class PathOrUrl(click.ParamType):
     """A path, or a URL as it is written."""
 
     name = "file or URL"
@@ -25,39 +31,46 @@ class Place(click.ParamType):
         return path
 
 
-def part_options(unit: str) -> Callable[[_Function], _Function]:
+@dataclass(frozen=True)
+class _PartTexts:
+    """Part of a movie; the region is in {}."""
+
+    region: str | None = declare(None, Setting(
+        "Only this region, in {}; ':' is all.", metavar="Z0:Z1,Y0:Y1,X0:X1"
+    ))  # fmt: skip
+    frames: str | None = declare(None, Setting(
+        "Only these frames: from A to before B; either may be left out.", metavar="A:B"
+    ))  # fmt: skip
+    mask: str | None = declare(None, Setting(
+        "Only where this image, of one frame or of all, is not 0.", metavar="FILE"
+    ))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """How images are opened."""
+
+    axes: str | None = declare(None, Setting(
+        "Axes of MOVIE, if the file states none or wrong ones: TZYX, TYX, …", metavar="AXES"
+    ))  # fmt: skip
+    channel: int = declare(0, Setting("Channel to use.", metavar="N"))
+    scene: int | None = declare(None, Setting("Image to use if MOVIE contains several, from 0.", metavar="N"))
+    level: int = declare(0, Setting("Level of resolution, 0 is the finest (OME-Zarr, Imaris).", metavar="N"))
+    spacing: tuple[float, float, float] | None = declare(None, Setting(
+        "Size of a voxel.", automatic="as MOVIE states", metavar="Z Y X"
+    ))  # fmt: skip
+
+
+def _part(region: str | None, frames: str | None, mask: str | None) -> Part:
+    from ..extent import Part
+
+    return Part(region, frames, mask)
+
+
+def part_options(unit: str) -> Callable[[Function], Function]:
     """Add ``--region``, ``--frames`` and ``--mask``; the region is in `unit`."""
-
-    def add(function: _Function) -> _Function:
-        for names, metavar, text in (
-            (["--mask"], "FILE", "Only where this image, of one frame or of all, is not 0."),
-            (["--frames"], "A:B", "Only these frames: from A to before B; either may be left out."),
-            (["--region"], "Z0:Z1,Y0:Y1,X0:X1", f"Only this region, in {unit}; ':' is all."),
-        ):
-            function = click.option(*names, metavar=metavar, help=text)(function)
-        return function
-
-    return add
+    return options_of(_PartTexts, "part", make=_part, said=unit)
 
 
-def box_option(function: _Function) -> _Function:
-    """Add ``--periodic``."""
-    return click.option(
-        "--periodic", type=float, nargs=3, metavar="Z Y X",
-        help="Size of a periodic box, as simulations have, in the unit of position x spacing; 0 along an "
-        "axis that is not periodic.",
-    )(function)  # fmt: skip
-
-
-def opening_options(function: _Function) -> _Function:
-    """Add the options that determine how images are opened."""
-    for names, kind, default, metavar, text in (
-        (["--level"], int, 0, "N", "Level of resolution, 0 is the finest (OME-Zarr, Imaris)."),
-        (["--scene"], int, None, "N", "Image to use if MOVIE contains several, from 0."),
-        (["--channel"], int, 0, "N", "Channel to use."),
-        (["--axes"], str, None, "AXES", "Axes of MOVIE, if the file states none or wrong ones: TZYX, TYX, …"),
-    ):
-        function = click.option(
-            *names, type=kind, default=default, show_default=default is not None, metavar=metavar, help=text
-        )(function)
-    return function
+opening_options = options_of(_Opened, "opened", make=dict)
+"""Decorator that adds the options that determine how images are opened."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .clusters import cluster_options, executor_on
+from .clusters import DaskCluster, cluster_options, executor_on
 from .config import config_option
+from .options import GroupedCommand
 from .piped import InputFile
-from .several import Several, done_to_each, end_if_failed, one_pair, out_dir_options
+from .several import Outputs, Several, done_to_each, end_if_failed, one_pair, out_dir_options
 from .terminal import columns_option, common_options, compilation_reported, say
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 
 
 @click.command(
+    cls=GroupedCommand,
     no_args_is_help=True,
     help="""Score TRACKS against TRUTH.
 
@@ -77,10 +79,8 @@ def score(
     fail_under: dict[str, float],
     columns: dict[str, str],
     truth_columns: dict[str, str],
-    out_dir: Path | None,
-    jobs: int,
-    cluster: str | None,
-    scheduler: str | None,
+    several: Outputs,
+    cluster: DaskCluster,
     workers: int | None,
     overwrite: bool,
     as_json: bool,
@@ -90,17 +90,16 @@ def score(
     from ..movies.scored import ScoreJob, Truth, too_low, values_in_json
 
     tracks = files[0]
-    if out_dir is None:
+    if not several:
         tracks, truth = one_pair(files, truth)
     if truth is None:
         raise click.UsageError("Missing argument 'TRUTH': what the tracks are scored against.")
     job = ScoreJob(Truth(str(truth.absolute()), truth_columns), gate, columns)
-    if out_dir is not None:
-        where = cluster, scheduler, workers
-        _many(job, files, Several(out_dir, ".json", jobs, overwrite, as_json, *where), fail_under)
+    if several:
+        _many(job, files, Several(several, ".json", overwrite, as_json, cluster, workers), fail_under)
         return
     with compilation_reported():
-        scores = _scores(job, str(tracks.absolute()), (cluster, scheduler, workers))
+        scores = _scores(job, str(tracks.absolute()), cluster, workers)
     _refuse_unknown(fail_under, scores.values)
     if as_json:
         inputs = {
@@ -122,12 +121,11 @@ def score(
     _end_if_low(too_low(scores.values, fail_under))
 
 
-def _scores(job: ScoreJob, tracks: str, where: tuple[str | None, str | None, int | None]) -> Scores:
+def _scores(job: ScoreJob, tracks: str, cluster: DaskCluster, workers: int | None) -> Scores:
     """Scores of one pair, computed here or by a worker of a cluster."""
-    cluster, scheduler, workers = where
-    if cluster is None and scheduler is None:
+    if not cluster:
         return job.scores(tracks)
-    with executor_on(cluster, scheduler, workers) as executor:
+    with executor_on(cluster, workers) as executor:
         return executor.submit(job.scores, tracks).result()
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import InputError
-from .clusters import executor_on
+from ..setting import Setting, check_values, declare
+from .clusters import DaskCluster, executor_on
+from .options import options_of
 from .terminal import progress_bar, say
 
 if TYPE_CHECKING:
@@ -21,64 +23,60 @@ if TYPE_CHECKING:
     from ..movies.jobs import Job
     from ..movies.many import Outcome
 
-_Function = TypeVar("_Function", bound=Callable[..., object])
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where the outputs of many inputs go."""
+
+    out_dir: Path | None = declare(None, Setting(
+        "Folder for the outputs of many inputs, one each. An output of the same input, settings and "
+        "version is kept; if a movie fails, the others continue.",
+        metavar="DIR",
+    ))  # fmt: skip
+    jobs: int = declare(1, Setting(
+        "Movies processed at the same time, each in its own process.", least=1, metavar="N"
+    ))  # fmt: skip
+    suffix: str = declare(".csv", Setting("Format of the outputs in DIR.", metavar="SUFFIX"))
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+    def __bool__(self) -> bool:
+        return self.out_dir is not None
+
+
+_FOLDER = {"out_dir": {"type": click.Path(path_type=Path, file_okay=False)}}
+several_options = options_of(Outputs, "several", special=_FOLDER)
+"""Decorator that adds ``--out-dir``, ``--jobs`` and ``--suffix``."""
+out_dir_options = options_of(Outputs, "several", special=_FOLDER, without=("suffix",))
+"""Decorator that adds the options ``--out-dir`` and ``--jobs``."""
 
 
 @dataclass(frozen=True)
 class Several:
-    """Options by which a command processes several movies.
+    """How a command processes several movies.
 
     Parameters
     ----------
-    out_dir : Path
-    suffix : str
-        Format of the outputs.
-    jobs : int
-        Processes of this machine.
+    outputs : Outputs
+    suffix : str, optional
+        Format of the outputs, where it is no option.
     overwrite, as_json : bool
-    cluster, scheduler : str or None
-        Cluster that is used instead of these processes.
+    cluster : DaskCluster
+        That is used instead of processes of this machine.
     workers : int or None
         Of a cluster that is started; each works on a movie.
     gpus : bool
         Whether each of them gets a GPU of its own.
     """
 
-    out_dir: Path
-    suffix: str
-    jobs: int = 1
+    outputs: Outputs
+    suffix: str = ""
     overwrite: bool = False
     as_json: bool = False
-    cluster: str | None = None
-    scheduler: str | None = None
+    cluster: DaskCluster = DaskCluster()
     workers: int | None = None
     gpus: bool = False
-
-
-def several_options(function: _Function) -> _Function:
-    """Add ``--out-dir``, ``--jobs`` and ``--suffix``."""
-    suffix = click.option(
-        "--suffix", default=".csv", show_default=True, metavar="SUFFIX",
-        help="Format of the outputs in DIR.",
-    )  # fmt: skip
-    return out_dir_options(suffix(function))
-
-
-def out_dir_options(function: _Function) -> _Function:
-    """Decorator that adds the options ``--out-dir`` and ``--jobs`` to a command."""
-    for option in (
-        click.option(
-            "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-            help="Movies processed at the same time, each in its own process.",
-        ),
-        click.option(
-            "--out-dir", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-            help="Folder for the outputs of many inputs, one each. An output of the same input, settings and "
-            "version is kept; if a movie fails, the others continue.",
-        ),
-    ):  # fmt: skip
-        function = option(function)
-    return function
 
 
 def only_one(sources: Sequence[Path | str]) -> Path | str:
@@ -105,17 +103,19 @@ def done_to_each(job: Job, sources: Sequence[Path | str], how: Several) -> list[
     """Run a job on each input and report failures with their reasons."""
     from ..movies.many import run_many
 
+    outputs = how.outputs
+    assert outputs.out_dir is not None
     with _executor(how) as executor, progress_bar("Movies") as progress:
         found = run_many(
-            job, [str(source) for source in sources], how.out_dir, suffix=how.suffix, executor=executor,
-            jobs=how.jobs, overwrite=how.overwrite, progress=progress,
+            job, [str(source) for source in sources], outputs.out_dir, suffix=how.suffix or outputs.suffix,
+            executor=executor, jobs=outputs.jobs, overwrite=how.overwrite, progress=progress,
         )  # fmt: skip
     states = [outcome.state for outcome in found]
     if how.as_json:
         click.echo(json.dumps([asdict(outcome) for outcome in found]))
     counts = {state: states.count(state) for state in ("done", "kept", "failed")}
     line = "{done} done, {kept} kept, {failed} failed: {out_dir}"
-    say(line.format_map({**counts, "out_dir": how.out_dir}))
+    say(line.format_map({**counts, "out_dir": outputs.out_dir}))
     for outcome in found:
         if outcome.state == "failed":
             click.echo(f"{outcome.source}: {outcome.why}", err=True)
@@ -130,8 +130,8 @@ def end_if_failed(found: Sequence[Outcome]) -> None:
 
 @contextmanager
 def _executor(how: Several) -> Iterator[Executor | None]:
-    if how.cluster is None and how.scheduler is None:
+    if not how.cluster:
         yield None
         return
-    with executor_on(how.cluster, how.scheduler, how.workers, gpus=how.gpus) as executor:
+    with executor_on(how.cluster, how.workers, gpus=how.gpus) as executor:
         yield executor

@@ -5,31 +5,69 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .clusters import cluster_options, on_a_cluster
+from ..setting import Setting, check_values, declare
+from ..settings import TrackingSettings
+from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
-from .marks import column_of, marks_options
-from .parts import box_option, part_options
+from .options import GroupedCommand, options_of
+from .parts import part_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
-from .several import Several, only_one, run_several, several_options
+from .several import Outputs, Several, only_one, run_several, several_options
 from .terminal import Stopwatch, columns_option, common_options, compilation_reported, progress_bar, say
-from .values import PinTable, UnmatchedCost, known_values
+from .values import TRACKING, column_of
 
 if TYPE_CHECKING:
+    from ..extent import Part
     from ..movies.jobs import TrackJob
-    from ..pins import Pin
-    from ..tracking import TrackingRun, TrackingSettings
+    from ..tracking import TrackingRun
 
 _LOG = logging.getLogger("outbid")
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
 _NOTHING_SO = "Nothing was linked with {} as given. Give other values by --set, or leave out unknown ones."
 
 
+@dataclass(frozen=True)
+class _Track:
+    """How `track` runs; only `model` and `no_columns` and `min_length` change a result."""
+
+    model: Path | None = declare(None, Setting(
+        "Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
+        metavar="FILE",
+    ))  # fmt: skip
+    no_columns: bool = declare(False, Setting("Link by positions alone."))
+    min_length: int | None = declare(None, Setting("Leave out tracks shorter than N.", least=1, metavar="N"))
+    workers: int | None = declare(None, Setting(
+        "Threads; they do not change the result.", automatic="one per core", least=1, metavar="N"
+    ))  # fmt: skip
+    stream: bool = declare(False, Setting(
+        "Process some frames at a time, for movies larger than the memory; Parquet in and out."
+    ))  # fmt: skip
+    memory: float | None = declare(None, Setting(
+        "With `stream`: how much memory to take, about; larger pieces are quicker.", automatic="4",
+        least=0, above=True, metavar="GB",
+    ))  # fmt: skip
+    dry_run: bool = declare(False, Setting(
+        "Write nothing; print what would be done, with estimated time and memory."
+    ))  # fmt: skip
+    resume: bool = declare(False, Setting("Continue an interrupted run with `stream` or on a cluster."))
+    parts: bool = declare(False, Setting(
+        "With a cluster: leave the output in parts, a folder that all commands read as one file."
+    ))  # fmt: skip
+    overwrite: bool = declare(False, Setting("Replace the output if it exists."))
+    as_json: bool = declare(False, Setting("Print a summary as JSON on stdout.", option="--json"))
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+
 @click.command(
+    cls=GroupedCommand,
     no_args_is_help=True,
     help="""Link detections to tracks by optimal assignment.
 
@@ -60,191 +98,91 @@ _NOTHING_SO = "Nothing was linked with {} as given. Give other values by --set, 
     help="Tracks: .csv, .tsv, .parquet, .xml (TrackMate), .isbi.xml or .geff; - is stdout.  "
     "[default: INPUT_tracks.csv]",
 )  # fmt: skip
-@click.option(
-    "--max-distance", type=float, metavar="D",
-    help="Gate: the largest distance a particle moves between frames, in the unit of position x spacing.  "
-    "[default: learned]",
-)  # fmt: skip
-@click.option(
-    "--cost", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True,
-    help="Cost of a link: its length, or its length squared.",
-)  # fmt: skip
-@click.option(
-    "--unmatched-cost", type=UnmatchedCost(), default="half", show_default=True, metavar="half|full|U",
-    help="Cost of leaving a detection unlinked, for each side: half or full of the gate's cost, or a number.",
-)  # fmt: skip
-@click.option(
-    "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
-    help="Size of a voxel: positions are multiplied by it.",
-)  # fmt: skip
-@box_option
-@click.option(
-    "--max-gap", type=int, metavar="N",
-    help="Largest number of consecutive frames in which a particle may be undetected.  "
-    "[default: 0; learned without --max-distance, and frames that were not recorded do not count]",
-)  # fmt: skip
-@click.option(
-    "--divisions/--no-divisions", default=True, show_default=True,
-    help="Detect divisions where the movie gives evidence of them; only without --max-distance.",
-)  # fmt: skip
-@click.option(
-    "--merges/--no-merges", default=False, show_default=True,
-    help="Detect merges where the movie gives evidence of them; only without --max-distance.",
-)  # fmt: skip
-@click.option(
-    "--set", "known", multiple=True, callback=known_values, metavar="NAME=VALUE",
-    help="Set a value instead of learning it, NAME=VALUE or NAME=Z,Y,X; may be repeated.",
-)  # fmt: skip
-@click.option(
-    "--model", type=click.Path(path_type=Path), metavar="FILE",
-    help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
-)  # fmt: skip
-@marks_options
-@click.option(
-    "--pins", type=PinTable(), default=(), metavar="FILE",
-    help="Table of pins: links, ends and others that a person states, which hold exactly.",
-)  # fmt: skip
-@click.option("--min-length", type=click.IntRange(1), metavar="N", help="Leave out tracks shorter than N.")
-@click.option(
-    "--exact-margins", is_flag=True,
-    help="Compute the exact margin of every link (cost increase without it) instead of a lower bound.",
-)  # fmt: skip
-@click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
-@click.option(
-    "--solver", default="bid_and_augment", show_default=True, metavar="NAME[:VARIANT][(SETTING=VALUE,…)]",
-    help="Solver of the assignments: one of outbid assign --list.",
-)  # fmt: skip
-@click.option(
-    "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
-    help="auto uses a GPU for 3 million detections or more.",
-)  # fmt: skip
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Threads; they do not change the result.  [default: one per core]",
-)  # fmt: skip
-@click.option(
-    "--stream", is_flag=True,
-    help="Process some frames at a time, for movies larger than the memory; Parquet in and out.",
-)  # fmt: skip
-@click.option(
-    "--memory", type=click.FloatRange(min=0, min_open=True), metavar="GB",
-    help="With --stream: how much memory to take, about; larger pieces are quicker.  [default: 4]",
-)  # fmt: skip
+@options_of(TrackingSettings, "values", make=dict, special=TRACKING)
+@options_of(_Track, "how")
 @part_options("the unit of the positions")
 @columns_option("--columns", "INPUT")
-@click.option(
-    "--dry-run", is_flag=True, help="Write nothing; print what would be done, with estimated time and memory."
-)
-@click.option("--resume", is_flag=True, help="Continue an interrupted run with --stream or on a cluster.")
 @several_options
 @cluster_options
-@click.option(
-    "--parts", is_flag=True,
-    help="With a cluster: leave the output in parts, a folder that all commands read as one file.",
-)  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
-@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
 @common_options
 def track(
     sources: tuple[Path, ...],
     output: Path | None,
-    max_distance: float | None,
-    cost: str,
-    unmatched_cost: float | Literal["full"] | None,
-    spacing: tuple[float, float, float],
-    periodic: tuple[float, float, float] | None,
-    max_gap: int | None,
-    divisions: bool,
-    merges: bool,
-    known: dict[str, float | tuple[float, ...]],
-    model: Path | None,
-    column: dict[str, str],
-    no_columns: bool,
-    pins: tuple[Pin, ...],
-    min_length: int | None,
-    exact_margins: bool,
-    gap_distance: float | None,
-    solver: str,
-    device: str,
-    workers: int | None,
-    stream: bool,
-    memory: float | None,
-    region: str | None,
-    frames: str | None,
-    mask: str | None,
+    values: dict[str, Any],
+    how: _Track,
+    part: Part,
     columns: dict[str, str],
-    dry_run: bool,
-    resume: bool,
-    out_dir: Path | None,
-    jobs: int,
-    suffix: str,
-    cluster: str | None,
-    scheduler: str | None,
-    parts: bool,
-    overwrite: bool,
-    as_json: bool,
+    several: Outputs,
+    cluster: DaskCluster,
 ) -> None:
     """Link detections to tracks."""
-    from .. import formats
-    from .._cuda import driver_starting
-    from .._timing import stages_timed
-    from ..extent import Part
     from ..movies.jobs import TrackJob
-    from ..settings import TrackingSettings as Settings
-    from ..settings import cost_at_gate
 
     clock = Stopwatch()
-    if max_distance is not None:
-        _refuse_what_is_learned()
-    if model is not None:
-        from ..movies.pooled import read_model
-
-        known = {**read_model(model), **known}
-    settings = Settings(
-        max_distance=max_distance, cost=cost, spacing=spacing, periodic=periodic, device=device,
-        unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
-        gap_distance=gap_distance, divisions=divisions, merges=merges, known=known, solver=solver,
-        exact_margins=exact_margins, max_gap=max_gap, column=column_of(column, no_columns),
-        pins=pins,
-    )  # fmt: skip
-    if memory is not None and not stream:
+    settings = _settings(values, how)
+    if how.memory is not None and not how.stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
-    if min_length and (stream or resume or cluster or scheduler):
+    if how.min_length and (how.stream or how.resume or cluster):
         raise click.UsageError("--min-length needs the whole movie in memory. Afterwards: outbid filter.")
-    job = TrackJob(settings, columns, Part(region, frames, mask), workers, min_length or 1)
-    if out_dir is not None:
-        if output or stream or resume or dry_run or parts or pins:
+    job = TrackJob(settings, columns, part, how.workers, how.min_length or 1)
+    gpus = settings.device == "gpu"
+    if several:
+        if output or how.stream or how.resume or how.dry_run or how.parts or settings.pins:
             raise click.UsageError(
                 "--out-dir is of many movies: leave --output, --stream, --resume, --dry-run, --parts and "
                 "--pins out."
             )
-        gpus = device == "gpu"
-        places = Several(out_dir, suffix, jobs, overwrite, as_json, cluster, scheduler, workers, gpus=gpus)
+        places = Several(several, "", how.overwrite, how.as_json, cluster, how.workers, gpus)
         run_several(job, sources, places)
         return
     source = Path(only_one(sources))
-    if cluster or scheduler:
+    if cluster:
         from ..ranges.movie import track_in_ranges
 
         output = output or source.with_name(f"{source.stem}_tracks.parquet")
         with on_a_cluster(
-            cluster, scheduler, workers, overwrite=overwrite, resume=resume, gpus=device == "gpu"
-        ) as how:
-            summary = track_in_ranges(source, output, job, how, parts=parts)
-        _report(output, summary, clock, as_json)
+            cluster, how.workers, overwrite=how.overwrite, resume=how.resume, gpus=gpus
+        ) as runs:
+            summary = track_in_ranges(source, output, job, runs, parts=how.parts)
+        _report(output, summary, clock, how.as_json)
         return
-    output = output or default_output(source, "_tracks.csv")
-    refuse_json_beside_data(as_json)
-    formats.check_output(output, overwrite=overwrite, inputs=[source])
-    if dry_run:
-        _estimate(source, output, job, as_json)
+    _here(job, source, output or default_output(source, "_tracks.csv"), how, clock)
+
+
+def _settings(values: dict[str, Any], how: _Track) -> TrackingSettings:
+    """The settings, with what a model, the words for costs and ``--no-columns`` say."""
+    from ..settings import cost_at_gate
+
+    if values["max_distance"] is not None:
+        _refuse_what_is_learned(values)
+    if how.model is not None:
+        from ..movies.pooled import read_model
+
+        values["known"] = {**read_model(how.model), **values["known"]}
+    if values["unmatched_cost"] == "full":
+        values["unmatched_cost"] = cost_at_gate(values["max_distance"], values["cost"])
+    return TrackingSettings(**values | {"column": column_of(values["column"], how.no_columns)})
+
+
+def _here(job: TrackJob, source: Path, output: Path, how: _Track, clock: Stopwatch) -> None:
+    """Link a movie in this process, or say what that would take."""
+    from .. import formats
+    from .._cuda import driver_starting
+    from .._timing import stages_timed
+
+    refuse_json_beside_data(how.as_json)
+    formats.check_output(output, overwrite=how.overwrite, inputs=[source])
+    if how.dry_run:
+        _estimate(source, output, job, how.as_json)
         return
-    with stages_timed() as (stages, beside), driver_starting(wanted=device == "gpu"):
-        files = source, output, job, overwrite
-        summary = _stream(*files, resume, memory) if stream or resume else _in_memory(*files)
+    wanted = job.settings.device == "gpu"
+    with stages_timed() as (stages, beside), driver_starting(wanted=wanted):
+        files = source, output, job, how.overwrite
+        in_pieces = how.stream or how.resume
+        summary = _stream(*files, how.resume, how.memory) if in_pieces else _in_memory(*files)
     _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
-    _report(output, {**summary, "stages": stages, "beside": beside}, clock, as_json)
+    _report(output, {**summary, "stages": stages, "beside": beside}, clock, how.as_json)
 
 
 def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json: bool) -> None:
@@ -263,14 +201,14 @@ def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json:
         say(str(spoken))
 
 
-def _refuse_what_is_learned() -> None:
+def _refuse_what_is_learned(values: Mapping[str, Any]) -> None:
     """Raise an error for given options that apply only to learned linking."""
     from ..errors import SettingsError
 
     ctx = click.get_current_context()
     given = click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT
     for name in ("divisions", "merges"):
-        if ctx.params[name] and ctx.get_parameter_source(name) in given:
+        if values[name] and ctx.get_parameter_source(name) in given:
             option = f"--{name.replace('_', '-')}"
             raise SettingsError(
                 f"{option} needs what is learned from the movie, which --max-distance rules out. "

@@ -1,9 +1,9 @@
-"""Types of values that `outbid track` takes."""
+"""Values that `outbid track` takes in forms of its own."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -48,3 +48,31 @@ class PinTable(click.ParamType):
         if not isinstance(value, list | tuple):
             self.fail("Give the table of pins.", param, ctx)
         return tuple(one if isinstance(one, Pin) else pin_of(one) for one in value)
+
+
+def _column_values(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Parse NAME and NAME:KIND to a mapping."""
+    from ..columns import columns_of
+
+    return columns_of(given)
+
+
+def column_of(column: dict[str, str], no_columns: bool) -> dict[str, str] | Literal["auto"] | None:
+    """The setting `TrackingSettings.column`."""
+    if column and no_columns:
+        raise click.UsageError("--no-columns leaves all out, also those of --column: give one of the two.")
+    return None if no_columns else column or "auto"
+
+
+_SEVERAL: dict[str, Any] = {"multiple": True, "default": (), "show_default": False}
+TRACKING: dict[str, dict[str, Any]] = {
+    "unmatched_cost": {
+        "type": UnmatchedCost(), "default": "half", "metavar": "half|full|U",
+        "help": "Cost of leaving a detection unlinked, for each side: half or full of the gate's cost, or a "
+        "number.  [default: half]",
+    },
+    "known": _SEVERAL | {"callback": known_values},
+    "column": _SEVERAL | {"callback": _column_values},
+    "pins": {"type": PinTable(), "default": (), "show_default": False},
+}  # fmt: skip
+"""Arguments of click for settings with such values, by name."""

@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from .._arrays import release_device_memory
 from ..detections import Detections
 from ..device import device_for
+from ..settings import DetectionSettings
 from .labels import centroids as centroids
 from .labels import detect_labels as detect_labels
 from .sample import FRAMES, checked, frames_of
-from .spots import DetectionSettings
 
 if TYPE_CHECKING:  # kernels are loaded when they are needed
     from .found import Found

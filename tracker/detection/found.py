@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from ..settings import DetectionSettings
 from .bodies import find_bodies
 from .candidates import Seen, look
 from .decision import decide
@@ -19,7 +20,6 @@ from .noise import masked
 from .position_cpu import AMPLITUDE, LEVEL, SIZE, X, Y, Z
 from .sample import checked, prepared
 from .spectrum import Maxima, Transform
-from .spots import DetectionSettings
 from .stabilise import stabilised, uncut
 from .tiles import Tile, tiles
 

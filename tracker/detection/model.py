@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..settings import DetectionSettings
 from .bodies import look_like_bodies, width_of_bodies
 from .candidates import look
 from .decision import decide
@@ -16,7 +17,7 @@ from .fitted import fit_in_grey
 from .noise import Noise, least_variance, masked, noise_line
 from .sample import checked, crop, middle_of, prepared, unit_of
 from .spectrum import Filter, Transform
-from .spots import DetectionSettings, radii_of, sigma_of
+from .spots import radii_of, sigma_of
 from .stabilise import stabilised, uncut
 from .width import Search, widths
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from ..settings import DetectionSettings
 from .found import find_in
 from .model import SpotModel, learn
 from .sign import other_sign_stands_out
 from .spectrum import Transform
-from .spots import DetectionSettings
 
 Learned = tuple[SpotModel | None, DetectionSettings]
 _STEPS = 16

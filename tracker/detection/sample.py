@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .spots import DetectionSettings
+from ..settings import DetectionSettings
 
 FRAMES, MOST_FRAMES = 4, 16
 """Number of frames used; of small ones, which hold few spots, up to so many."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..settings import DetectionSettings
 from .response import laplacian, local_maxima
 from .sample import checked, crop, middle_of, prepared, unit_of
-from .spots import DetectionSettings, sigma_of
+from .spots import sigma_of
 
 _WIDTHS = (1.5, 3.0)  # voxels in the plane that are tried beside the given one
 _FLOOR = 5.0  # standard deviations that noise hardly reaches

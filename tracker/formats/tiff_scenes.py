@@ -26,7 +26,7 @@ _BY_LIKENESS = {"generic", "uniform", "shaped"}
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class TiffImage:
     """The part of a file that is read."""
 
     series: tuple[Any, ...]  # of tifffile, of one kind and size; several of them form a first axis, called I
@@ -45,7 +45,7 @@ class Scene:
         return (len(self.series), *own) if len(self.series) > 1 else own
 
 
-def scene_of(path: Path, tiff: Any, number: int | None) -> Scene:
+def scene_of(path: Path, tiff: Any, number: int | None) -> TiffImage:
     """The scene with this number; if none is given, all images that are frames of one movie.
 
     Raises
@@ -66,15 +66,15 @@ def scene_of(path: Path, tiff: Any, number: int | None) -> Scene:
         )
     if number is not None:
         refuse_scene(path, number, len(images))
-        return Scene((images[number],), number)
+        return TiffImage((images[number],), number)
     _refuse_unknown_pages(path, tiff, images)
     if len(images) == 1:
-        return Scene((images[0],))
+        return TiffImage((images[0],))
     if images[0].kind not in _BY_LIKENESS:
-        return Scene((images[0],), choice=tuple(map(_described, images)))
+        return TiffImage((images[0],), choice=tuple(map(_described, images)))
     alike = {(one.kind, one.axes, tuple(one.shape), str(one.dtype)) for one in images}
     if len(alike) == 1 and "T" not in images[0].axes:
-        return Scene(tuple(images))
+        return TiffImage(tuple(images))
     raise InputError(
         f"{path} holds {len(images)} images that do not fit together ({listed([*map(_described, images)])}). "
         "Choose one with --scene, or save them as one stack."
@@ -82,7 +82,7 @@ def scene_of(path: Path, tiff: Any, number: int | None) -> Scene:
 
 
 def planes_of(
-    tiff: Any, scene: Scene, planes: list[int], refuse: Callable[[list[Any], Any], None]
+    tiff: Any, scene: TiffImage, planes: list[int], refuse: Callable[[list[Any], Any], None]
 ) -> NDArray:
     """Read planes, numbered through all series of the scene, as a (planes, samples) array.
 
@@ -165,7 +165,7 @@ def _per_unit(tags: Any, name: str) -> float:
     return float(units) / float(pixels) if pixels and units else 1.0
 
 
-def with_ome(header: Header, tiff: Any, scene: Scene, path: Path, lost: Sequence[str] | None) -> Header:
+def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequence[str] | None) -> Header:
     """The header with what OME states; `lost` are files of the movie that are not there, None for any."""
     from defusedxml import ElementTree
 

@@ -54,7 +54,7 @@ def divided_again(
     slots = lineage.divisions.slots
     stay = ~core[slots].all(axis=0) & movie.pins.allows_divisions(slots)
     probability = np.append(fit.probability, lineage.probability[stay])
-    return _in_core(found, context, fit, core), _together(near, lineage.divisions.kept(stay)), probability
+    return _in_core(posterior, context, fit, core), _together(near, lineage.divisions.kept(stay)), probability
 
 
 def _in_core(posterior: LinkPosterior, context: Context, fit: Fit, core: NDArray[np.bool_]) -> LinkPosterior:

@@ -78,7 +78,7 @@ class Measures:
 
 
 @dataclass(frozen=True, eq=False)
-class Movie:
+class Recording:
     """What all measures are made of: the tracks that occur in draws of the links, and the groups.
 
     Parameters
@@ -123,7 +123,7 @@ class Movie:
         axes: str,
         scale: Scale,
         seed: int,
-    ) -> Movie:
+    ) -> Recording:
         """Draw the links of tracks; `label` is the group of each detection, an index into the names."""
         rng = np.random.default_rng(seed)
         variants = variants_of(tracks, rng)
@@ -147,7 +147,7 @@ class Movie:
         return pieces_of(self.position, self.frame, self.owner, self.lag, len(self.group))
 
 
-def evaluated(movie: Movie, remarks: list[str]) -> Measures:
+def evaluated(movie: Recording, remarks: list[str]) -> Measures:
     """All tables of a movie."""
     simple = paths(movie.position, movie.frame, movie.owner, movie.lag, movie.scale.frame)
     motion = {name + end: np.full(len(movie.group), np.nan) for name in _FITTED for end in ("", "_error")}
@@ -178,7 +178,7 @@ def evaluated(movie: Movie, remarks: list[str]) -> Measures:
 _Fits = tuple[Pooled | None, Pooled | None, Pooled | None]
 
 
-def _fit_tracks(movie: Movie, pieces: Pieces, fits: _Fits, motion: Columns, inside: NDArray) -> None:
+def _fit_tracks(movie: Recording, pieces: Pieces, fits: _Fits, motion: Columns, inside: NDArray) -> None:
     """Diffusion, exponent and persistence of the tracks of a group."""
     diffusion, exponent, persistence = fits
     if diffusion is not None:
@@ -199,7 +199,7 @@ def _put(motion: Columns, name: str, found: Any, inside: NDArray) -> None:
     motion[name][inside], motion[name + "_error"][inside] = found[0][inside], found[1][inside]
 
 
-def _confine(movie: Movie, fit: Pooled | None, motion: Columns, simple: Columns, inside: NDArray) -> None:
+def _confine(movie: Recording, fit: Pooled | None, motion: Columns, simple: Columns, inside: NDArray) -> None:
     if fit is None:
         return
     steps = 2 * len(movie.axes) * motion["diffusion"] * movie.interval
@@ -225,7 +225,7 @@ def _with_linking(variants: Variants, motion: Columns) -> Columns:
     return found
 
 
-def _estimates(movie: Movie, fits: _Fits, weights: Samples, simple: Columns) -> dict[str, Estimate]:
+def _estimates(movie: Recording, fits: _Fits, weights: Samples, simple: Columns) -> dict[str, Estimate]:
     """The quantities of a group that are compared."""
     diffusion, exponent, persistence = fits
     found = {}
@@ -250,7 +250,7 @@ def _estimates(movie: Movie, fits: _Fits, weights: Samples, simple: Columns) -> 
     return found
 
 
-def _row(movie: Movie, index: int, fit: Pooled | None, found: dict[str, Estimate]) -> Columns:
+def _row(movie: Recording, index: int, fit: Pooled | None, found: dict[str, Estimate]) -> Columns:
     """One row of the table of groups."""
     inside = movie.group[movie.variants.own] == index
     size = np.diff(movie.variants.start)[movie.variants.own]
@@ -282,7 +282,7 @@ def _share(one: Estimate) -> float:
     return min(one.linking**2 / one.error**2, 1.0) if one.error > 0 else np.nan
 
 
-def _track_columns(movie: Movie, simple: Columns, motion: Columns) -> Columns:
+def _track_columns(movie: Recording, simple: Columns, motion: Columns) -> Columns:
     """Columns of the table of tracks; `motion` has some of the variants (V,), and some of the tracks (T,)."""
     own, first = movie.variants.own, {}
     if len(movie.names) > 1:
@@ -307,7 +307,7 @@ def _track_columns(movie: Movie, simple: Columns, motion: Columns) -> Columns:
 _Point = tuple[str, str, float, float, float, float, str, str]
 
 
-def _curves(movie: Movie, name: str, weights: Samples, fit: Pooled | None) -> list[_Point]:
+def _curves(movie: Recording, name: str, weights: Samples, fit: Pooled | None) -> list[_Point]:
     """Points of the curves of a group."""
     scale, time = movie.scale, movie.interval
     sums = lagged(movie.position, movie.frame, movie.owner, movie.lag, len(movie.group))
@@ -354,7 +354,7 @@ def _table_of_curves(points: list[_Point]) -> pa.Table:
     return pa.table(dict(zip(kinds, arrays, strict=True)))
 
 
-def _on_linking(movie: Movie, linking: Columns, every: dict[str, dict[str, Estimate]]) -> list[str]:
+def _on_linking(movie: Recording, linking: Columns, every: dict[str, dict[str, Estimate]]) -> list[str]:
     """Sentences on what the errors include of linking, and where it dominates."""
     chance = movie.tracks.link_probability
     if chance is None:

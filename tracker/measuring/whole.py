@@ -16,7 +16,7 @@ from ..errors import InputError, SettingsError
 from ..given import TracksLike, tracks_of
 from ..remarks import scaled_twice
 from ..tracks import Tracks
-from .evaluate import Measures, Movie, evaluated
+from .evaluate import Measures, Recording, evaluated
 from .scales import Record, scaled, without_drift
 
 _ALL = "all"
@@ -107,7 +107,7 @@ def measure(
     label, names = _labels(read_all, list(given), group)
     whole, label, own = _joined(read_all, label)
     chosen = _axes(whole.detections, axes)
-    return evaluated(Movie.of(whole, label, names, own, chosen, scales.pop(), seed), remarks)
+    return evaluated(Recording.of(whole, label, names, own, chosen, scales.pop(), seed), remarks)
 
 
 def read_with_records(files: Sequence[Path], columns: Mapping[str, str]) -> dict[str, Recorded]:

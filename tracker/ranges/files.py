@@ -28,7 +28,7 @@ from ..formats.records import record_bytes
 
 
 @dataclass(frozen=True)
-class Place:
+class RangeFiles:
     """The paths that the tasks of a movie read and write, and their number of threads.
 
     Parameters

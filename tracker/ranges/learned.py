@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..movies.pooled import PooledModel, pooled, values_of
 from ..tracking import TrackingSettings, track
-from .files import Place, links_file, save_arrays, written
+from .files import RangeFiles, links_file, save_arrays, written
 from .plan import Range
 
 ROWS = 200_000
@@ -38,7 +38,7 @@ _PARTS = 3
 class LearnRange:
     """Learn a model from one range."""
 
-    place: Place
+    place: RangeFiles
     range: Range
     settings: TrackingSettings
 
@@ -59,7 +59,7 @@ class LearnRange:
 class LinkLearned:
     """Link a range with a given model, together with the frames around it: rows [low, high)."""
 
-    place: Place
+    place: RangeFiles
     range: Range
     around: tuple[int, int]
     settings: TrackingSettings

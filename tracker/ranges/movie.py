@@ -29,7 +29,7 @@ from ..tracking import WORTH_A_GPU
 from ..tracks import Tracks
 from . import learned
 from .chains import Joining
-from .files import Place, join_parts, part_file, recorded_beside
+from .files import RangeFiles, join_parts, part_file, recorded_beside
 from .learned import LearnRange, LinkLearned
 from .plan import Range, plan
 from .tasks import DetectRange, LinkRange, Runner, Task, WriteRange, here
@@ -269,8 +269,8 @@ def _gated(source: Path, output: Path, job: TrackJob) -> Any:
     return replace(job.settings, max_gap=job.settings.max_gap or 0)
 
 
-def _place(source: Path, folder: Path, job: TrackJob, how: How) -> Place:
-    return Place(str(source.resolve()), str(folder.resolve()), tuple(job.columns.items()), how.threads)
+def _place(source: Path, folder: Path, job: TrackJob, how: How) -> RangeFiles:
+    return RangeFiles(str(source.resolve()), str(folder.resolve()), tuple(job.columns.items()), how.threads)
 
 
 @contextmanager

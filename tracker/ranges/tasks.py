@@ -24,7 +24,7 @@ from ..formats.table import table_of
 from ..movies.jobs import DetectJob
 from ..tables.arrow import column_of
 from ..tracking import TrackingSettings, gated_links
-from .files import Place, links_file, numbers_file, part_file, save_arrays, save_rows, written
+from .files import RangeFiles, links_file, numbers_file, part_file, save_arrays, save_rows, written
 from .plan import Range
 
 _MEASURES = ("link_cost", "link_margin")
@@ -58,7 +58,7 @@ def here(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
 class LinkRange:
     """Link a range; write the links, and what other ranges need to join their chains to it."""
 
-    place: Place
+    place: RangeFiles
     range: Range
     settings: TrackingSettings
 
@@ -105,7 +105,7 @@ class LinkRange:
 class WriteRange:
     """Write the rows of a range with their track numbers, as a part of the output."""
 
-    place: Place
+    place: RangeFiles
     range: Range
     record: bytes
 

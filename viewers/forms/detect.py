@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 from napari.layers import Image, Labels
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QCheckBox, QFormLayout, QSlider, QWidget
-from superqt import QCollapsible
+from qtpy.QtWidgets import QSlider
 
 from outbid.detection.preview import Preview, preview
-from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
-from outbid.device import DEVICES
+from outbid.settings import DetectionSettings
 
 from ..layers import points_layer
 from ..taken import frames_from
-from .fields import NumberBox, choice_box, explain
 from .form import Form
+from .rows import SettingRows
 from .source import Source, SourceFields
 from .work import Report, Task
 
@@ -62,14 +60,10 @@ class DetectForm(Form):
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
         self.source = SourceFields(self.viewer, Image, Labels)
-        self.radius = NumberBox(None, automatic="estimated")
-        self.radius_z = NumberBox(None, automatic="as radius, or estimated")
-        self.threshold = NumberBox(None, minimum=0.0, automatic="automatic, in each frame")
+        self.rows = SettingRows(DetectionSettings(), {"spacing": self.source.voxel}, fixed=("spacing",))
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _STEPS)
         self.slider.setEnabled(False)
-        self.dark = QCheckBox("dark on a bright background")
-        self.device = choice_box(DEVICES)
         self._looked: _Looked | None = None
         self._fill()
         self._connect()
@@ -86,21 +80,14 @@ class DetectForm(Form):
         SettingsError
             If they make no sense.
         """
-        return DetectionSettings(
-            radius=self.radius.number(), radius_z=self.radius_z.number(), threshold=self.threshold.number(),
-            spacing=self.source.voxel.values(), dark=self.dark.isChecked(), device=self.device.currentText(),
-        )  # fmt: skip
+        return DetectionSettings(**self.rows.values())
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
         names = [field.name for field in fields(DetectionSettings)]
         known = {name: values[name] for name in names if name in values}
         settings = DetectionSettings(**(known | {"spacing": tuple(values["spacing"])}))
-        self.radius.set_number(settings.radius)
-        self.radius_z.set_number(settings.radius_z)
-        self.threshold.set_number(settings.threshold)
-        self.dark.setChecked(settings.dark)
-        self.device.setCurrentText(settings.device)
+        self.rows.show(vars(settings))
 
     def task(self) -> Task:
         """Detect in the whole movie."""
@@ -150,7 +137,7 @@ class DetectForm(Form):
         if self._looked is None or not self.live.isChecked():
             return
         seen, source, frame = self._looked.seen, self._looked.source, self._looked.frame
-        chosen = self.threshold.number()
+        chosen = self.rows["threshold"].number()
         threshold = seen.automatic if chosen is None else chosen
         count = int(seen.count_above(threshold))
         place = seen.position[: min(count, _MOST_SHOWN)] / seen.settings.spacing
@@ -180,13 +167,10 @@ class DetectForm(Form):
     # ------------------------------------------------------------ what the user does
 
     def _source_chosen(self) -> None:
-        for box in (self.radius, self.radius_z):
-            box.setSuffix(f" {self.source.symbol}" if self.source.symbol else "")
-            box.first = 2 * self.source.voxel.values()[2]
+        self.rows.set_unit(self.source.symbol, 2 * self.source.voxel.values()[2])
         self.result.choose(None)  # a result of another layer is not to be replaced unasked
         layer = self.source.layers.layer()
-        for widget in (self.radius, self.radius_z, self.threshold, self.dark, self.device):
-            widget.setEnabled(not isinstance(layer, Labels))
+        self.rows.enable(("radius", "radius_z", "threshold", "dark", "device"), not isinstance(layer, Labels))
         self._forget()
 
     def _forget(self) -> None:
@@ -197,39 +181,24 @@ class DetectForm(Form):
     def _slid(self, step: int) -> None:
         if self._looked is not None:
             low, high = _range_of(self._looked.seen)
-            self.threshold.setValue(float(f"{low * (high / low) ** (step / _STEPS):.4g}"))
+            self.rows["threshold"].setValue(float(f"{low * (high / low) ** (step / _STEPS):.4g}"))
 
     def _fill(self) -> None:
         form = self.fields
         form.addRow("image", self.source.layers)
-        form.addRow("voxel z, y, x", self.source.voxel)
-        form.addRow("radius", self.radius)
-        form.addRow("radius along z", self.radius_z)
-        form.addRow("threshold", self.threshold)
-        form.addRow("", self.slider)
-        inside = QWidget()
-        rows = QFormLayout(inside)
-        rows.addRow("spots", self.dark)
-        rows.addRow("device", self.device)
-        basic = {
-            "spacing": self.source.voxel, "radius": self.radius, "radius_z": self.radius_z,
-            "threshold": self.threshold,
-        }  # fmt: skip
-        explain(form, basic, DetectionSettings)
-        explain(rows, {"dark": self.dark, "device": self.device}, DetectionSettings)
-        more = QCollapsible("more")
-        more.addWidget(inside)
-        more.layout().setContentsMargins(0, 0, 0, 0)
-        form.addRow(more)
+        self.rows.fill(form)
+        form.insertRow(form.getWidgetPosition(self.rows["threshold"])[0] + 1, "", self.slider)
         form.addRow("result", self.result)
         form.addRow("live", self.live)
 
     def _connect(self) -> None:
-        for box in (self.radius, self.radius_z):
-            box.valueChanged.connect(self._forget)
-        self.dark.toggled.connect(self._forget)
+        for signal in (
+            *[self.rows[name].valueChanged for name in ("radius", "radius_z")],
+            self.rows["dark"].toggled,
+        ):
+            signal.connect(self._forget)
         self.source.chosen.connect(self._source_chosen)
-        self.threshold.valueChanged.connect(self._show_threshold)
+        self.rows["threshold"].valueChanged.connect(self._show_threshold)
         self.slider.valueChanged.connect(self._slid)
 
 

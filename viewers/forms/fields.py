@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
-from html import escape
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
@@ -13,7 +11,6 @@ from qtpy.QtGui import QValidator
 from qtpy.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
-    QFormLayout,
     QHBoxLayout,
     QLabel,
     QSpinBox,
@@ -239,34 +236,3 @@ def choice_box(names: Iterable[str]) -> QComboBox:
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     box.setMinimumContentsLength(8)
     return box
-
-
-def explained(settings: type) -> dict[str, str]:
-    """Meaning of each parameter of a settings class, from its docstring.
-
-    Examples
-    --------
-    >>> from outbid import TrackingSettings
-    >>> explained(TrackingSettings)["device"]
-    'Where to compute.'
-    """
-    parameters = inspect.cleandoc(settings.__doc__ or "").partition("----------\n")[2].partition("\n\n")[0]
-    found: dict[str, str] = {}
-    for line in parameters.splitlines():
-        if not line.startswith(" "):
-            names, text = line.partition(" : ")[0].split(", "), ""
-        else:
-            text = f"{text} {line.strip()}".strip()
-            found |= dict.fromkeys(names, text.replace("`", ""))
-    return found
-
-
-def explain(form: QFormLayout, boxes: Mapping[str, QWidget], settings: type) -> None:
-    """Set tooltips of boxes and their labels to the meaning of their parameters."""
-    texts = explained(settings)
-    for name, box in boxes.items():
-        text = f"<qt>{escape(texts[name])}</qt>"  # which Qt breaks into lines
-        box.setToolTip(text)
-        label = form.labelForField(box)
-        if label is not None:
-            label.setToolTip(text)

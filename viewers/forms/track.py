@@ -7,34 +7,38 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from napari.layers import Image, Labels, Points
-from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QWidget
-from superqt import QCollapsible
+from qtpy.QtWidgets import QComboBox
 
 from outbid.assignment.variants import names
 from outbid.columns import columns_of, texts_of
-from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
-from outbid.device import DEVICES
 from outbid.errors import InputError
 from outbid.known import known_of, text_of
-from outbid.matching import COSTS
+from outbid.settings import DetectionSettings
 from outbid.tracking import TrackingRun, TrackingSettings, track
 
 from ..layers import points_layer, tracks_layer
 from ..nearby import frames_around, part_around
 from ..objects import labels_by_track
 from .doubts import ConfidenceBar, DoubtfulLinks
-from .fields import CountBox, NumberBox, choice_box, explain
+from .fields import choice_box
 from .form import Form
+from .rows import SettingRows
 from .shown import preferences, show, show_labels
 from .source import Source, SourceFields, settings_of
 from .work import Report, Task
 
 COLOURS = {
-    "confidence": ("confidence", "speed"), "speed": ("speed",), "track length": ("track_length",),
+    "confidence": ("confidence", "speed"),
+    "speed": ("speed",),
+    "track length": ("track_length",),
     "track": ("track_id",),
-}  # fmt: skip
+}
 """What tracks are coloured by: the first of these features that they have."""
+_GATED = {"cost": "euclidean", "unmatched_cost": None, "gap_distance": None, "device": "auto"}
+"""Settings that need a max. distance, and what they are without one."""
+_LEARNED = ("known", "column")
+"""Settings that need that there is none."""
 _VERTICES_A_SECOND = 90_000  # that napari adds
 
 
@@ -57,23 +61,13 @@ class TrackForm(Form):
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
         self.source = SourceFields(self.viewer, Points, Image, Labels)
-        self.max_distance = NumberBox(None, automatic="learned from the movie")
-        self.max_gap = CountBox(None, -1, automatic="automatic")
-        self.divisions = QCheckBox("find where particles divide")
-        self.divisions.setChecked(True)
-        self.merges = QCheckBox("find where particles fuse")
-        self.exact_margins = QCheckBox("solve without each link")
-        self.known = QLineEdit()
-        self.known.setPlaceholderText("all is learned; or noise=0.1; gate=2,1,1")
-        self.column = QLineEdit()
-        self.column.setPlaceholderText("those of Detect spots; or area; theta:angle=180; none at all: -")
-        self.cost = choice_box(COSTS)
-        self.unmatched_cost = NumberBox(None, automatic="half of the gate's")
-        self.gap_distance = NumberBox(None, automatic="as max. distance")
-        self.solver = choice_box(names())
-        self.solver.setEditable(True)  # settings may follow: auction:fixed(epsilon=1)
-        self.solver.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.device = choice_box(DEVICES)
+        solver = choice_box(names())
+        solver.setEditable(True)  # settings may follow: auction:fixed(epsilon=1)
+        solver.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        solver.setCurrentText(TrackingSettings.solver)
+        self.rows = SettingRows(
+            TrackingSettings(), {"spacing": self.source.voxel, "solver": solver}, fixed=("spacing",)
+        )
         self.colour = choice_box(COLOURS)
         self.colours, self.doubts = ConfidenceBar(), DoubtfulLinks(self.viewer)
         self.live.setText("preview around this frame")
@@ -92,37 +86,21 @@ class TrackForm(Form):
         SettingsError
             If they make no sense.
         """
-        distance = self.max_distance.number()
-        known = self.known.text() if distance is None else ""
-        column = self.column.text() if distance is None else ""
-        named = columns_of(filter(None, map(str.strip, column.split(";"))))
-        return TrackingSettings(
-            max_distance=distance, cost="euclidean" if distance is None else self.cost.currentText(),
-            unmatched_cost=None if distance is None else self.unmatched_cost.number(),
-            spacing=self.source.voxel.values(), max_gap=self.max_gap.number(),
-            gap_distance=None if distance is None else self.gap_distance.number(),
-            divisions=self.divisions.isChecked(), merges=self.merges.isChecked(),
-            column=None if "-" in named else named or "auto",
-            known=known_of(filter(None, map(str.strip, known.split(";")))),
-            exact_margins=self.exact_margins.isChecked(), solver=self.solver.currentText(),
-            device=self.device.currentText() if distance is not None else "auto",
-        )  # fmt: skip
+        values = self.rows.values()
+        if values["max_distance"] is None:
+            values |= _GATED
+        else:
+            values |= dict.fromkeys(_LEARNED, "")
+        named = columns_of(_parts(values["column"]))
+        values["column"] = None if "-" in named else named or "auto"
+        return TrackingSettings(**values | {"known": known_of(_parts(values["known"]))})
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
         settings = settings_of(values, tuple(values.get("spacing") or (1.0, 1.0, 1.0)))
-        self.max_distance.set_number(settings.max_distance)
-        self.cost.setCurrentText(settings.cost)
-        self.unmatched_cost.set_number(settings.unmatched_cost)
-        self.max_gap.set_number(settings.max_gap)
-        self.gap_distance.set_number(settings.gap_distance)
-        self.divisions.setChecked(settings.divisions)
-        self.merges.setChecked(settings.merges)
-        self.exact_margins.setChecked(settings.exact_margins)
-        self.known.setText("; ".join(text_of(settings.known)))
-        self.column.setText("-" if settings.column is None else "; ".join(texts_of(settings.column)))
-        self.solver.setCurrentText(settings.solver)
-        self.device.setCurrentText(settings.device)
+        column = "-" if settings.column is None else "; ".join(texts_of(settings.column))
+        texts = {"known": "; ".join(text_of(settings.known)), "column": column}
+        self.rows.show(vars(settings) | texts)
 
     def task(self) -> Task:
         """Task that tracks the whole movie with the current settings."""
@@ -211,9 +189,7 @@ class TrackForm(Form):
     # ------------------------------------------------------------ what the user does
 
     def _source_chosen(self) -> None:
-        for box in (self.max_distance, self.gap_distance):
-            box.setSuffix(f" {self.source.symbol}" if self.source.symbol else "")
-            box.first = self.source.voxel.values()[2]
+        self.rows.set_unit(self.source.symbol, self.source.voxel.values()[2])
         self.result.choose(None)  # a result of another layer is not to be replaced unasked
         self.changed()
 
@@ -224,46 +200,14 @@ class TrackForm(Form):
 
     def _enable(self) -> None:
         """Enable the fields that apply with a max. distance, or without one."""
-        given = self.max_distance.number() is not None
-        for box in (self.cost, self.unmatched_cost, self.gap_distance, self.device):
-            box.setEnabled(given)
-        for box in (self.divisions, self.merges, self.known, self.column):
-            box.setEnabled(not given)
+        given = self.rows["max_distance"].number() is not None
+        self.rows.enable(tuple(_GATED), given)
+        self.rows.enable(("divisions", "merges", *_LEARNED), not given)
 
     def _fill(self) -> None:
         form = self.fields
         form.addRow("layer", self.source.layers)
-        form.addRow("voxel z, y, x", self.source.voxel)
-        form.addRow("max. distance", self.max_distance)
-        form.addRow("missing frames", self.max_gap)
-        form.addRow("divisions", self.divisions)
-        inside = QWidget()
-        rows = QFormLayout(inside)
-        rows.addRow("cost", self.cost)
-        rows.addRow("cost of no link", self.unmatched_cost)
-        rows.addRow("over gaps", self.gap_distance)
-        rows.addRow("merges", self.merges)
-        rows.addRow("known", self.known)
-        rows.addRow("columns", self.column)
-        rows.addRow("exact margins", self.exact_margins)
-        rows.addRow("solver", self.solver)
-        rows.addRow("device", self.device)
-        basic = {
-            "spacing": self.source.voxel, "max_distance": self.max_distance, "max_gap": self.max_gap,
-            "divisions": self.divisions,
-        }  # fmt: skip
-        further = {
-            "cost": self.cost, "unmatched_cost": self.unmatched_cost, "gap_distance": self.gap_distance,
-            "merges": self.merges, "known": self.known, "column": self.column,
-            "exact_margins": self.exact_margins,
-            "solver": self.solver, "device": self.device,
-        }  # fmt: skip
-        explain(form, basic, TrackingSettings)
-        explain(rows, further, TrackingSettings)
-        more = QCollapsible("more")
-        more.addWidget(inside)
-        more.layout().setContentsMargins(0, 0, 0, 0)
-        form.addRow(more)
+        self.rows.fill(form)
         form.addRow("colour by", self.colour)
         form.addRow("", self.colours)
         form.addRow("result", self.result)
@@ -272,18 +216,15 @@ class TrackForm(Form):
         self._enable()
 
     def _connect(self) -> None:
-        for number in (self.max_distance, self.max_gap, self.unmatched_cost, self.gap_distance):
-            number.valueChanged.connect(self.changed)
-        for choice in (self.cost, self.solver, self.device):
-            choice.currentIndexChanged.connect(self.changed)
-        for box in (self.divisions, self.merges, self.exact_margins):
-            box.toggled.connect(self.changed)
-        self.known.editingFinished.connect(self.changed)
-        self.column.editingFinished.connect(self.changed)
-        self.solver.lineEdit().editingFinished.connect(self.changed)
-        self.max_distance.valueChanged.connect(self._enable)
+        self.rows.connect(self.changed)
+        self.rows["max_distance"].valueChanged.connect(self._enable)
         self.source.chosen.connect(self._source_chosen)
         self.colour.currentIndexChanged.connect(self._colour_chosen)
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between semicolons."""
+    return [part.strip() for part in text.split(";") if part.strip()]
 
 
 def _refuse_without_spots(found: Detections, source: Source) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...experiment import Panel, Row
-from ...paper import curve, where
+from ...paper import curves_of
 from .date_nagi_table1 import Table1
 
 
@@ -13,12 +13,8 @@ class Figure2(Table1):
     shows = "Date & Nagi's Figure 2: seconds over n of CPU and GPU, [0, n]."
 
     def panels(self, summary: list[Row]) -> list[Panel]:
-        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
-        ours = [curve(case, where(summary, case=case), "n", "seconds") for case in cases]
-        paper = [
-            curve(f"{case}, paper", where(summary, case=case), "n", "paper_seconds", kind="theory")
-            for case in cases
-        ]
+        ours = curves_of(summary, "n", "seconds")
+        paper = curves_of(summary, "n", "paper_seconds", "{}, paper", kind="theory")
         return [Panel("", "n", "seconds", [*ours, *(one for one in paper if one.x)])]
 
 

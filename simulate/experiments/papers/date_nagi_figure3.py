@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...experiment import Curve, Panel, Row
 from ...matrices import RANGES
-from ...paper import Extent, where
+from ...paper import Problems, where
 from .date_nagi_table3 import STAGES, Table3
 
 
@@ -13,8 +13,8 @@ class Figure3(Table3):
 
     shows = "Date & Nagi's Figure 3: share of each stage, largest instances."
     takes = "2 minutes; seconds with --quick"
-    cpu = Extent((3000,))
-    gpu = Extent((20_000,), instances=3, device="gpu")
+    cpu = Problems((3000,))
+    gpu = Problems((20_000,), instances=3, device="gpu")
 
     def panels(self, summary: list[Row]) -> list[Panel]:
         cases = list(dict.fromkeys(str(row["case"]) for row in summary))

@@ -8,7 +8,7 @@ from outbid.assignment.hungarian import Hungarian, processors
 
 from ...experiment import Panel, Row
 from ...matrices import uniform
-from ...paper import Claim, Extent, Paper, curve, paid, paper_value, ratio, solved, where
+from ...paper import Claim, Paper, Problems, curves_of, judged, paid, paper_value, ratio, solved
 
 NAME = "date-nagi-table1"
 GPU = {"CU-CLASS": Hungarian("classical"), "CU-TREE": Hungarian("tree")}
@@ -37,28 +37,26 @@ class Table1(Paper):
 
     shows = "Date & Nagi's Table 1: seconds by threads and on the GPU, small instances, [0, n]."
     takes = "2 minutes; seconds with --quick"
-    quick = Extent((60, 120))
-    cpu = Extent((500, 1000, 1500, 2000, 2500, 3000))
-    gpu = Extent(tuple(range(500, 5001, 500)), instances=5, device="gpu")
+    quick = Problems((60, 120))
+    cpu = Problems((500, 1000, 1500, 2000, 2500, 3000))
+    gpu = Problems(tuple(range(500, 5001, 500)), instances=5, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                problem = uniform(size, "[0, n]", instance)
-                for case, solver in _cases(extent.device, instance).items():
-                    device = "gpu" if case.startswith("CU-") else "cpu"
-                    seconds, answer = solved(problem, solver, device, compiled=instance > 0)
-                    row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
-                    row["objective"] = paid(problem, answer)
-                    row["iterations"] = answer.stats["iterations"]
-                    row["paper_seconds"] = paper_value(NAME, case, n=size)
-                    row["paper_objective"] = paper_value(NAME, "objective", n=size)
-                    yield row
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
+            problem = uniform(size, "[0, n]", instance)
+            for case, solver in _cases(problems.device, instance).items():
+                device = "gpu" if case.startswith("CU-") else "cpu"
+                seconds, answer = solved(problem, solver, device, compiled=instance > 0)
+                row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
+                row["objective"] = paid(problem, answer)
+                row["iterations"] = answer.stats["iterations"]
+                row["paper_seconds"] = paper_value(NAME, case, n=size)
+                row["paper_objective"] = paper_value(NAME, "objective", n=size)
+                yield row
 
     def panels(self, summary: list[Row]) -> list[Panel]:
-        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
-        ours = [curve(case, where(summary, case=case), "n", "seconds") for case in cases]
-        paper = [curve(f"{case}, paper", where(summary, case=case), "n", "paper_seconds") for case in cases]
+        ours = curves_of(summary, "n", "seconds")
+        paper = curves_of(summary, "n", "paper_seconds", "{}, paper")
         return [
             Panel("measured", "n", "seconds", ours),
             Panel("the paper's", "n", "seconds", [one for one in paper if one.x]),
@@ -71,26 +69,22 @@ class Table1(Paper):
             summary, "seconds", {"n": largest, "case": "CU-TREE"}, {"n": largest, "case": "CU-CLASS"}
         )
         threads = ratio(summary, "seconds", {"n": largest, "case": "OMP-1"}, {"n": largest, "case": "OMP-2"})
+        if largest < 1500:
+            gpu = threads = None
         return [
-            Claim(
-                "The GPU is faster than one thread for n >= 1500",
-                "section 6.1",
-                "" if gpu is None else f"{gpu:.2g} times at n = {largest}",
-                None if gpu is None or largest < 1500 else gpu > 1,
+            judged(
+                "The GPU is faster than one thread for n >= 1500", "section 6.1", gpu,
+                f"{{:.2g}} times at n = {largest}", lambda x: x > 1,
             ),
-            Claim(
-                "The classical variant is the quicker one on small instances",
-                "section 6.1",
-                "" if order is None else f"tree over classical: {order:.2f} at n = {largest}",
-                None if order is None else order > 1,
+            judged(
+                "The classical variant is the quicker one on small instances", "section 6.1", order,
+                f"tree over classical: {{:.2f}} at n = {largest}", lambda x: x > 1,
             ),
-            Claim(
-                "More threads are quicker for n >= 1500",
-                "section 6.1",
-                "" if threads is None else f"one over two threads: {threads:.2f} at n = {largest}",
-                None if threads is None or largest < 1500 else threads > 1,
+            judged(
+                "More threads are quicker for n >= 1500", "section 6.1", threads,
+                f"one over two threads: {{:.2f}} at n = {largest}", lambda x: x > 1,
             ),
-        ]
+        ]  # fmt: skip
 
 
 PAPER = Table1()

@@ -8,7 +8,7 @@ from outbid.assignment.hungarian import Hungarian
 
 from ...experiment import Curve, Panel, Row
 from ...matrices import uniform
-from ...paper import Claim, Extent, Paper, paper_value, solved
+from ...paper import Claim, Paper, Problems, paper_value, solved
 
 NAME = "date-nagi-table2"
 _FIVES = 7
@@ -20,23 +20,22 @@ class Table2(Paper):
 
     shows = "Date & Nagi's Table 2: assignments in iterations 1 to 5, 6 to 10 and so on, [0, n]."
     takes = "half a minute; seconds with --quick"
-    quick = Extent((100,))
-    cpu = Extent((1000, 2000, 3000, 4000, 5000))
-    gpu = Extent((1000, 2000, 3000, 4000, 5000), instances=5, device="gpu")
+    quick = Problems((100,))
+    cpu = Problems((1000, 2000, 3000, 4000, 5000))
+    gpu = Problems((1000, 2000, 3000, 4000, 5000), instances=5, device="gpu")
     cell = ("n",)
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                problem = uniform(size, "[0, n]", instance)
-                stats = solved(problem, Hungarian("tree"), extent.device, repeats=1)[1].stats
-                row: Row = {"n": size, "instance": instance, "initial": stats["initial_assignments"]}
-                row["paper_initial"] = paper_value(NAME, "initial", n=size)
-                for k in range(_FIVES):
-                    name = f"[{5 * k + 1}-{5 * k + 5}]"
-                    row[name] = stats.get(f"paths_{5 * k + 1}_to_{5 * k + 5}", 0)
-                    row[f"paper_{name}"] = paper_value(NAME, name, n=size)
-                yield row
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
+            problem = uniform(size, "[0, n]", instance)
+            stats = solved(problem, Hungarian("tree"), problems.device, repeats=1)[1].stats
+            row: Row = {"n": size, "instance": instance, "initial": stats["initial_assignments"]}
+            row["paper_initial"] = paper_value(NAME, "initial", n=size)
+            for k in range(_FIVES):
+                name = f"[{5 * k + 1}-{5 * k + 5}]"
+                row[name] = stats.get(f"paths_{5 * k + 1}_to_{5 * k + 5}", 0)
+                row[f"paper_{name}"] = paper_value(NAME, name, n=size)
+            yield row
 
     def panels(self, summary: list[Row]) -> list[Panel]:
         names = [f"[{5 * k + 1}-{5 * k + 5}]" for k in range(_FIVES)]

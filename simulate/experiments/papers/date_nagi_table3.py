@@ -8,7 +8,7 @@ from outbid.assignment.hungarian import Hungarian, processors
 
 from ...experiment import Panel, Row
 from ...matrices import RANGES, uniform
-from ...paper import Claim, Extent, Key, Paper, curve, paid, paper_value, ratio, solved, where
+from ...paper import Claim, Key, Paper, Problems, curves_of, paid, paper_value, ratio, solved, where
 
 NAME = "date-nagi-table3"
 STAGES = ("initial_reduction", "compress", "forward_pass", "dual_update", "augmentation_pass")
@@ -19,17 +19,17 @@ class Table3(Paper):
 
     shows = "Date & Nagi's Table 3: seconds and stages in [0, n/10], [0, n] and [0, 10n]."
     takes = "5 minutes; seconds with --quick"
-    quick = Extent((80,))
-    cpu = Extent((1000, 2000, 3000, 5000))
-    gpu = Extent((5000, 10_000, 15_000, 20_000, 40_000), instances=5, device="gpu")
+    quick = Problems((80,))
+    cpu = Problems((1000, 2000, 3000, 5000))
+    gpu = Problems((5000, 10_000, 15_000, 20_000, 40_000), instances=5, device="gpu")
     cell = ("n", "costs", "case")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size in problems.sizes:
             for costs in RANGES:
-                for instance in range(extent.instances):
+                for instance in range(problems.instances):
                     problem = uniform(size, costs, instance)
-                    for case, solver in self._cases(extent).items():
+                    for case, solver in self._cases(problems).items():
                         device = "gpu" if case.startswith("CU-") else "cpu"
                         again = instance > 0
                         seconds, answer = solved(problem, solver, device, repeats=1, compiled=again)
@@ -44,22 +44,18 @@ class Table3(Paper):
                         row["paper_initial"] = paper_value(NAME, "initial", **known)
                         yield row
 
-    def _cases(self, extent: Extent) -> dict[str, Hungarian]:
-        if extent.device == "gpu":
+    def _cases(self, problems: Problems) -> dict[str, Hungarian]:
+        if problems.device == "gpu":
             return {"CU-CLASS": Hungarian("classical"), "CU-TREE": Hungarian("tree")}
         counts = sorted({1, min(8, processors())})
         tree = {f"OMP-{count}": Hungarian("tree", count) for count in counts}
         return tree | {f"OMP-{count}-CLASS": Hungarian("classical", count) for count in counts}
 
     def panels(self, summary: list[Row]) -> list[Panel]:
-        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
         return [
-            Panel(
-                costs, "n", "seconds",
-                [curve(case, where(summary, costs=costs, case=case), "n", "seconds") for case in cases],
-            )
+            Panel(costs, "n", "seconds", curves_of(where(summary, costs=costs), "n", "seconds"))
             for costs in RANGES
-        ]  # fmt: skip
+        ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         largest = max(int(row["n"]) for row in summary)

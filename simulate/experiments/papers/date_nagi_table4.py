@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...paper import Extent
+from ...paper import Problems
 from ...scaling import Scaling
 
 
@@ -11,11 +11,11 @@ class Table4(Scaling):
 
     table = "date-nagi-table4"
     is_weak = True
-    shows = "Date & Nagi's Table 4: weak scaling over shards, predicted beyond one."
+    shows = "Date & Nagi's Table 4: weak scaling: messages of shards, seconds of one."
     takes = "2 minutes; seconds with --quick"
-    quick = Extent((60,))
-    cpu = Extent((500, 1000))
-    gpu = Extent((10_000,), instances=3, device="gpu")
+    quick = Problems((60,))
+    cpu = Problems((500, 1000))
+    gpu = Problems((10_000,), instances=3, device="gpu")
 
 
 PAPER = Table4()

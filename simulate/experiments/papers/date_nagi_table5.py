@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...paper import Extent
+from ...paper import Problems
 from ...scaling import Scaling
 
 
@@ -11,11 +11,11 @@ class Table5(Scaling):
 
     table = "date-nagi-table5"
     is_weak = False
-    shows = "Date & Nagi's Table 5: strong scaling over shards, predicted beyond one."
+    shows = "Date & Nagi's Table 5: strong scaling: messages of shards, seconds of one."
     takes = "2 minutes; seconds with --quick"
-    quick = Extent((90,))
-    cpu = Extent((1000, 1414, 2000))
-    gpu = Extent((10_000, 14_142, 20_000), instances=1, device="gpu")
+    quick = Problems((90,))
+    cpu = Problems((1000, 1414, 2000))
+    gpu = Problems((10_000, 14_142, 20_000), instances=1, device="gpu")
 
 
 PAPER = Table5()

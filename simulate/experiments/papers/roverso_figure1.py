@@ -14,7 +14,7 @@ from outbid.assignment.problem import on_gpu
 
 from ...experiment import Panel, Row
 from ...matrices import geom
-from ...paper import Claim, Extent, Key, Paper, curve, ratio, timed, where
+from ...paper import Claim, Key, Paper, Problems, curves_of, judged, ratio, timed
 
 FORMS = ("shared", "global")
 
@@ -24,27 +24,24 @@ class Figure1(Paper):
 
     shows = "Roverso et al.'s Figure 1: seconds of one difference evaluation, GEOM."
     takes = "seconds"
-    quick = Extent((60, 120))
-    cpu = Extent((256, 512, 1024, 2048, 4096))
-    gpu = Extent((256, 512, 1024, 2048, 4096, 8192), instances=5, device="gpu")
+    quick = Problems((60, 120))
+    cpu = Problems((256, 512, 1024, 2048, 4096))
+    gpu = Problems((256, 512, 1024, 2048, 4096, 8192), instances=5, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                problem = geom(size, instance)
-                row: Row = {"n": size, "instance": instance}
-                work = Evaluation(problem, "shared")
-                yield {**row, "case": "CPU", "seconds": timed(work.evaluated)[0]}
-                for form in FORMS if extent.device == "gpu" else ():
-                    there = Evaluation(on_gpu(problem), form)
-                    yield {**row, "case": form, "seconds": timed(partial(_to_the_end, there))[0]}
-                    taken = timed(partial(_with_transfers, problem, form))[0]
-                    yield {**row, "case": f"{form} with transfers", "seconds": taken}
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
+            problem = geom(size, instance)
+            row: Row = {"n": size, "instance": instance}
+            work = Evaluation(problem, "shared")
+            yield {**row, "case": "CPU", "seconds": timed(work.evaluated)[0]}
+            for form in FORMS if problems.device == "gpu" else ():
+                there = Evaluation(on_gpu(problem), form)
+                yield {**row, "case": form, "seconds": timed(partial(_to_the_end, there))[0]}
+                taken = timed(partial(_with_transfers, problem, form))[0]
+                yield {**row, "case": f"{form} with transfers", "seconds": taken}
 
     def panels(self, summary: list[Row]) -> list[Panel]:
-        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
-        curves = [curve(case, where(summary, case=case), "n", "seconds") for case in cases]
-        return [Panel("", "n", "seconds", curves)]
+        return [Panel("", "n", "seconds", curves_of(summary, "n", "seconds"))]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         largest = max(int(row["n"]) for row in summary)
@@ -52,19 +49,15 @@ class Figure1(Paper):
         faster = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "shared with transfers"})
         forms = ratio(summary, "seconds", at | {"case": "global"}, at | {"case": "shared"})
         return [
-            Claim(
-                "The GPU's evaluation is dramatically faster, transfers included",
-                "section 5, Figure 1",
-                "" if faster is None else f"{faster:.1f} times at n = {largest}",
-                None if faster is None else faster > 1,
+            judged(
+                "The GPU's evaluation is dramatically faster, transfers included", "section 5, Figure 1",
+                faster, f"{{:.1f}} times at n = {largest}", lambda x: x > 1,
             ),
-            Claim(
-                "Shared memory is consistently better than global memory",
-                "section 5, Figure 1",
-                "" if forms is None else f"global over shared: {forms:.2f} at n = {largest}",
-                None if forms is None else forms > 1,
+            judged(
+                "Shared memory is consistently better than global memory", "section 5, Figure 1", forms,
+                f"global over shared: {{:.2f}} at n = {largest}", lambda x: x > 1,
             ),
-        ]
+        ]  # fmt: skip
 
 
 def _to_the_end(work: Evaluation) -> np.ndarray:

@@ -9,7 +9,7 @@ from outbid.assignment.greedy_switching import GreedySwitching
 
 from ...experiment import Panel, Row
 from ...matrices import geom
-from ...paper import Claim, Extent, Key, Paper, curve, paid, ratio, solved, where
+from ...paper import Claim, Key, Paper, Problems, curves_of, judged, paid, ratio, solved
 
 CASES = {
     "CPU": ("cpu", GreedySwitching()),
@@ -27,27 +27,25 @@ class Figure2(Paper):
 
     shows = "Roverso et al.'s Figure 2: seconds and errors of Deep Greedy Switching by variant, GEOM."
     takes = "3 minutes; seconds with --quick"
-    quick = Extent((40, 80))
-    cpu = Extent((256, 512, 1024, 2048), instances=3)
-    gpu = Extent((256, 512, 1024, 2048, 4096), instances=5, device="gpu")
+    quick = Problems((40, 80))
+    cpu = Problems((256, 512, 1024, 2048), instances=3)
+    gpu = Problems((256, 512, 1024, 2048, 4096), instances=5, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                problem = geom(size, instance)
-                best = solve_and_certify(problem, "sparsified").primal_cost
-                for case, (device, solver) in CASES.items():
-                    if device == "gpu" and extent.device != "gpu":
-                        continue
-                    seconds, answer = solved(problem, solver, device, repeats=1, compiled=instance > 0)
-                    row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
-                    row["error_percent"] = 100 * (paid(problem, answer) - float(best)) / abs(float(best))
-                    yield row | {name: answer.stats[name] for name in ("evaluations", "rounds", "switches")}
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
+            problem = geom(size, instance)
+            best = solve_and_certify(problem, "sparsified").primal_cost
+            for case, (device, solver) in CASES.items():
+                if device == "gpu" and problems.device != "gpu":
+                    continue
+                seconds, answer = solved(problem, solver, device, repeats=1, compiled=instance > 0)
+                row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
+                row["error_percent"] = 100 * (paid(problem, answer) - float(best)) / abs(float(best))
+                yield row | {name: answer.stats[name] for name in ("evaluations", "rounds", "switches")}
 
     def panels(self, summary: list[Row]) -> list[Panel]:
-        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
         return [
-            Panel("", "n", label, [curve(case, where(summary, case=case), "n", column) for case in cases])
+            Panel("", "n", label, curves_of(summary, "n", column))
             for label, column in (("seconds", "seconds"), ("% from the optimum", "error_percent"))
         ]
 
@@ -59,21 +57,16 @@ class Figure2(Paper):
         start = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "CPU greedy start"})
         return [
             Claim("The answer is at most 0.6 % from the optimum", "section 3", f"{worst:.3f} %", worst < 0.6),
-            Claim(
+            judged(
                 "The GPU's variant is an order of magnitude faster than C for large n",
-                "sections 6 and 7, Figure 2",
-                "" if gpu is None else f"{gpu:.1f} times at n = {largest}",
-                None if gpu is None else gpu > 10,
+                "sections 6 and 7, Figure 2", gpu, f"{{:.1f}} times at n = {largest}", lambda x: x > 10,
             ),
-            Claim(
-                "A greedy start has no clear advantage over a random one",
-                "section 3.1",
-                ""
-                if start is None
-                else f"random over greedy: {start:.2f} times the seconds at n = {largest}",
-                None if start is None else 0.8 < start < 1.25,
+            judged(
+                "A greedy start has no clear advantage over a random one", "section 3.1", start,
+                f"random over greedy: {{:.2f}} times the seconds at n = {largest}",
+                lambda x: 0.8 < x < 1.25,
             ),
-        ]
+        ]  # fmt: skip
 
 
 PAPER = Figure2()

@@ -9,7 +9,7 @@ from outbid.assignment.greedy_switching import GreedySwitching
 
 from ...experiment import Panel, Row
 from ...matrices import geom
-from ...paper import Claim, Extent, Paper, curve, solved, where
+from ...paper import Claim, Paper, Problems, curves_of, judged, solved, where
 
 SHARE = 1e-4
 """The fixed ε over the side of the square: n ε is then some .1 % of the sum for n in the hundreds."""
@@ -21,41 +21,38 @@ class Figure3(Paper):
 
     shows = "Roverso et al.'s Figure 3: speed-up of Deep Greedy Switching over the auction, GEOM."
     takes = "3 minutes; seconds with --quick"
-    quick = Extent((32, 64))
-    cpu = Extent((128, 256, 512))
-    gpu = Extent((256, 512, 1024, 2048), instances=5, device="gpu")
+    quick = Problems((32, 64))
+    cpu = Problems((128, 256, 512))
+    gpu = Problems((256, 512, 1024, 2048), instances=5, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
+    def rows(self, problems: Problems) -> Iterator[Row]:
         epsilon = SHARE * _SIDE
         auctions = {"fixed": Auction(epsilon, 1.0), "scaled": Auction(epsilon)}
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                problem = geom(size, instance, _SIDE)
-                switching = {"CPU": ("cpu", GreedySwitching())}
-                if extent.device == "gpu":
-                    switching["GPU"] = ("gpu", GreedySwitching(parallel=True))
-                again = instance > 0
-                spent = {
-                    case: solved(problem, solver, device, repeats=1, compiled=again)[0]
-                    for case, (device, solver) in switching.items()
-                }
-                for kind, auction in auctions.items():
-                    over, answer = solved(problem, auction, extent.device, repeats=1, compiled=again)
-                    for case, seconds in spent.items():
-                        yield {
-                            "n": size,
-                            "case": f"{case} over {kind} ε",
-                            "instance": instance,
-                            "seconds": seconds,
-                            "auction_seconds": over,
-                            "auction_rounds": answer.stats["rounds"],
-                            "speed_up": over / seconds,
-                        }
+        for size, instance in problems.runs():
+            problem = geom(size, instance, _SIDE)
+            switching = {"CPU": ("cpu", GreedySwitching())}
+            if problems.device == "gpu":
+                switching["GPU"] = ("gpu", GreedySwitching(parallel=True))
+            again = instance > 0
+            spent = {
+                case: solved(problem, solver, device, repeats=1, compiled=again)[0]
+                for case, (device, solver) in switching.items()
+            }
+            for kind, auction in auctions.items():
+                over, answer = solved(problem, auction, problems.device, repeats=1, compiled=again)
+                for case, seconds in spent.items():
+                    yield {
+                        "n": size,
+                        "case": f"{case} over {kind} ε",
+                        "instance": instance,
+                        "seconds": seconds,
+                        "auction_seconds": over,
+                        "auction_rounds": answer.stats["rounds"],
+                        "speed_up": over / seconds,
+                    }
 
     def panels(self, summary: list[Row]) -> list[Panel]:
-        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
-        curves = [curve(case, where(summary, case=case), "n", "speed_up") for case in cases]
-        return [Panel("", "n", "times as fast as the auction", curves)]
+        return [Panel("", "n", "times as fast as the auction", curves_of(summary, "n", "speed_up"))]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         def most(case: str) -> float | None:
@@ -64,25 +61,20 @@ class Figure3(Paper):
 
         cpu, gpu, scaled = most("CPU over fixed ε"), most("GPU over fixed ε"), most("CPU over scaled ε")
         return [
-            Claim(
+            judged(
                 "Even on the CPU it is as much as 20 times faster than the auction on a GPU",
-                "section 6, Figure 3",
-                "" if cpu is None else f"up to {cpu:.1f} times, over the auction on the same device as here",
-                None if cpu is None else cpu > 10,
+                "section 6, Figure 3", cpu,
+                "up to {:.1f} times, over the auction on the same device as here", lambda x: x > 10,
             ),
-            Claim(
-                "On the GPU it is as much as 400 times faster",
-                "section 6, Figure 3",
-                "" if gpu is None else f"up to {gpu:.1f} times",
-                None if gpu is None else gpu > 100,
+            judged(
+                "On the GPU it is as much as 400 times faster", "section 6, Figure 3", gpu,
+                "up to {:.1f} times", lambda x: x > 100,
             ),
-            Claim(
-                "An auction is that slow",
-                "section 6",
-                "" if scaled is None else f"with ε scaling it is up to {scaled:.1f} times slower on the CPU",
-                None if scaled is None else scaled > 10,
+            judged(
+                "An auction is that slow", "section 6", scaled,
+                "with ε scaling it is up to {:.1f} times slower on the CPU", lambda x: x > 10,
             ),
-        ]
+        ]  # fmt: skip
 
 
 PAPER = Figure3()

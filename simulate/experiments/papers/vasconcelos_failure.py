@@ -11,7 +11,7 @@ from outbid.tracks import Tracks
 
 from ...experiment import Panel, Row
 from ...linkers import linker_named
-from ...paper import Claim, Extent, Paper, curve, where
+from ...paper import Claim, Paper, Problems, curve, where
 from ...scenes import Scene
 
 TURNOVERS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -26,22 +26,21 @@ class Failure(Paper):
         "Vasconcelos & Rosenhahn's failure: ends joined to starts over turnover, with and without options."
     )
     takes = "half a minute; seconds with --quick"
-    quick = Extent((60,))
-    cpu = Extent((500,), instances=5)
-    gpu = Extent((500,), instances=5, device="gpu")
+    quick = Problems((60,))
+    cpu = Problems((500,), instances=5)
+    gpu = Problems((500,), instances=5, device="gpu")
     cell = ("n", "turnover", "case")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                for turnover in TURNOVERS:
-                    scene = Scene(0.1, noise=0.0, turnover=turnover, particles=size, frames=_FRAMES)
-                    film = scene.film(instance)
-                    for name, case in LINKERS.items():
-                        settings = linker_named(name).defaults(gaps=False) or {}
-                        links = linker_named(name).link(film.detections, settings, scene.length_unit)
-                        row: Row = {"n": size, "turnover": turnover, "case": case, "instance": instance}
-                        yield row | judged(film, links)
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
+            for turnover in TURNOVERS:
+                scene = Scene(0.1, noise=0.0, turnover=turnover, particles=size, frames=_FRAMES)
+                film = scene.film(instance)
+                for name, case in LINKERS.items():
+                    settings = linker_named(name).defaults(gaps=False) or {}
+                    links = linker_named(name).link(film.detections, settings, scene.length_unit)
+                    row: Row = {"n": size, "turnover": turnover, "case": case, "instance": instance}
+                    yield row | judged(film, links)
 
     def panels(self, summary: list[Row]) -> list[Panel]:
         return [

@@ -11,7 +11,7 @@ from outbid.tracks import Tracks
 
 from ...experiment import Panel, Row
 from ...linkers import linker_named
-from ...paper import Claim, Extent, Paper, curve, where
+from ...paper import Claim, Paper, Problems, curve, where
 from ...scenes import Scene
 
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -32,23 +32,22 @@ class Figure5(Paper):
 
     shows = "Vasconcelos & Rosenhahn's Figure 5: link F1 over persistence, auction and learned linking."
     takes = "2 minutes; seconds with --quick"
-    quick = Extent((40,))
-    cpu = Extent((500,), instances=5)
-    gpu = Extent((500,), instances=5, device="gpu")
+    quick = Problems((40,))
+    cpu = Problems((500,), instances=5)
+    gpu = Problems((500,), instances=5, device="gpu")
     cell = ("n", "persistence", "steps", "case")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                for level in LEVELS:
-                    for steps, constant in STEPS.items():
-                        scene = of_level(level, size, constant=constant)
-                        film = scene.film(instance)
-                        for name, case in LINKERS.items():
-                            links = linker_named(name).link(film.detections, {}, scene.length_unit)
-                            values = score(Tracks(film.detections, links), film, families=("links",)).values
-                            row: Row = {"n": size, "persistence": level, "steps": steps, "case": case}
-                            yield row | {"instance": instance, "link_f1": values["link_f1"]}
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
+            for level in LEVELS:
+                for steps, constant in STEPS.items():
+                    scene = of_level(level, size, constant=constant)
+                    film = scene.film(instance)
+                    for name, case in LINKERS.items():
+                        links = linker_named(name).link(film.detections, {}, scene.length_unit)
+                        values = score(Tracks(film.detections, links), film, families=("links",)).values
+                        row: Row = {"n": size, "persistence": level, "steps": steps, "case": case}
+                        yield row | {"instance": instance, "link_f1": values["link_f1"]}
 
     def panels(self, summary: list[Row]) -> list[Panel]:
         return [

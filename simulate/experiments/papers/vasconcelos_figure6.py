@@ -10,7 +10,7 @@ from outbid.assignment.hungarian import Hungarian
 
 from ...experiment import Panel, Row
 from ...matrices import distances
-from ...paper import Claim, Extent, Key, Paper, curve, paid, ratio, solved, where
+from ...paper import Claim, Key, Paper, Problems, curves_of, judged, paid, ratio, solved
 from ...scenes import Scene
 
 EPSILON = 0.01
@@ -22,35 +22,32 @@ class Figure6(Paper):
 
     shows = "Vasconcelos & Rosenhahn's Figure 6: CPU Hungarian, CPU and GPU auction over n, walks."
     takes = "3 minutes; seconds with --quick"
-    quick = Extent((30, 60), instances=2)
-    cpu = Extent((50, 100, 200, 400), instances=100)
-    gpu = Extent((50, 100, 200, 400, 800, 1000), instances=100, device="gpu")
+    quick = Problems((30, 60), instances=2)
+    cpu = Problems((50, 100, 200, 400), instances=100)
+    gpu = Problems((50, 100, 200, 400, 800, 1000), instances=100, device="gpu")
 
-    def rows(self, extent: Extent) -> Iterator[Row]:
-        for size in extent.sizes:
-            for instance in range(extent.instances):
-                scene = Scene(0.3, 0.5, noise=0.0, turnover=0.0, walk="vasconcelos", particles=size, frames=2)
-                seen = scene.film(instance).detections
-                problem = distances(seen.position[:size], seen.position[size:])
-                best = float(solve_and_certify(problem, "sparsified").primal_cost)
-                cases = {
-                    "CPU Hungarian": ("cpu", Hungarian("classical", 1)),
-                    "CPU auction": ("cpu", Auction(EPSILON, 1.0)),
-                    "CPU auction, ε scaling": ("cpu", Auction()),
-                }
-                if extent.device == "gpu":
-                    cases["GPU auction"] = ("gpu", Auction(EPSILON, 1.0))
-                    cases["GPU auction, ε scaling"] = ("gpu", Auction())
-                for case, (device, solver) in cases.items():
-                    seconds, answer = solved(problem, solver, device, repeats=1, compiled=instance > 0)
-                    cost = paid(problem, answer)
-                    row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
-                    yield row | {"error_percent": 100 * (cost - best) / best if best else 0.0}
+    def rows(self, problems: Problems) -> Iterator[Row]:
+        for size, instance in problems.runs():
+            scene = Scene(0.3, 0.5, noise=0.0, turnover=0.0, walk="vasconcelos", particles=size, frames=2)
+            seen = scene.film(instance).detections
+            problem = distances(seen.position[:size], seen.position[size:])
+            best = float(solve_and_certify(problem, "sparsified").primal_cost)
+            cases = {
+                "CPU Hungarian": ("cpu", Hungarian("classical", 1)),
+                "CPU auction": ("cpu", Auction(EPSILON, 1.0)),
+                "CPU auction, ε scaling": ("cpu", Auction()),
+            }
+            if problems.device == "gpu":
+                cases["GPU auction"] = ("gpu", Auction(EPSILON, 1.0))
+                cases["GPU auction, ε scaling"] = ("gpu", Auction())
+            for case, (device, solver) in cases.items():
+                seconds, answer = solved(problem, solver, device, repeats=1, compiled=instance > 0)
+                cost = paid(problem, answer)
+                row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
+                yield row | {"error_percent": 100 * (cost - best) / best if best else 0.0}
 
     def panels(self, summary: list[Row]) -> list[Panel]:
-        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
-        curves = [curve(case, where(summary, case=case), "n", "seconds") for case in cases]
-        return [Panel("", "particles", "seconds", curves)]
+        return [Panel("", "particles", "seconds", curves_of(summary, "n", "seconds"))]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         largest = max(int(row["n"]) for row in summary)
@@ -59,25 +56,19 @@ class Figure6(Paper):
         cpu = ratio(summary, "seconds", at | {"case": "CPU Hungarian"}, at | {"case": "CPU auction"})
         worst = max(float(row["error_percent"]) for row in summary)
         return [
-            Claim(
-                "The GPU considerably accelerates the auction",
-                "section 7, Figure 6",
-                "" if gpu is None else f"{gpu:.2g} times at n = {largest}",
-                None if gpu is None else gpu > 1,
+            judged(
+                "The GPU considerably accelerates the auction", "section 7, Figure 6", gpu,
+                f"{{:.2g}} times at n = {largest}", lambda x: x > 1,
+            ),
+            judged(
+                "The auction is faster than the Hungarian algorithm on the CPU", "Figure 6", cpu,
+                f"{{:.2g}} times at n = {largest}", lambda x: x > 1,
             ),
             Claim(
-                "The auction is faster than the Hungarian algorithm on the CPU",
-                "Figure 6",
-                "" if cpu is None else f"{cpu:.2g} times at n = {largest}",
-                None if cpu is None else cpu > 1,
+                "The answer is within n ε of the optimum", "section 3.2",
+                f"mean error at most {worst:.3g} %", worst < 100 * EPSILON,
             ),
-            Claim(
-                "The answer is within n ε of the optimum",
-                "section 3.2",
-                f"mean error at most {worst:.3g} %",
-                worst < 100 * EPSILON,
-            ),
-        ]
+        ]  # fmt: skip
 
 
 PAPER = Figure6()

@@ -5,7 +5,6 @@ shard repeats the root's steps with the same result, because a fixed rule decide
 
 `communicator`   three calls (gather, least, total); `Alone`, `Virtual`, and threads that run shards
 `nccl`           the same between GPUs, of one host or of several
-`sockets`        the same between processes, for tests
 `blocks`         readers of rows and columns: arrays, .npy files, Zarr, points
 `search`         a Hungarian search by one shard: reduction, search and proof
 `tree`           columns divided; `tree_cpu` and `tree_gpu` are its kernels

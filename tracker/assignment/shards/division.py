@@ -9,14 +9,14 @@ from functools import partial
 from typing import TypeVar
 
 from ..._arrays import cupy_module, on_device, to_device
-from ..hungarian import Found, Hungarian, answered, processors, to_match_all_rows
+from ..hungarian import Hungarian, Matching, answered, processors, to_match_all_rows
 from ..problem import AssignmentProblem, PointCosts, SparseCosts
 from ..solver import AbstractAssignmentSolver, Answer
 from ..sparsified import Sparsified
 from ..variants import solver_named
 from .blocks import ArrayBlocks, Blocks, PointBlocks
 from .communicator import Alone, Communicator, Virtual, run_ranks
-from .search import Work, found
+from .search import Setup, found
 from .sparsified import solved
 
 _Made = TypeVar("_Made")
@@ -55,7 +55,7 @@ class Divided(AbstractAssignmentSolver):
         answers = self.in_shards(lambda way: solved(problem, inner, way, bool(self.devices)), problem)
         return answers[0]
 
-    def _searched(self, problem: AssignmentProblem) -> Found:
+    def _searched(self, problem: AssignmentProblem) -> Matching:
         assert isinstance(self.inner, Hungarian)
         blocks: Blocks
         if isinstance(problem.costs, PointCosts) and problem.is_perfect:
@@ -63,11 +63,11 @@ class Divided(AbstractAssignmentSolver):
         else:
             blocks = ArrayBlocks(to_match_all_rows(problem))
         is_on_gpu = bool(self.devices) or on_device(problem.array)
-        work = Work(self.inner.variant, is_on_gpu, self.threads())
+        work = Setup(self.inner.variant, is_on_gpu, self.threads())
         answer = self.in_shards(partial(found, blocks, work=work), problem)[0]
         if not on_device(problem.array):
             return answer
-        return Found(to_device(answer.col_of_row), to_device(answer.col_dual), answer.stats)
+        return Matching(to_device(answer.col_of_row), to_device(answer.col_dual), answer.stats)
 
     def threads(self) -> int:
         """Threads per shard on the CPU: all of them, because shards run in turn."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..._arrays import array_module, on_device, to_device, to_host
 from ..._threads import Team
 from ..dense import DenseMatrix
-from ..hungarian import Found, refuse, unmatched_forest
+from ..hungarian import Matching, refuse, unmatched_forest
 from ..points import matrix_of
 from ..problem import DenseCosts, forbidden
 from .blocks import Blocks, read
@@ -20,7 +20,7 @@ from .state import Reduced, Tally, agreed_types, column_least, even, gathered_li
 from .tree import search_trees
 
 
-class Work(NamedTuple):
+class Setup(NamedTuple):
     """Settings of a shard.
 
     Parameters
@@ -52,7 +52,7 @@ class Proved(NamedTuple):
     stats: dict[str, int | float]
 
 
-def found(blocks: Blocks, way: Communicator, work: Work) -> Found:
+def found(blocks: Blocks, way: Communicator, work: Setup) -> Matching:
     """The result of one device, with the same matching, duals and counters; on the host, in all shards.
 
     Raises
@@ -63,10 +63,10 @@ def found(blocks: Blocks, way: Communicator, work: Work) -> Found:
         If some row cannot be matched.
     """
     _, answer, stats = _searched(blocks, way, work)
-    return Found(*answer, stats)
+    return Matching(*answer, stats)
 
 
-def proved(blocks: Blocks, way: Communicator, work: Work) -> Proved:
+def proved(blocks: Blocks, way: Communicator, work: Setup) -> Proved:
     """`found` with its certificate, which the shards compute from their own blocks."""
     start, (col_of_row, v), stats = _searched(blocks, way, work)
     v = v.astype(forbidden(v.dtype).dtype)
@@ -105,7 +105,7 @@ def slack_and_cost(
 
 
 def _searched(
-    blocks: Blocks, way: Communicator, work: Work
+    blocks: Blocks, way: Communicator, work: Setup
 ) -> tuple[Reduced, tuple[NDArray[np.int32], NDArray], dict[str, int | float]]:
     """Search; returns the state, the matching, the column duals and the counters."""
     rows, cols = blocks.shape

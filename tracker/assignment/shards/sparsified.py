@@ -25,7 +25,7 @@ from ..solver import Answer
 from ..sparsified import Sparsified
 from .blocks import blocks_of
 from .communicator import Communicator, ShardError
-from .search import Work, found
+from .search import Setup, found
 from .state import even, gathered_lines
 
 _CLASSES = 64
@@ -153,7 +153,7 @@ def _by_trees(problem: AssignmentProblem, core: Core, way: Communicator, is_on_g
     """If candidates do not suffice, search all pairs with the alternating trees of all shards."""
     assert isinstance(problem.costs, DenseCosts | PointCosts)
     there = is_on_gpu or on_device(problem.array)
-    col_of_row, v, stats = found(blocks_of(problem.costs), way, Work("tree", there))
+    col_of_row, v, stats = found(blocks_of(problem.costs), way, Setup("tree", there))
     v = v.astype(core.v.dtype)
     v -= v.max() if core.is_square else v.dtype.type(0)
     move = to_device if on_device(problem.array) else np.asarray

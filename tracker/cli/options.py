@@ -1,0 +1,123 @@
+"""Options made of declared settings; a command is given the values of a class of them as one argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ..setting import AXES, Declared, declared_in, in_words
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+_TYPES: dict[str, Any] = {
+    "float": float,
+    "int": int,
+    "str": str,
+    AXES: float,
+    "Path": click.Path(path_type=Path),
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options whose values a command is given together: `make` of them, as the argument `name`."""
+
+    name: str
+    make: Callable[..., object]
+
+
+class GroupedOption(click.Option):
+    """An option of a group."""
+
+    group: Group
+
+
+class GroupedCommand(click.Command):
+    """A command that is given each group of its options as one argument."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command."""
+        values: dict[str, dict[str, Any]] = {}
+        groups: dict[str, Group] = {}
+        for option in self.params:
+            if isinstance(option, GroupedOption) and option.name is not None:
+                groups[option.group.name] = option.group
+                values.setdefault(option.group.name, {})[option.name] = ctx.params.pop(option.name)
+        for name, group in groups.items():
+            ctx.params[name] = group.make(**values[name])
+        return super().invoke(ctx)
+
+
+def options_of(
+    settings: type,
+    group: str,
+    *,
+    make: Callable[..., object] | None = None,
+    only: Collection[str] = (),
+    without: Collection[str] = (),
+    special: Mapping[str, Mapping[str, Any]] | None = None,
+    said: str = "",
+) -> Callable[[_Function], _Function]:
+    """Decorator that adds an option for each declared setting; the command gets them as one argument.
+
+    Parameters
+    ----------
+    settings : type
+        A class with fields of `outbid.setting.declare`.
+    group : str
+        The argument.
+    make : callable, optional
+        What the argument is made with, of keywords. Default: the class; `dict` gives the values.
+    only, without : collection of str
+        Settings that are options alone, and those that are none.
+    special : mapping of str to mapping, optional
+        Arguments of click by setting, which replace those that follow from the declaration.
+    said : str
+        What stands for {} in the texts.
+    """
+
+    def add(function: _Function) -> _Function:
+        for one in reversed(declared_in(settings).values()):
+            if one.name not in without and (not only or one.name in only):
+                arguments = _arguments(one, said) | dict((special or {}).get(one.name, {}))
+                if arguments.get("multiple"):
+                    arguments["help"] += " May be repeated."
+                made = GroupedOption(_names(one), **arguments)
+                made.group = Group(group, make or settings)
+                _append(function, made)
+        return function
+
+    return add
+
+
+def _append(function: Callable[..., object], option: click.Option) -> None:
+    """Add an option to a function that is to be a command, as the decorators of click do."""
+    vars(function).setdefault("__click_params__", []).append(option)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _names(one: Declared) -> list[str]:
+    """How an option is called, and its parameter."""
+    name = _option(one.name)
+    both = one.kind == "bool" and one.default is not False
+    return [*(one.setting.option or (f"{name}/--no-{name[2:]}" if both else name)).split(), one.name]
+
+
+def _arguments(one: Declared, said: str) -> dict[str, Any]:
+    """Arguments of click that follow from a declaration."""
+    setting, has_default = one.setting, one.default is not None
+    default = f"  [default: {setting.automatic}]" if setting.automatic else ""
+    text = in_words(setting.text.replace("{}", said) + default, _option)
+    shown: dict[str, Any] = {"help": text, "metavar": setting.metavar or None}
+    if has_default:
+        shown["default"] = one.default
+    if one.kind == "bool":
+        return shown | {"is_flag": True} if one.default is False else shown | {"show_default": has_default}
+    kind = click.Choice(setting.choices) if setting.choices else _TYPES.get(one.kind, str)
+    return shown | {"type": kind, "nargs": 3 if one.kind == AXES else 1, "show_default": has_default}

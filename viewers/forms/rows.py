@@ -1,0 +1,156 @@
+"""Rows of a form, made of declared settings: for each a label, a box, a tooltip and a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QWidget
+from superqt import QCollapsible
+
+from outbid.setting import AXES, Declared, declared_in, in_words
+
+from .fields import AxesBox, CountBox, NumberBox, choice_box
+
+
+class SettingRows:
+    """Boxes of the settings that declare a row, by name.
+
+    Parameters
+    ----------
+    settings : object
+        Of a class with declared settings; its values are shown at first.
+    made : mapping of str to QWidget
+        Boxes that are made already.
+    fixed : tuple of str
+        Settings whose boxes belong to the layer: they are neither filled nor watched.
+    """
+
+    def __init__(
+        self, settings: Any, made: Mapping[str, QWidget] | None = None, fixed: tuple[str, ...] = ()
+    ) -> None:
+        self._declared = {name: one for name, one in declared_in(type(settings)).items() if one.setting.row}
+        self._fixed = fixed
+        self.boxes = {
+            name: (made or {}).get(name) or _box_of(one, getattr(settings, name))
+            for name, one in self._declared.items()
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        return self.boxes[name]
+
+    def values(self) -> dict[str, Any]:
+        """The values of all boxes, by name."""
+        return {name: _value_of(box) for name, box in self.boxes.items()}
+
+    def show(self, values: Mapping[str, Any]) -> None:
+        """Show values, of those settings that there are among them."""
+        for name, box in self.boxes.items():
+            if name in values and name not in self._fixed:
+                _put(box, values[name])
+
+    def connect(self, slot: Callable[..., object]) -> None:
+        """Call a slot whenever a value was changed."""
+        for name, box in self.boxes.items():
+            if name not in self._fixed:
+                for signal in _signals_of(box):
+                    signal.connect(slot)
+
+    def set_unit(self, symbol: str, first: float) -> None:
+        """State the unit of lengths, and where their first step leads."""
+        for name, one in self._declared.items():
+            box = self.boxes[name]
+            if one.setting.unit == "length" and isinstance(box, NumberBox):
+                box.setSuffix(f" {symbol}" if symbol else "")
+                box.first = first
+
+    def enable(self, names: tuple[str, ...], enabled: bool) -> None:
+        """Enable some of the boxes, or disable them."""
+        for name in names:
+            self.boxes[name].setEnabled(enabled)
+
+    def fill(self, form: QFormLayout) -> None:
+        """Add the rows to a form, the further ones under *more*."""
+        inside = QWidget()
+        below = QFormLayout(inside)
+        for name, one in self._declared.items():
+            said, box = one.setting, self.boxes[name]
+            rows = below if said.further else form
+            rows.addRow(said.row.split("|")[0], box)
+            said_all = " ".join(filter(None, [in_words(said.text), said.more]))
+            tip = f"<qt>{escape(in_words(said_all))}</qt>"  # which Qt breaks into lines
+            box.setToolTip(tip)
+            rows.labelForField(box).setToolTip(tip)
+        more = QCollapsible("more")
+        more.addWidget(inside)
+        more.layout().setContentsMargins(0, 0, 0, 0)
+        form.addRow(more)
+
+
+def _box_of(one: Declared, value: Any) -> QWidget:
+    """The box of a setting."""
+    said = one.setting
+    beside = said.row.partition("|")[2]
+    automatic = in_words(said.automatic)
+    if said.choices:
+        box: QWidget = choice_box(said.choices)
+    elif one.kind == "bool":
+        box = QCheckBox(beside)
+    elif one.kind == AXES:
+        return AxesBox(value, max(said.least, 0))
+    elif one.kind == "float":
+        number = NumberBox(None, max(said.least, 0.0), automatic=automatic, first=said.first)
+        number.setMaximum(min(said.most, number.maximum()))
+        box = number
+    elif one.kind == "int":
+        least = max(int(max(said.least, 0)) - one.optional, -1)
+        return CountBox(value, least, automatic=automatic)
+    else:
+        box = QLineEdit()
+        box.setPlaceholderText(beside)
+        return box
+    _put(box, value)
+    return box
+
+
+def _value_of(box: QWidget) -> Any:
+    match box:
+        case NumberBox() | CountBox():
+            return box.number()
+        case QCheckBox():
+            return box.isChecked()
+        case QComboBox():
+            return box.currentText()
+        case AxesBox():
+            return box.values()
+    assert isinstance(box, QLineEdit)
+    return box.text()
+
+
+def _put(box: QWidget, value: Any) -> None:
+    match box:
+        case NumberBox() | CountBox():
+            box.set_number(value)
+        case QCheckBox():
+            box.setChecked(bool(value))
+        case QComboBox():
+            box.setCurrentText(value)
+        case AxesBox():
+            box.set_values(tuple(value))
+        case QLineEdit():
+            box.setText(value)
+
+
+def _signals_of(box: Any) -> tuple[Any, ...]:
+    match box:
+        case NumberBox() | CountBox():
+            return (box.valueChanged,)
+        case QCheckBox():
+            return (box.toggled,)
+        case QComboBox():
+            edited = (box.lineEdit().editingFinished,) if box.isEditable() else ()
+            return (box.currentIndexChanged, *edited)
+        case AxesBox():
+            return (box.edited,)
+    return (box.editingFinished,)
