@@ -18,7 +18,7 @@ from outbid import InputError, ResourceError, SettingsError, match, read_detecti
 from outbid.detection import centroids, detect, detect_labels, expected_noise, learn_from
 from outbid.detection.preview import preview
 from outbid.detection.response import local_maxima
-from outbid.settings import DetectionSettings
+from outbid.detection_settings import DetectionSettings
 
 MODULE = import_module("outbid.detection")
 

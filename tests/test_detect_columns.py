@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from outbid import match
 from outbid.detection import detect
 from outbid.detection.noise import noise_line
-from outbid.settings import DetectionSettings
+from outbid.detection_settings import DetectionSettings
 
 
 def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma: float) -> NDArray:

@@ -26,12 +26,12 @@ from outbid import (
 from outbid import track as track_whole
 from outbid import write_detections as write
 from outbid.batches import RECORDED
+from outbid.detection_settings import DetectionSettings
 from outbid.formats import write_tracks
 from outbid.formats.parquet import frames_in, rows_between
 from outbid.movies.jobs import DetectJob, TrackJob
 from outbid.ranges.movie import How, detect_in_ranges, track_in_ranges
 from outbid.ranges.tasks import Task, here
-from outbid.settings import DetectionSettings
 
 
 def movie(seed: int, lost: tuple[int, ...] = ()) -> Detections:

@@ -44,6 +44,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `tables`             detections and tracks as Arrow tables, for files and data frames
     `reliability`, `drawn`  how far to trust tracks; a picture of them in a notebook
     `setting_values`, `setting`  settings by keyword; what is declared of a setting
+    `detection_settings`  `DetectionSettings`: all that determines the result of `detect`
     `device`             which device works
 1   `_arrays`            where arrays live and what works on them; the only module that imports CuPy
     `_cuda`              .cu files compiled and launched
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from .assignment import SparseCosts as SparseCosts
     from .assignment import Status as Status
     from .assignment import assign as assign
+    from .detection_settings import DetectionSettings as DetectionSettings
     from .detections import Detections as Detections
     from .errors import InputError as InputError
     from .errors import OutbidError as OutbidError
@@ -93,7 +95,6 @@ if TYPE_CHECKING:
     from .movies.many import track_many as track_many
     from .scoring import Scores as Scores
     from .scoring import score as score
-    from .settings import DetectionSettings as DetectionSettings
     from .settings import TrackingSettings as TrackingSettings
     from .tracking import TrackingRun as TrackingRun
     from .tracking import track as track
@@ -122,7 +123,8 @@ _MODULES = {
     "matching": ("Match", "match"),
     "measuring": ("Measures", "measure"),
     "scoring": ("Scores", "score"),
-    "settings": ("DetectionSettings", "TrackingSettings"),
+    "settings": ("TrackingSettings",),
+    "detection_settings": ("DetectionSettings",),
     "tracking": ("TrackingRun", "track"),
     "tracks": ("Tracks",),
     "warming": ("warm_up",),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..detection_settings import DetectionSettings
 from ..setting import Setting, check_values, declare
-from ..settings import DetectionSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
 from .options import GroupedCommand, options_of

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import release_device_memory
+from ..detection_settings import DetectionSettings
 from ..detections import Detections
 from ..device import device_for
-from ..settings import DetectionSettings
 from .labels import centroids as centroids
 from .labels import detect_labels as detect_labels
 from .sample import FRAMES, checked, frames_of

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from .. import detection
 from .._compiling import compilation_reported
+from ..detection_settings import DetectionSettings
 from ..detections import Detections
 from ..formats.frames import Images
 from ..images import open_images
 from ..setting_values import DetectionValues, with_values
-from ..settings import DetectionSettings
 from .jobs import DetectJob
 
 

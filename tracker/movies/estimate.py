@@ -6,9 +6,9 @@ import time
 import tracemalloc
 from dataclasses import dataclass, replace
 
+from ..detection_settings import DetectionSettings
 from ..estimate import PROCESS, rounded
 from ..formats.frames import Images
-from ..settings import DetectionSettings
 from .jobs import DetectJob
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .. import formats
 from ..batches import RECORDED
 from ..detection import detect, detect_labels, learn_from
+from ..detection_settings import DetectionSettings
 from ..detections import Detections
 from ..errors import InputError, OutbidError
 from ..extent import Cut, Part, track_part
@@ -24,7 +25,6 @@ from ..formats.columns import AS_NAMED
 from ..formats.frames import Images
 from ..formats.stacks import WHOLE
 from ..images import open_images, origin_of
-from ..settings import DetectionSettings
 from ..tracking import TrackingRun, TrackingSettings
 
 if TYPE_CHECKING:  # its kernels are loaded when they are needed

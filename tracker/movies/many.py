@@ -17,10 +17,10 @@ from importlib import metadata
 from pathlib import Path
 
 from .. import formats
+from ..detection_settings import DetectionSettings
 from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line
 from ..formats.outputs import refuse_output
 from ..formats.records import record_bytes
-from ..settings import DetectionSettings
 from ..tracking import TrackingSettings
 from .jobs import DetectJob, Job, TrackJob, stem_of
 

@@ -15,8 +15,8 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QSlider
 
 from outbid.detection.preview import Preview, preview
+from outbid.detection_settings import DetectionSettings
 from outbid.detections import Detections
-from outbid.settings import DetectionSettings
 
 from ..layers import points_layer
 from ..taken import frames_from

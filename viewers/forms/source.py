@@ -12,9 +12,9 @@ from qtpy.QtCore import QObject, Signal
 
 from outbid.detection import detect, detect_labels, learn_from
 from outbid.detection.model import SpotModel
+from outbid.detection_settings import DetectionSettings
 from outbid.detections import Detections
 from outbid.errors import InputError
-from outbid.settings import DetectionSettings
 from outbid.tracking import TrackingSettings
 
 from ..taken import detections_from, frame_count, frames_from

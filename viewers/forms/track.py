@@ -11,10 +11,10 @@ from qtpy.QtWidgets import QComboBox
 
 from outbid.assignment.variants import names
 from outbid.columns import columns_of, texts_of
+from outbid.detection_settings import DetectionSettings
 from outbid.detections import Detections
 from outbid.errors import InputError
 from outbid.known import known_of, text_of
-from outbid.settings import DetectionSettings
 from outbid.tracking import TrackingRun, TrackingSettings, track
 
 from ..layers import points_layer, tracks_layer
