@@ -46,6 +46,14 @@ def test_no_damaged_file_crashes_hangs_or_is_read_wrong(report: dict[str, Any]) 
         assert tally["refused"] > 0
 
 
+def test_a_damaged_footer_of_one_column_ends_no_process() -> None:
+    """In this case of the hour, pyarrow ended the process when it was asked for a column's metadata."""
+    command = [sys.executable, "-m", "fuzz", "--kinds", "parquet", "--first", "2677", "--count", "1"]
+    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["finds"] == []
+
+
 @pytest.mark.skipif(PROFILE != NIGHT, reason="few cases reach fewer; `make nightly` tries all")
 def test_the_branches_of_the_readers_are_reached(report: dict[str, Any]) -> None:
     assert report["reached"]["all"] >= BRANCHES
