@@ -17,7 +17,8 @@ from outbid.formats.images import open_movie
 from outbid.simulate.cli import simulate
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
-from outbid.simulate.walks import BOUNDARIES, UNITS, WalkSettings, walk
+from outbid.simulate.settings import UNITS
+from outbid.simulate.walks import BOUNDARIES, WalkSettings, walk
 from outbid.tracks import Tracks
 
 BOX = (20.0, 30.0, 40.0)
