@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from detection_accuracy import agree, cells, grid, optics, precision, run, scmos, separated
 
+from outbid import DetectionSettings, detect
+
 BY_NAME = {cell.name: cell for cell in cells.cells()}
 
 
@@ -12,12 +14,8 @@ BY_NAME = {cell.name: cell for cell in cells.cells()}
 
 def test_light_in_focus_does_not_depend_on_where_between_pixels_a_spot_stands() -> None:
     sigma = (4.0, 1.5, 1.5)
-    total = [
-        optics.light_of(
-            np.array([[0.0, 30.0 + dy, 30.0 + dx]]), np.ones(1), (1, 61, 61), sigma, (1, 1, 1)
-        ).sum()
-        for dy, dx in ((0, 0), (0.5, 0.5), (0.3, 0.1))
-    ]
+    places = [np.array([[0.0, 30.0 + dy, 30.0 + dx]]) for dy, dx in ((0, 0), (0.5, 0.5), (0.3, 0.1))]
+    total = [optics.light_of(place, np.ones(1), (1, 61, 61), sigma, (1, 1, 1)).sum() for place in places]
     np.testing.assert_allclose(total, total[0], rtol=2e-3)
 
 
@@ -82,6 +80,20 @@ def test_the_bound_of_a_gaussian_spot_is_the_textbook_s() -> None:
     one = separated.separated(cell, 0)
     least = precision.bound(one, cell)[:, 1].mean()
     assert least == pytest.approx(2 * cells.BACKGROUND["camera"] / (np.pi * cell.amplitude**2), rel=0.15)
+
+
+@pytest.mark.parametrize("scene", [(2, 3.5, 15.0), (3, 2.5, 30.0)])
+def test_bright_spots_are_found_once_and_as_precisely_as_light_allows(
+    scene: tuple[int, float, float],
+) -> None:
+    """With a background that still holds a part of each spot, errors are twice the bound."""
+    cell = separated.scene("camera", *scene)
+    one = separated.separated(cell, 0)
+    seen, _ = detect([one.image], DetectionSettings(spacing=cell.voxel))
+    true, hit = precision.nearest(seen.position, one.truth, cell.radius)
+    error, least = seen.position[hit] - one.truth[true], precision.bound(one, cell)[true]
+    assert len(seen) == len(hit) == len(one.truth)
+    assert (np.median(abs(error[:, 1:]), axis=0) / 0.6745 < 1.4 * np.sqrt(least[:, 1:].mean(axis=0))).all()
 
 
 def test_a_task_that_fails_is_a_line_of_what_falls_short_and_loses_no_other() -> None:

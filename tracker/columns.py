@@ -18,8 +18,6 @@ from .reading import Reading
 
 DETECTED = ("probability", "quality", "amplitude", "radius")
 """Columns by which a table of `outbid detect` is recognised. All may distinguish clutter."""
-KEPT = ("amplitude", "radius")
-"""Those of them that tracks may keep."""
 KINDS = ("number", "angle=PERIOD", "label", "vector", "none")
 """Kinds of columns; none leaves a column of `outbid detect` out."""
 _REFUSED = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,6 @@ EMPTY_SEEDS = 9
 MOST = 1 / 3  # false spots in an image without any
 FACTOR = 2.0  # between the realised share and the one asked for
 Row = dict[str, Any]
-
-
-def offers_fdr() -> bool:
-    """Whether a share of false spots can be asked for."""
-    return any(field.name == "fdr" for field in fields(DetectionSettings))
 
 
 def realised(cell: Cell) -> Row:

@@ -82,9 +82,7 @@ class _Detect:
 @options_of(DetectionSettings, "values", make=dict, without=("spacing",))
 @opening_options
 @part_options("voxels")
-@options_of(
-    _Detect, "how", special={"preview_frames": {"type": int, "multiple": True, "show_default": False}}
-)
+@options_of(_Detect, "how", special={"preview_frames": {"multiple": True, "show_default": False}})
 @several_options
 @cluster_options
 @config_option

@@ -17,6 +17,7 @@ _TYPES: dict[str, Any] = {
     "int": int,
     "str": str,
     AXES: float,
+    "tuple[int, ...]": int,
     "Path": click.Path(path_type=Path),
 }
 

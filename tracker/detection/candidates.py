@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .joint import Candidates, fit_together, light_of
+from .joint import Candidates, fit_together, light_of, resolved
 from .noise import Noise
 from .response import local_maxima
 from .spectrum import Filter, Modes, Transform, spectrum
@@ -79,6 +79,7 @@ def look(values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, 
         height = bright.amplitude / filter_.scale
         filter_ = Filter(modes, sigma, power)
         bright = replace(bright, amplitude=height * filter_.scale)
+    seen = resolved(seen, sigma, sure=seen.significance > filter_.least())
     return Seen(seen, seen.significance / _tail(rest, filter_), filter_, least, ground)
 
 

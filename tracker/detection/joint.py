@@ -37,6 +37,7 @@ _LEAST = 0.85  # of the spread of all: in a window less is chance
 _FLOOR = 0.8  # of the computed spread: less is light that was taken out with candidates
 _SAME = 0.33  # overlap of neighbours of which the weaker leaves
 _REACH = 4.5  # widths to which light is drawn: 4e-5 of it is beyond
+_SPARROW = 2.0  # widths at which two spots begin to have a maximum each
 _STEP = 0.4  # widths that a place moves in a round
 _MOST = 1.5  # of the largest response: no amplitude is more
 
@@ -203,6 +204,14 @@ def _moved(seen: Candidates, rest: NDArray[np.float32], filter_: Filter) -> NDAr
     return place
 
 
+def resolved(seen: Candidates, sigma: NDArray[np.float64], sure: NDArray[np.bool_] | bool) -> Candidates:
+    """Without the dimmer of spots nearer than the Sparrow limit, unless it is sure: it may be a part of one."""
+    pairs = cKDTree(seen.place / np.where(sigma > 0, sigma, 1)).query_pairs(_SPARROW, output_type="ndarray")
+    first = seen.amplitude[pairs[:, 0]] < seen.amplitude[pairs[:, 1]]
+    dimmer = np.isin(np.arange(len(seen.place)), np.where(first, pairs[:, 0], pairs[:, 1]))
+    return seen.of(~dimmer | sure)
+
+
 def fit_together(
     values: NDArray[np.float32], ground: Ground, filter_: Filter, how: Transform, start: Candidates
 ) -> tuple[Candidates, NDArray[np.float32], float]:
@@ -223,7 +232,7 @@ def fit_together(
     def left(without: Candidates) -> NDArray[np.float32]:
         return filter_.respond(how.forward(values - light_of(ground, without, filter_)), how)
 
-    seen = start
+    seen = resolved(start, filter_.sigma, sure=False)
     rest = plain = left(seen)
     sure = np.ones(len(seen.place), bool)
     for turn in range(_ROUNDS):

@@ -109,7 +109,7 @@ def sweep(
     death, birth = none
     if movie.pins is not None:
         death, birth = none = death.copy(), birth.copy()
-        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST
+        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
     places, weights = _places(movie, model, candidates, (start.away, rivals, omega), workers)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
