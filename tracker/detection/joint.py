@@ -205,7 +205,7 @@ def _moved(seen: Candidates, rest: NDArray[np.float32], filter_: Filter) -> NDAr
 
 
 def resolved(seen: Candidates, sigma: NDArray[np.float64], sure: NDArray[np.bool_] | bool) -> Candidates:
-    """Without the dimmer of spots nearer than the Sparrow limit, unless it is sure: it may be a part of one."""
+    """Without the dimmer of spots nearer than the Sparrow limit, unless sure: it may be part of one."""
     pairs = cKDTree(seen.place / np.where(sigma > 0, sigma, 1)).query_pairs(_SPARROW, output_type="ndarray")
     first = seen.amplitude[pairs[:, 0]] < seen.amplitude[pairs[:, 1]]
     dimmer = np.isin(np.arange(len(seen.place)), np.where(first, pairs[:, 0], pairs[:, 1]))
