@@ -20,7 +20,7 @@ DETECTED = ("probability", "quality", "amplitude", "radius")
 """Columns by which a table of `outbid detect` is recognised. All may distinguish clutter."""
 KINDS = ("number", "angle=PERIOD", "label", "vector", "none")
 """Kinds of columns; none leaves a column of `outbid detect` out."""
-_REFUSED = (
+REFUSED = (
     "frame", "t", "time", "timepoint", "z", "y", "x", "position_z", "position_y", "position_x", "position_0",
     "position_1", "position_2", "track_id", "track", "id", "seg_id", "spot_id", "node", "label", "parent",
     "parent_id", "lineage", "lineage_id", "particle",
@@ -159,7 +159,7 @@ help to link. Rename it if it is none.
     if max_distance is not None:
         raise SettingsError("columns help where all is learned; costs know none: leave max_distance out.")
     for name, kind in column.items():
-        if name.lower() in _REFUSED:
+        if name.lower() in REFUSED:
             raise SettingsError(
                 f"Column {name!r} has the name of an id, a frame or a coordinate: it cannot help to link. "
                 "Rename it if it is none."
@@ -198,7 +198,7 @@ def marks_of(
     SettingsError
         If there is no such column, or its values are of another kind.
     """
-    wanted = _wanted(features, column)
+    wanted = kinds_of(features, column)
     if not wanted or len(reading.order) == 0:
         return None
     near, _ = nearest(
@@ -224,10 +224,16 @@ def marks_of(
     return made.columns()
 
 
-def _wanted(
+def kinds_of(
     features: Mapping[str, NDArray], column: Mapping[str, str] | str | None
 ) -> dict[str, tuple[str, list[str]]]:
-    """Kind and members of each column that helps; those of `outbid detect` first."""
+    """Kind and members of each column that helps; those of `outbid detect` first.
+
+    Raises
+    ------
+    SettingsError
+        If a column is named that there is not.
+    """
     if column is None:
         return {}
     named = column if isinstance(column, Mapping) else {}

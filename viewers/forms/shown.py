@@ -70,7 +70,7 @@ def place_of(layer: Any) -> Place:
 
 def record_of(layer: Any) -> Mapping[str, Any] | None:
     """The run record stored with a layer, if there is one."""
-    record = layer.metadata.get(RECORD)
+    record = None if layer is None else layer.metadata.get(RECORD)
     return record if isinstance(record, Mapping) else None
 
 

@@ -117,7 +117,9 @@ class SourceFields(QObject):
             raise InputError("There is no layer to work on. Open a movie as an image, or add points.")
         place = place_of(layer)
         if isinstance(layer, Points):
-            return Source(layer.name, place, detections_from(layer.data, unit=place.unit))
+            features = {name: values.to_numpy() for name, values in layer.features.items()}
+            found = detections_from(layer.data, unit=place.unit, features=features)
+            return Source(layer.name, place, found)
         if getattr(layer, "rgb", False):
             raise InputError("The image has colours. Split its channels and choose the one with the spots.")
         data = layer.data[0] if layer.multiscale else layer.data
