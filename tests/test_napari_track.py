@@ -211,6 +211,9 @@ def test_columns_are_ticked_and_their_bits_shown(window: "Window") -> None:
     assert rows_in(form.columns) == rows
     window.write(form.rows["max_distance"], "1")
     assert not form.columns.isEnabled()
+    proofread = window.form("Proofread")  # which learns from the same columns
+    run(window, proofread)
+    assert proofread.session.held.learned.summary.columns.links == pytest.approx(bits)
 
 
 def test_columns_of_detection_are_ticked_unasked(window: "Window") -> None:

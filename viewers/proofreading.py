@@ -378,16 +378,24 @@ def _edited(tracks: Tracks, change: Edit) -> Tracks:
         if change.after is not None:
             position = position.copy()
             position[row] = change.after[1]
-            return replace(tracks, detections=Detections(frame, position, seen.unit))
+            return replace(tracks, detections=replace(seen, position=position))
         kept[row] = False
     frame, position = frame[kept], position[kept]
+    features = {name: values[kept] for name, values in seen.features.items()}
     if change.after is not None:
         frame = np.append(frame, np.int32(change.after[0]))
         position = np.append(position, [change.after[1]], axis=0)
+        features = {name: np.append(values, _missing(values)) for name, values in features.items()}
     order = np.argsort(frame, kind="stable")
     number = np.full(len(seen), -1)
     number[kept] = np.argsort(order)[: kept.sum()]
     links = number[links]
     some = (links >= 0).all(axis=1)
     measures = {name: values[some] for name, values in tracks.measures.items()}
-    return Tracks(Detections(frame[order], position[order], seen.unit), links[some], **measures)
+    features = {name: values[order] for name, values in features.items()}
+    return Tracks(Detections(frame[order], position[order], seen.unit, features), links[some], **measures)
+
+
+def _missing(values: NDArray) -> NDArray:
+    """(1,) What stands for no value among these."""
+    return np.array([{"U": "", "O": None}.get(values.dtype.kind, math.nan)])

@@ -14,6 +14,8 @@ from qtpy.QtWidgets import QLineEdit, QTreeWidget, QTreeWidgetItem
 from outbid.columns import DETECTED, REFUSED, columns_of, kinds_of, texts_of
 from outbid.errors import SettingsError
 
+from .shown import features_of
+
 _OF_LABELS = {"size": "", "elongation": "", "angle": "angle=180"}
 """Columns of objects of label images, and the kinds that they are ticked with."""
 _LINES = 5  # that are shown at least
@@ -47,7 +49,7 @@ class ColumnList(QTreeWidget):
         self._bits = {}
         match layer:
             case Points():
-                self._features = {name: values.to_numpy() for name, values in layer.features.items()}
+                self._features = features_of(layer)
             case Labels():
                 self._features = dict.fromkeys(_OF_LABELS, np.empty(0))
             case _:

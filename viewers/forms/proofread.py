@@ -39,7 +39,7 @@ from .fields import LayerBox
 from .form import Form
 from .lineage import LineagePlot
 from .pair import can_be_held, tracks_of
-from .shown import Place, place_of, record_of
+from .shown import Place, features_of, place_of, record_of
 from .source import settings_of
 from .table import NumbersTable
 from .work import Report, Task
@@ -108,7 +108,8 @@ class ProofreadForm(Form):
         place, record, path = place_of(layer), dict(record_of(layer) or {}), self.pins_path
         settings, foreign = TrackingSettings(spacing=place.spacing), not isinstance(layer, Points)
         if isinstance(layer, Points):
-            taken = Tracks(detections_from(layer.data, unit=place.unit), np.empty((0, 2), np.int64))
+            seen = detections_from(layer.data, unit=place.unit, features=features_of(layer))
+            taken = Tracks(seen, np.empty((0, 2), np.int64))
         else:
             taken = tracks_of(layer)
             if record.get("command") == "track":
