@@ -182,9 +182,11 @@ class ProofreadForm(Form):
             self.do(proofreading.undo if key == "Z" else proofreading.redo)
         elif key in _CLICKS:
             self._key = key
-            self.show_message(
-                f"{KEYS[key]}: click {_CLICKS[key]} place{'s' * (_CLICKS[key] > 1)} in the view."
+            deep = " It gets the depth of the detection in question." * (
+                key in "AM" and self.viewer.dims.ndisplay == 3
             )
+            places = f"{_CLICKS[key]} place{'s' * (_CLICKS[key] > 1)}"
+            self.show_message(f"{KEYS[key]}: click {places} in the view.{deep}")
         elif asked is not None:
             self._answer(session, asked, key)
 
@@ -208,26 +210,24 @@ class ProofreadForm(Form):
         if session is None or self._work is not None:
             return
         frame, at, along = _in_data(world, direction, self._place)
-        if key == "A":
-            if direction is not None:
-                self.show_message("Add detections in 2D: a click in 3D has no depth.", error=True)
-            else:
-                self.do(proofreading.edit, Edit(None, (frame, _triple(at))))
-        elif key == "M" and asked is not None:
-            place = session.place(asked.doubt.row)
-            way = at - place[1]
-            to = np.asarray(place[1]) + way - along * (way @ along)
-            self.do(proofreading.edit, Edit(place, (place[0], _triple(to))))
+        seen = None if asked is None else session.place(asked.doubt.row)
+        if key == "A" and direction is None:
+            self.do(proofreading.edit, Edit(None, (frame, _triple(at))))
+        elif key in ("A", "M"):
+            if seen is None:
+                self.show_message("Click on a detection first: its depth is taken.", error=True)
+                return
+            way = self._beside(np.array([seen[1]]), at, along)[0] / self._place.spacing
+            to, before = _triple(seen[1] - way), (None if key == "A" else seen)
+            self.do(proofreading.edit, Edit(before, (frame if key == "A" else seen[0], to)))
         else:
             # The green points are those of the next frame.
-            later = key in ("J", "V") and asked is not None and frame == session.place(asked.doubt.row)[0]
+            later = key in ("J", "V") and seen is not None and frame == seen[0]
             rows = session.tracks.detections.rows_of(frame + later)
-            way = (session.tracks.detections.position[rows] - at) * self._place.spacing
-            ray = along * self._place.spacing / np.linalg.norm(along * self._place.spacing)
-            apart = np.linalg.norm(way - np.outer(way @ ray, ray), axis=1)
-            if not len(apart):
+            if rows.start == rows.stop:
                 return
-            row = rows.start + int(apart.argmin())
+            way = self._beside(session.tracks.detections.position[rows], at, along)
+            row = rows.start + int(np.linalg.norm(way, axis=1).argmin())
             if key not in ("J", "V") or asked is None:
                 self.ask(row)
                 return
@@ -236,6 +236,14 @@ class ProofreadForm(Form):
                 return
             self.do(proofreading.answer, asked, "division" if key == "V" else "same_cell", *self._clicked)
         self._key, self._clicked = "", []
+
+    def _beside(
+        self, position: NDArray[np.float64], at: NDArray[np.float64], along: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """(N, 3) From the ray of a click to positions (N, 3), across the ray, in the unit of the voxels."""
+        spacing = np.asarray(self._place.spacing)
+        way, ray = (position - at) * spacing, along * spacing / np.linalg.norm(along * spacing)
+        return way - np.outer(way @ ray, ray)
 
     def _mouse(self, _: Any, event: Any) -> Iterator[None]:
         """Take a click, and no drag."""
