@@ -107,7 +107,7 @@ def column_in(text: str) -> Mapping[str, str] | Literal["auto"] | None:
 
 def text_of(column: Mapping[str, str] | str | None) -> str:
     """The text that states a setting `TrackingSettings.column`."""
-    return "-" if column is None else "; ".join(texts_of(column))
+    return "-" if column is None else "; ".join(texts_of(column)) if isinstance(column, Mapping) else ""
 
 
 def parts(text: str) -> list[str]:
