@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,60 +44,29 @@ class Edit(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What follows a detection?
+    """What follows a detection?"""
 
-    Parameters
-    ----------
-    doubt : Doubt
-        Without probabilities its alternatives have the length of the step; NaN is that of no link.
-    audit : bool
-        Whether the link was chosen at random.
-    probable : bool
-        Whether the alternatives have probabilities.
-    """
-
-    doubt: Doubt
-    audit: bool
-    probable: bool
+    doubt: Doubt  # without probabilities its alternatives have the length of the step; NaN is that of no link
+    audit: bool  # whether the link was chosen at random
+    probable: bool  # whether the alternatives have probabilities
 
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """Tracks under the answers that were given.
+    """Tracks under the answers that were given."""
 
-    Parameters
-    ----------
-    base : Tracks
-        As they were opened, without edits.
-    held : HeldModel
-        Of another program's tracks its settings are those by which lengths are taken, and no others.
-    given : Tracks or None
-        Tracks of another program, with edits.
-    now : Resolved
-    wrong_at_first : float
-        Expected number of wrong links without pins.
-    steps, undone : tuple of Pin or Edit
-        What was done, the last at the end; and what was undone since.
-    queue : tuple of Doubt
-        The greatest doubts.
-    asked : int
-        Questions so far.
-    skipped : frozenset of Place
-    changed : (K,) int64 array
-        Rows of the detections whose successors the last step changed.
-    """
-
-    base: Tracks
-    held: HeldModel
-    given: Tracks | None
+    base: Tracks  # as they were opened, without edits
+    held: HeldModel  # of another program's tracks the settings by which lengths are taken, and no more
+    given: Tracks | None  # of another program, with edits
     now: Resolved
-    wrong_at_first: float
-    steps: tuple[Pin | Edit, ...] = ()
+    wrong_at_first: float  # expected number of wrong links without pins
+    steps: tuple[Pin | Edit, ...] = ()  # what was done, the last at the end
     undone: tuple[Pin | Edit, ...] = ()
-    queue: tuple[Doubt, ...] = ()
-    asked: int = 0
+    queue: tuple[Doubt, ...] = ()  # the greatest doubts
+    asked: int = 0  # questions so far
     skipped: frozenset[Place] = frozenset()
     changed: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """(K,) Rows of the detections whose successors the last step changed."""
 
     @property
     def tracks(self) -> Tracks:
@@ -235,16 +205,14 @@ def edit(session: Session, change: Edit, progress: Report | None = None) -> Sess
 
 def undo(session: Session, progress: Report | None = None) -> Session:
     """The session without its last step."""
-    if not session.steps:
-        return session
-    return _with(session, session.steps[:-1], (*session.undone, session.steps[-1]), progress)
+    *steps, last = session.steps or (None,)
+    return session if last is None else _with(session, tuple(steps), (*session.undone, last), progress)
 
 
 def redo(session: Session, progress: Report | None = None) -> Session:
     """The session with the step that was undone last."""
-    if not session.undone:
-        return session
-    return _with(session, (*session.steps, session.undone[-1]), session.undone[:-1], progress)
+    *undone, last = session.undone or (None,)
+    return session if last is None else _with(session, (*session.steps, last), tuple(undone), progress)
 
 
 def learned_again(session: Session, progress: Report | None = None) -> Session:  # noqa: ARG001
@@ -261,15 +229,12 @@ def skip(session: Session, asked: Question) -> Session:
 
 def stored(session: Session, path: Path) -> Session:
     """Bring the table of pins beside the tracks up to date; the pins have the numbers of its lines."""
-    held = list(read_pins(path)) if path.exists() else []
-    pins, steps = session.pins, list(session.steps)
-    same = 0
-    while same < min(len(held), len(pins)) and held[same][:2] == pins[same][:2]:
-        same += 1
+    held, pins = (read_pins(path) if path.exists() else ()), session.pins
+    same = len(list(takewhile(lambda two: two[0][:2] == two[1][:2], zip(held, pins, strict=False))))
     for _ in held[same:]:
         drop_last(path)
     numbered = iter([*held[:same], *(append_pin(path, pin) for pin in pins[same:])])
-    steps = [next(numbered) if isinstance(step, Pin) else step for step in steps]
+    steps = (next(numbered) if isinstance(step, Pin) else step for step in session.steps)
     return replace(session, steps=tuple(steps))
 
 
@@ -369,33 +334,28 @@ def _lengths(
 def _edited(tracks: Tracks, change: Edit) -> Tracks:
     """The tracks with another detection, without one, or with one elsewhere in its frame."""
     seen = tracks.detections
-    frame, position, links = seen.frame, seen.position, tracks.links
     kept = np.full(len(seen), True)
     if change.before is not None:
-        rows = np.arange(len(seen))[seen.rows_of(change.before[0])]
-        apart = np.linalg.norm(position[rows] - change.before[1], axis=1)
-        row = rows[apart.argmin()]
+        rows = seen.rows_of(change.before[0])
+        row = rows.start + int(np.linalg.norm(seen.position[rows] - change.before[1], axis=1).argmin())
         if change.after is not None:
-            position = position.copy()
+            position = seen.position.copy()
             position[row] = change.after[1]
             return replace(tracks, detections=replace(seen, position=position))
         kept[row] = False
-    frame, position = frame[kept], position[kept]
-    features = {name: values[kept] for name, values in seen.features.items()}
+    seen, number = seen.take(kept), np.where(kept, np.cumsum(kept) - 1, -1)
     if change.after is not None:
-        frame = np.append(frame, np.int32(change.after[0]))
-        position = np.append(position, [change.after[1]], axis=0)
-        features = {name: np.append(values, _missing(values)) for name, values in features.items()}
-    order = np.argsort(frame, kind="stable")
-    number = np.full(len(seen), -1)
-    number[kept] = np.argsort(order)[: kept.sum()]
-    links = number[links]
+        frame, at = change.after
+        number += number >= np.searchsorted(seen.frame, frame, "right")
+        missing = {"U": "", "O": None}  # else NaN
+        features = {
+            name: np.append(values, np.array([missing.get(values.dtype.kind, math.nan)]))
+            for name, values in seen.features.items()
+        }
+        seen = Detections.from_table(
+            np.append(seen.frame, frame), np.append(seen.position, [at], axis=0), unit=seen.unit,
+            features=features,
+        )  # fmt: skip
+    links = number[tracks.links]
     some = (links >= 0).all(axis=1)
-    measures = {name: values[some] for name, values in tracks.measures.items()}
-    features = {name: values[order] for name, values in features.items()}
-    return Tracks(Detections(frame[order], position[order], seen.unit, features), links[some], **measures)
-
-
-def _missing(values: NDArray) -> NDArray:
-    """(1,) What stands for no value among these."""
-    return np.array([{"U": "", "O": None}.get(values.dtype.kind, math.nan)])
+    return Tracks(seen, links[some], **{name: values[some] for name, values in tracks.measures.items()})

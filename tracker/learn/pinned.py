@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from ..model.advection import advected
 from ..model.gate import reaches
 from ..model.levels import LEAST, NEGLIGIBLE
 from ..model.movie import Movie
-from ..pins.paths import Edges, with_chains
+from ..pins.paths import with_chains
 from ..pins.rows import PinnedRows
 from .em import LEAST_REACH
 from .options import LearnOptions
@@ -33,16 +33,12 @@ _RARE = 1e-9
 
 
 class Solved(NamedTuple):
-    """A movie with pins, its model with delays as long as theirs, and the posterior.
-
-    core : (N,) bool array
-        Detections whose values were computed again.
-    """
+    """A movie with pins, its model with delays as long as theirs, and the posterior."""
 
     movie: Movie
     model: Model
     posterior: LinkPosterior
-    core: NDArray[np.bool_]
+    core: NDArray[np.bool_]  # (N,) detections whose values were computed again
 
 
 def pinned(
@@ -54,22 +50,15 @@ def pinned(
     A forced link has no rivals in row and column, a forbidden one is no candidate; what is clutter, or
     begins or ends there, has none. Detections that lose a likely candidate get all near ones, which may have
     been dropped before. The model and the exponent of rivals stay; sweeps go as far from pins as they change
-    probabilities.
-
-    Parameters
-    ----------
-    movie, model, posterior
-        As learned, without pins.
-    pins : PinnedRows
-        Their rows are those of the movie.
-    options : LearnOptions
-    none : (2, N) float64 array, optional
-        Weights of no successor and of no predecessor, as far as they are not the model's.
+    probabilities. Movie, model and posterior are as learned without pins; none (2, N) are the weights of no
+    successor and of no predecessor, as far as they are not the model's.
     """
     known, seeds = _with_further(movie, model, posterior, pins, options)
     if len(pins.same):
         chains = _solved(movie, model, known, pins, (seeds, none), options)
-        pins = with_chains(pins, movie.frame, _edges_of(chains.posterior))
+        (tail, head, *_), p = chains.posterior.candidates, chains.posterior.probability
+        edges = tail.astype(np.int64), head.astype(np.int64), -np.log(np.clip(p, LEAST, 1.0))
+        pins = with_chains(pins, movie.frame, lambda _first, _last: edges)
         known = known.kept(pins.allows(*known.candidates[:2]))
     return _solved(movie, model, known, pins, (seeds, none), options)
 
@@ -141,11 +130,3 @@ def _reaching(model: Model, lag: int) -> Model:
     more = np.full(max(lag - rates.longest, 0), _RARE)
     ahead, back = (np.append(each, more) for each in (rates.delay, rates.delay_back))
     return replace(model, association=replace(rates, delay=ahead, delay_back=back)) if len(more) else model
-
-
-def _edges_of(posterior: LinkPosterior) -> Callable[[int, int], Edges]:
-    """What gives the links that a chain may consist of, by their probabilities."""
-    tail, head, *_ = posterior.candidates
-    cost = -np.log(np.clip(posterior.probability, LEAST, 1.0))
-    edges: Edges = (tail.astype(np.int64), head.astype(np.int64), cost)
-    return lambda _first, _last: edges
