@@ -140,9 +140,7 @@ def hold(
     >>> resolve(held, [Pin("end", ((0, (0, 0, 0)),))]).run.tracks.links.tolist()
     [[1, 2]]
     """
-    settings = replace(settings, pins=())
-    if workers is None:
-        workers = os.cpu_count() or 1
+    settings, workers = replace(settings, pins=()), workers or os.cpu_count() or 1
     if settings.max_distance is not None or not has_two_frames(detections):
         return HeldModel(detections, settings, workers)
     if settings.periodic is not None:

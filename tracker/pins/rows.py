@@ -42,31 +42,15 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PinnedRows:
-    """What pins say of N detections.
+    """What pins say of N detections."""
 
-    Parameters
-    ----------
-    forced : (K, 2) int64 array
-        Links that hold, without those of divisions: rows of source and target.
-    divided : (D, 3) int64 array
-        Mothers and their daughters.
-    forbidden : (M, 2) int64 array
-        Links that do not hold.
-    same : (S, 2) int64 array
-        Detections of one particle, the earlier first.
-    row_closed, column_closed : (N,) bool arrays
-        Detections whose successors, and whose predecessors, are stated.
-    clutter : (N,) bool array
-        Which are no particle.
-    """
-
-    forced: Rows
-    divided: Rows
-    forbidden: Rows
-    same: Rows
-    row_closed: NDArray[np.bool_]
-    column_closed: NDArray[np.bool_]
-    clutter: NDArray[np.bool_]
+    forced: Rows  # (K, 2) source and target of links that hold, without those of divisions
+    divided: Rows  # (D, 3) mothers and their daughters
+    forbidden: Rows  # (M, 2) links that do not hold
+    same: Rows  # (S, 2) detections of one particle, the earlier first
+    row_closed: NDArray[np.bool_]  # (N,) whose successors are stated
+    column_closed: NDArray[np.bool_]  # (N,) whose predecessors are stated
+    clutter: NDArray[np.bool_]  # (N,) which are no particle
 
     @classmethod
     def of(cls, found: Found, count: int) -> PinnedRows:
@@ -77,12 +61,13 @@ class PinnedRows:
         }
         forced, divided = np.unique(by["link"].reshape(-1, 2), axis=0), by["division"].reshape(-1, 3)
         row, column, clutter = (np.zeros(count, np.bool_) for _ in range(3))
-        clutter[by["no_particle"].ravel()] = True
         for mask, stated in (
+            (clutter, ()),
             (row, (forced[:, 0], divided[:, 0], by["end"])),
             (column, (forced[:, 1], divided[:, 1:], by["start"])),
         ):
-            mask[np.concatenate([*(each.ravel() for each in stated), by["no_particle"].ravel()])] = True
+            for of in (*stated, by["no_particle"]):
+                mask[of] = True
         forbidden, same = (by[kind].reshape(-1, 2) for kind in ("forbid", "same_cell"))
         return cls(forced, divided, forbidden, same, row, column, clutter)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,15 +56,6 @@ _MOST_LISTED = 200
 _ENDING = "_proofread"
 
 
-@dataclass(frozen=True, eq=False)
-class _Ready:
-    """A session, and what the table and the lineage need of it."""
-
-    session: Session
-    columns: dict[str, NDArray]
-    said: str = ""
-
-
 class ProofreadForm(Form):
     """Form that asks about links, the most doubtful ones first, and solves again under the answers."""
 
@@ -117,30 +107,30 @@ class ProofreadForm(Form):
         self._place, self._record = place, record
         layer.visible = False
 
-        def work(report: Report) -> _Ready:
+        def work(report: Report) -> object:
             pins = read_pins(path) if path.exists() else ()
             return _ready(proofreading.opened(taken, settings, pins, foreign=foreign, progress=report))
 
         self.session = self.asked = None
         return work
 
-    def show_result(self, result: _Ready) -> None:
+    def show_result(self, result: tuple[Session, dict[str, NDArray], str]) -> None:
         """Show the session after a step; the first question of one that was opened."""
-        first = self.session is None
-        session = proofreading.stored(result.session, self.pins_path)
-        edited = self.session is not None and session.held.detections is not self.session.held.detections
+        session, columns, said = result
+        before, session = self.session, proofreading.stored(session, self.pins_path)
+        edited = before is None or session.held.detections is not before.held.detections
         self.session = session
         self.headline.setText(proofreading.headline(session))
-        self.table.hold(result.columns)
-        self.lineage.hold(Spans(*(result.columns[name] for name in ("mother", "from", "to"))))
-        self._list_changes()
+        self.table.hold(columns)
+        self.lineage.hold(Spans(*(columns[name] for name in ("mother", "from", "to"))))
+        self._list_changes(session)
         unmatched = session.now.found.unmatched
         missing = f"{len(unmatched)} pins name no detection: {unmatched[0]}, …" if unmatched else ""
-        self.show_message(" ".join(filter(None, [result.said, missing])))
-        if first:
+        self.show_message(" ".join(filter(None, [said, missing])))
+        if before is None:
             self._layers = self._layers or AskedLayers(self.viewer, self._place, session)
             self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
-        if first or edited:
+        if edited:
             self.next()
         elif self.asked is not None:
             self.ask(self.asked.doubt.row)
@@ -160,10 +150,10 @@ class ProofreadForm(Form):
         """Ask the next question."""
         if self.session is not None:
             self.session, asked = proofreading.next_question(self.session)
-            if asked is None:
-                self.show_message("Nothing is in doubt any more.")
-            else:
+            if asked is not None:
                 self._show(asked)
+            else:
+                self.show_message("Nothing is in doubt any more.")
 
     def ask(self, row: int) -> None:
         """Ask about a detection."""
@@ -209,25 +199,32 @@ class ProofreadForm(Form):
         session, asked, key = self.session, self.asked, self._key
         if session is None or self._work is not None:
             return
-        frame, at, along = _in_data(world, direction, self._place)
+        spacing = np.asarray(self._place.spacing)
+        frame, at, along = _ray(world, direction, self._place)
         seen = None if asked is None else session.place(asked.doubt.row)
-        if key == "A" and direction is None:
-            self.do(proofreading.edit, Edit(None, (frame, _triple(at))))
-        elif key in ("A", "M"):
-            if seen is None:
-                self.show_message("Click on a detection first: its depth is taken.", error=True)
-                return
-            way = self._beside(np.array([seen[1]]), at, along)[0] / self._place.spacing
-            to, before = _triple(seen[1] - way), (None if key == "A" else seen)
-            self.do(proofreading.edit, Edit(before, (frame if key == "A" else seen[0], to)))
+
+        def across(position: NDArray[np.float64]) -> NDArray[np.float64]:
+            """(N, 3) ways from the ray to positions (N, 3)."""
+            way = position * spacing - at
+            return way - np.outer(way @ along, along)
+
+        if key in ("A", "M"):
+            if key == "M" or direction is not None:
+                if seen is None:
+                    self.show_message("Click on a detection first: its depth is taken.", error=True)
+                    return
+                at = seen[1] * spacing - across(np.array([seen[1]]))[0]
+            z, y, x = (at / spacing).tolist()
+            before, when = (None, frame) if key == "A" or seen is None else (seen, seen[0])
+            self.do(proofreading.edit, Edit(before, (when, (z, y, x))))
         else:
             # The green points are those of the next frame.
             later = key in ("J", "V") and seen is not None and frame == seen[0]
             rows = session.tracks.detections.rows_of(frame + later)
             if rows.start == rows.stop:
                 return
-            way = self._beside(session.tracks.detections.position[rows], at, along)
-            row = rows.start + int(np.linalg.norm(way, axis=1).argmin())
+            apart = np.linalg.norm(across(session.tracks.detections.position[rows]), axis=1)
+            row = rows.start + int(apart.argmin())
             if key not in ("J", "V") or asked is None:
                 self.ask(row)
                 return
@@ -236,14 +233,6 @@ class ProofreadForm(Form):
                 return
             self.do(proofreading.answer, asked, "division" if key == "V" else "same_cell", *self._clicked)
         self._key, self._clicked = "", []
-
-    def _beside(
-        self, position: NDArray[np.float64], at: NDArray[np.float64], along: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """(N, 3) From the ray of a click to positions (N, 3), across the ray, in the unit of the voxels."""
-        spacing = np.asarray(self._place.spacing)
-        way, ray = (position - at) * spacing, along * spacing / np.linalg.norm(along * spacing)
-        return way - np.outer(way @ ray, ray)
 
     def _mouse(self, _: Any, event: Any) -> Iterator[None]:
         """Take a click, and no drag."""
@@ -290,11 +279,10 @@ class ProofreadForm(Form):
         self.table.select(track)
         self.lineage.show_track(track)
 
-    def _list_changes(self) -> None:
-        assert self.session is not None
-        tracks = self.session.tracks
+    def _list_changes(self, session: Session) -> None:
+        tracks = session.tracks
         self.changes.clear()
-        for row in self.session.changed[:_MOST_LISTED].tolist():
+        for row in session.changed[:_MOST_LISTED].tolist():
             here = slice(*np.searchsorted(tracks.links[:, 0], [row, row + 1]))
             ends = tracks.detections.position[tracks.links[here, 1]]
             after = " and ".join(f"at {', '.join(f'{x:.4g}' for x in end)}" for end in ends) or "nowhere"
@@ -377,22 +365,18 @@ class ProofreadForm(Form):
         self.drawing.timeout.connect(self._draw_on)
 
 
-def _ready(session: Session, said: str = "") -> _Ready:
-    return _Ready(session, columns_of(session.tracks), said)
+def _ready(session: Session, said: str = "") -> tuple[Session, dict[str, NDArray], str]:
+    """What `show_result` needs."""
+    return session, columns_of(session.tracks), said
 
 
-def _triple(at: NDArray[np.float64]) -> tuple[float, float, float]:
-    z, y, x = at.tolist()
-    return z, y, x
-
-
-def _in_data(
+def _ray(
     world: Sequence[float], direction: Sequence[float] | None, place: Place
 ) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-    """Frame, place and direction of view of a click, in the voxels of a layer; along z in 2D."""
-    own = (np.asarray(world)[-len(place.scale) :] - place.translate) / place.scale
-    at, along = np.zeros(3), np.array([1.0, 0.0, 0.0])
-    at[-(len(own) - 1) :] = own[1:]
+    """Frame, place and direction of view of a click, in the unit of the voxels; along z in 2D."""
+    own = np.asarray(world)[-len(place.scale) :] - place.translate
+    at, along, axes = np.zeros(3), np.array([1.0, 0.0, 0.0]), len(own) - 1
+    at[-axes:] = own[1:]
     if direction is not None:
-        along[-(len(own) - 1) :] = np.asarray(direction)[-(len(own) - 1) :] / place.scale[1:]
-    return round(float(own[0])), at, along / np.linalg.norm(along)
+        along[-axes:] = np.asarray(direction)[-axes:]
+    return round(float(own[0]) / place.scale[0]), at, along / np.linalg.norm(along)
