@@ -88,8 +88,6 @@ class ColumnBits:
 def columns_of(texts: Iterable[str]) -> dict[str, str]:
     """Parse columns NAME or NAME:KIND; without a kind, that follows from the values.
 
-    Examples
-    --------
     >>> columns_of(["area", "theta:angle=180", "emb_*:vector", "a:b"])
     {'area': '', 'theta': 'angle=180', 'emb_*': 'vector', 'a:b': ''}
     """
@@ -113,13 +111,6 @@ def texts_of(column: Mapping[str, str]) -> list[str]:
 def check_columns(column: Mapping[str, str] | str | None, max_distance: float | None = None) -> None:
     """Check names and kinds; costs of links within a given `max_distance` know no columns.
 
-    Raises
-    ------
-    SettingsError
-        If one is no name or kind; the message says what is.
-
-    Examples
-    --------
     >>> check_columns({"track_id": "number"})
     Traceback (most recent call last):
     outbid.errors.SettingsError: Column 'track_id' has the name of an id, a frame or a coordinate: it cannot \
@@ -155,33 +146,17 @@ def marks_of(
     column: Mapping[str, str] | str | None,
     workers: int = 1,
 ) -> Columns | None:
-    """The marks of a movie; None if no columns help.
+    """The marks of a movie, of features (N,) in the order of its detections as read; None if none help.
 
-    Parameters
-    ----------
-    features : mapping of str to (N,) array
-        In the order of the detections that were read.
-    reading : Reading
-    column : mapping, "auto" or None
-        As in `TrackingSettings`.
-    workers : int
-        Threads; they do not change the result.
-
-    Raises
-    ------
-    SettingsError
-        If there is no such column, or its values are of another kind.
+    Raises SettingsError if there is no such column, or its values are of another kind.
     """
-    wanted = kinds_of(features, column)
-    if not wanted or len(reading.order) == 0:
+    wanted, count = kinds_of(features, column), len(reading.order)
+    if not wanted or not count:
         return None
-    near, _ = nearest(
-        reading.position, reading.frame_start, np.arange(len(reading.order)), NEIGHBOURS, workers=workers
-    )
+    near, _ = nearest(reading.position, reading.frame_start, np.arange(count), NEIGHBOURS, workers=workers)
     kept: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
     clutter: list[NDArray[np.float64]] = []
     labels, blocks, by_place = dict[str, NDArray[np.int64]](), dict[str, slice](), list[str]()
-    count = len(reading.order)
     for name, (kind, members) in wanted.items():
         values = [np.asarray(features[member])[reading.order] for member in members]
         if kind == "label":
@@ -209,10 +184,7 @@ def kinds_of(
 ) -> dict[str, tuple[str, list[str]]]:
     """Kind and members of each column that helps; those of `outbid detect` first.
 
-    Raises
-    ------
-    SettingsError
-        If a column is named that there is not.
+    Raises SettingsError if a column is named that there is not.
     """
     if column is None:
         return {}
@@ -291,8 +263,7 @@ def _numbers(name: str, values: list[NDArray]) -> NDArray[np.float64]:
 
 def _labels(name: str, values: NDArray) -> NDArray[np.int64]:
     """(N,) labels from 0, in order; -1 where it is empty or not a number."""
-    texts = values.astype(str)
-    kinds, label = np.unique(texts, return_inverse=True)
+    kinds, label = np.unique(values.astype(str), return_inverse=True)
     empty = np.isin(kinds, ["", "nan", "None"])
     if (~empty).sum() > _MOST_LABELS:
         raise SettingsError(
@@ -306,8 +277,6 @@ def _labels(name: str, values: NDArray) -> NDArray[np.int64]:
 def _ranked(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """(N,) normal scores of ranks, of variance 1; ties share theirs, and missing ones have 0.
 
-    Examples
-    --------
     >>> _ranked(np.array([3.0, 1e9, 2.0, np.nan])).round(2).tolist()
     [0.0, 1.22, -1.22, 0.0]
     """
@@ -326,6 +295,5 @@ def _standard(values: NDArray[np.float64]) -> NDArray[np.float64]:
     seen = np.isfinite(values)
     if not seen.any():
         return np.zeros_like(values)
-    spread = float(values[seen].std())
-    centred = values - values[seen].mean()
+    spread, centred = float(values[seen].std()), values - values[seen].mean()
     return np.asarray(np.where(seen, centred / spread if spread > 0 else 0.0, 0.0))

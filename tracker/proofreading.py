@@ -38,26 +38,14 @@ _SHOWN = 4
 
 @dataclass(frozen=True, eq=False)
 class HeldModel:
-    """Detections, settings and what was learned from them.
-
-    Parameters
-    ----------
-    detections : Detections
-    settings : TrackingSettings
-        Without pins.
-    workers : int
-        Threads; they do not change the result.
-    learned : LearnedMovie or None
-        The model and the posterior without pins; None with a gate.
-    known : dict
-        With a gate, links of runs of frames in which no pin acts, as they are found.
-    """
+    """Detections, settings and what was learned from them."""
 
     detections: Detections
-    settings: TrackingSettings
+    settings: TrackingSettings  # without pins
     workers: int
-    learned: LearnedMovie | None = None
+    learned: LearnedMovie | None = None  # the model and the posterior without pins; None with a gate
     known: dict[tuple[int, int], Links] = field(default_factory=dict)
+    """With a gate, links of runs of frames in which no pin acts, as they are found."""
 
 
 class Resolved(NamedTuple):

@@ -94,19 +94,9 @@ def opened(
 ) -> Session:
     """Begin, or go on with the pins of an earlier session.
 
-    Parameters
-    ----------
-    tracks : Tracks
-        Whose links count only if they are foreign.
-    settings : TrackingSettings
-    pins : sequence of Pin
-    foreign : bool
-        Whether the links are of another program: only pins change them.
-    progress : callable, optional
-        Called with (detections done, detections in all) while a model is learned.
+    The links count if they are foreign, of another program: then only pins change them. Else a model is
+    learned, which reports its progress.
 
-    Examples
-    --------
     >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
     >>> session = opened(Tracks(seen, np.array([[0, 2], [1, 3]])), TrackingSettings(), foreign=True)
     >>> session, question = next_question(session)
@@ -167,22 +157,9 @@ def question(session: Session, row: int, *, audit: bool = False) -> Question:
 def answer(
     session: Session, asked: Question, kind: str, *others: int, progress: Report | None = None
 ) -> Session:
-    """Pin what was answered, and solve again.
+    """Pin what was answered, a kind of `outbid.pins.KINDS` with rows of further detections; and solve again.
 
-    Parameters
-    ----------
-    session : Session
-    asked : Question
-    kind : str
-        Of a pin; see `outbid.pins.KINDS`.
-    *others : int
-        Rows of its further detections.
-    progress : callable, optional
-
-    Raises
-    ------
-    SettingsError
-        If it contradicts an earlier answer.
+    Raises SettingsError if it contradicts an earlier answer.
     """
     doubt = asked.doubt
     stated = {"link": set(others), "division": set(others), "end": set(), "no_particle": {-2}}.get(kind)

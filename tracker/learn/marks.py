@@ -105,14 +105,16 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
     p, tail, head = posterior.probability * once, posterior.candidates.tail, posterior.candidates.head
     variate, _ = KeptAxes(spread, turn, rho, rho).seen_in(marks)
     variate[~marks.seen.any(axis=1)] = 0.0
-    both = max(float((summed(head, p, count) * summed(tail, p, count)).sum()), 1.0)
-    kept, correlation = np.empty(len(clear)), np.empty(len(clear))
-    for k, score in enumerate(variate.T):
-        one = float(rho[clear[k]])
-        two = float((summed(head, p * score[tail], count) * summed(tail, p * score[head], count)).sum())
-        phi = np.clip(two / both / one, max(one, _LEAST_CORRELATION), CORRELATION[1])
-        kept[k], correlation[k] = np.clip(one / phi, 0.0, CORRELATION[1]), phi
-    return KeptAxes(spread, turn, kept, correlation)
+
+    def over_two(score: Floats | float) -> float:
+        """Sum of products of scores two frames apart."""
+        first, last = (p * np.broadcast_to(score, count)[end] for end in (tail, head))
+        return float((summed(head, first, count) * summed(tail, last, count)).sum())
+
+    one, both = rho[clear], max(over_two(1.0), 1.0)
+    two = np.array([over_two(score) for score in variate.T]) / both
+    phi = np.clip(two / one, np.maximum(one, _LEAST_CORRELATION), CORRELATION[1])
+    return KeptAxes(spread, turn, np.clip(one / phi, 0.0, CORRELATION[1]), phi)
 
 
 def _label_ratio(label: NDArray[np.int64], posterior: LinkPosterior) -> tuple[Floats | None, float]:
