@@ -145,12 +145,12 @@ def question(session: Session, row: int, *, audit: bool = False) -> Question:
         value = min(known.get(to, math.nan) for to in doubt.successors or (-1,))
         return Question(doubt._replace(value=value), audit, probable=True)
     seen, spacing = session.tracks.detections, session.held.settings.spacing
-    frame = int(seen.frame[row])
-    rows = np.arange(len(seen))[seen.rows_of(frame + 1)]
-    near = set(rows[np.argsort(_lengths(seen, row, rows, spacing), kind="stable")[:_SHOWN]].tolist())
-    rows = np.array(sorted(near | set(doubt.successors)), np.int64)
-    length = _lengths(seen, row, rows, spacing)
-    ways = [(int(rows[k]), float(length[k])) for k in np.argsort(length, kind="stable")]
+    there = seen.rows_of(int(seen.frame[row]) + 1)
+    rows = np.union1d(np.arange(there.start, there.stop), np.array(doubt.successors, np.int64))
+    length = np.linalg.norm((seen.position[rows] - seen.position[row]) * spacing, axis=1)
+    order = np.argsort(length, kind="stable")
+    shown = order[(np.arange(len(order)) < _SHOWN) | np.isin(rows[order], doubt.successors)]
+    ways = [(int(rows[k]), float(length[k])) for k in shown]
     return Question(doubt._replace(alternatives=(*ways, (-1, math.nan))), audit, probable=False)
 
 
@@ -223,10 +223,9 @@ def headline(session: Session) -> str:
     if chance is None:
         text += f", without probabilities; {answers}."
     else:
-        wrong, error = float((1 - chance).sum()), float(np.sqrt((chance * (1 - chance)).sum()))
-        text = f"{wrong:,.0f} ± {error:,.0f} wrong links expected of {links:,}"
-        removed = session.wrong_at_first - wrong
-        text += f"; {answers} removed about {removed:,.0f}." if pins else "."
+        wrong, error = session.now.expected_wrong, float(np.sqrt((chance * (1 - chance)).sum()))
+        removed = f"; {answers} removed about {session.wrong_at_first - wrong:,.0f}" if pins else ""
+        text = f"{wrong:,.0f} ± {error:,.0f} wrong links expected of {links:,}{removed}."
     audits = [pin.audit == "wrong" for pin in pins if pin.audit]
     if audits:
         count, wrong = len(audits), sum(audits)
@@ -271,9 +270,7 @@ def _solved(held: HeldModel, given: Tracks | None, pins: Sequence[Pin]) -> Resol
     plain = [pin._replace(kind="link") if pin.kind == "same_cell" else pin for pin in pins]
     found = resolve_pins(plain, seen, spacing=held.settings.spacing)
     rows = PinnedRows.of(found, count)
-    source, target = given.links.T
-    forbidden = np.isin(given.links @ [count, 1], rows.forbidden @ [count, 1])
-    kept = ~(rows.row_closed[source] | rows.column_closed[target] | forbidden)
+    kept = rows.allows(*given.links.T) & ~rows.row_closed[given.links[:, 0]]  # the others are stated
     links = np.concatenate([given.links[kept], rows.pairs])
     order = np.lexsort((links[:, 1], links[:, 0]))
     sure = {"link_probability": 1.0, "link_margin": math.inf, "link_cost": 0.0}
@@ -300,12 +297,6 @@ def _changed(before: Resolved, after: Resolved) -> NDArray[np.int64]:
     count = len(after.end)
     one, other = (each.run.tracks.links @ [count, 1] for each in (before, after))
     return np.unique(np.setxor1d(one, other) // max(count, 1))
-
-
-def _lengths(
-    seen: Detections, row: int, rows: NDArray[np.int64], spacing: tuple[float, float, float]
-) -> NDArray[np.float64]:
-    return np.linalg.norm((seen.position[rows] - seen.position[row]) * spacing, axis=1)
 
 
 def _edited(tracks: Tracks, change: Edit) -> Tracks:

@@ -105,15 +105,13 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
     p, tail, head = posterior.probability * once, posterior.candidates.tail, posterior.candidates.head
     variate, _ = KeptAxes(spread, turn, rho, rho).seen_in(marks)
     variate[~marks.seen.any(axis=1)] = 0.0
-
-    def over_two(score: Floats | float) -> float:
-        """Sum of products of scores two frames apart."""
-        first, last = (p * np.broadcast_to(score, count)[end] for end in (tail, head))
-        return float((summed(head, first, count) * summed(tail, last, count)).sum())
-
-    one, both = rho[clear], max(over_two(1.0), 1.0)
-    two = np.array([over_two(score) for score in variate.T]) / both
-    phi = np.clip(two / one, np.maximum(one, _LEAST_CORRELATION), CORRELATION[1])
+    both, *two = (  # sums over pairs two frames apart
+        float((summed(head, p * score[tail], count) * summed(tail, p * score[head], count)).sum())
+        for score in (np.ones(count), *variate.T)
+    )
+    one = rho[clear]
+    least = np.maximum(one, _LEAST_CORRELATION)
+    phi = np.clip(np.array(two) / max(both, 1.0) / one, least, CORRELATION[1])
     return KeptAxes(spread, turn, np.clip(one / phi, 0.0, CORRELATION[1]), phi)
 
 

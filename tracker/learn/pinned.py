@@ -67,8 +67,7 @@ def _with_further(
     movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions
 ) -> tuple[LinkPosterior, NDArray[np.bool_]]:
     """The candidates that pins allow and near ones of detections that lost likely ones; all that lost any."""
-    count = np.int64(len(movie))
-    tail, head, *_ = posterior.candidates
+    count, (tail, head, *_) = np.int64(len(movie)), posterior.candidates
     allowed = pins.allows(tail, head)
     less = posterior.probability * ~allowed
     tails, heads = (np.bincount(end, less, minlength=count) > _LOST for end in (tail, head))
@@ -91,14 +90,13 @@ def _near(
     for lag, way in enumerate(advected(movie, flow, asking, model.association.longest), 1):
         reach = reaches(movie, model.motion, lag, background)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
-        ahead, back = movie.position + lag * flow, ~pins.row_closed
+        ahead = movie.position + lag * flow
         ahead[asking] = movie.position[asking] + way
-        for some in (
-            Search(lag, options.nearest, ahead, tails, ~pins.column_closed, reach, "tails"),
-            Search(lag, options.nearest, ahead, back, heads, reach, "heads"),
-        ):
-            if (some.tails if some.asking == "tails" else some.heads).any():  # type: ignore[union-attr]
-                yield pairs_near(movie, some, workers=options.workers)
+        sides = {"tails": (tails, ~pins.column_closed), "heads": (~pins.row_closed, heads)}
+        for side, wanted in zip(sides, lost, strict=True):
+            if wanted.any():
+                search = Search(lag, options.nearest, ahead, *sides[side], reach, side)
+                yield pairs_near(movie, search, workers=options.workers)
 
 
 def _solved(

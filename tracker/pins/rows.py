@@ -76,14 +76,12 @@ class PinnedRows:
         """(K + 2 D, 2) all links that hold."""
         return np.concatenate([self.forced, self.divided[:, :2], self.divided[:, ::2]])
 
-    def forces(self, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
-        """(E,) whether links of these rows are forced."""
-        return self._among(self.forced, tail, head)
-
     def allows(self, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
         """(E,) whether links of these rows may be, or are forced; those of pinned divisions may not."""
-        closed = self.row_closed[tail] | self.column_closed[head] | self._among(self.forbidden, tail, head)
-        return np.asarray(~closed | self.forces(tail, head))
+        count = np.int64(len(self.clutter))
+        key = tail.astype(np.int64) * count + head
+        forced, forbidden = (np.isin(key, pairs @ [count, 1]) for pairs in (self.forced, self.forbidden))
+        return np.asarray(forced | ~(self.row_closed[tail] | self.column_closed[head] | forbidden))
 
     def allows_divisions(self, slots: Rows) -> NDArray[np.bool_]:
         """(P,) whether divisions of mothers and daughters (3, P), other than the pinned ones, may be."""
@@ -121,10 +119,6 @@ class PinnedRows:
             forced, none, forbidden, same, self.column_closed[::-1], self.row_closed[::-1],
             self.clutter[::-1],
         )  # fmt: skip
-
-    def _among(self, pairs: Rows, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
-        count = np.int64(len(self.clutter))
-        return np.isin(tail.astype(np.int64) * count + head, pairs[:, 0] * count + pairs[:, 1])
 
 
 def resolve_pins(
