@@ -105,13 +105,12 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
     p, tail, head = posterior.probability * once, posterior.candidates.tail, posterior.candidates.head
     variate, _ = KeptAxes(spread, turn, rho, rho).seen_in(marks)
     variate[~marks.seen.any(axis=1)] = 0.0
-    both, *two = (  # sums over pairs two frames apart
+    both, *twice = (  # sums over pairs two frames apart
         float((summed(head, p * score[tail], count) * summed(tail, p * score[head], count)).sum())
         for score in (np.ones(count), *variate.T)
     )
-    one = rho[clear]
-    least = np.maximum(one, _LEAST_CORRELATION)
-    phi = np.clip(np.array(two) / max(both, 1.0) / one, least, CORRELATION[1])
+    one, two = rho[clear], np.array(twice) / max(both, 1.0)
+    phi = np.clip(two / one, np.maximum(one, _LEAST_CORRELATION), CORRELATION[1])
     return KeptAxes(spread, turn, np.clip(one / phi, 0.0, CORRELATION[1]), phi)
 
 
