@@ -15,10 +15,10 @@ from outbid.columns import DETECTED, REFUSED, columns_of, kinds_of, texts_of
 from outbid.errors import SettingsError
 
 from .shown import features_of
+from .table import LINES
 
 _OF_LABELS = {"size": "", "elongation": "", "angle": "angle=180"}
 """Columns of objects of label images, and the kinds that they are ticked with."""
-_LINES = 5  # that are shown at least
 
 
 class ColumnList(QTreeWidget):
@@ -37,7 +37,7 @@ class ColumnList(QTreeWidget):
         self._bits: Mapping[str, float] = {}
         self.setHeaderLabels(["column", "kind", "bits a link"])
         self.setRootIsDecorated(False)
-        self.setMinimumHeight((_LINES + 1) * self.fontMetrics().lineSpacing())
+        self.setMinimumHeight((LINES + 1) * self.fontMetrics().lineSpacing())
         # Not at once: Qt still works on the item that has changed.
         self._ticked = QTimer(self, singleShot=True, interval=0)
         self._ticked.timeout.connect(self._write)

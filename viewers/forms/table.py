@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtWidgets import QAbstractItemView, QTableView
 
-_LINES = 8  # that are shown at least
+LINES = 8  # that are shown at least
 _SECTION = 72  # pixels of a column
 
 
@@ -29,7 +29,7 @@ class NumbersTable(QTableView):
         self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         self.verticalHeader().hide()
         self.horizontalHeader().setDefaultSectionSize(_SECTION)
-        self.setMinimumHeight((_LINES + 1) * self.verticalHeader().defaultSectionSize())
+        self.setMinimumHeight((LINES + 1) * self.verticalHeader().defaultSectionSize())
 
     def hold(self, columns: Mapping[str, NDArray]) -> None:
         """Show other columns, in the order of before."""
