@@ -50,21 +50,12 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnBits:
-    """What columns say about links and clutter.
-
-    Parameters
-    ----------
-    links : mapping of str to float
-        Bits of each about a link to the next frame: 1 halves the number of detections that are likely.
-    clutter : float
-        Bits of all about whether a detection is clutter, per detection.
-    by_place : tuple of str
-        Columns that are functions of the position.
-    """
+    """What columns say about links and clutter."""
 
     links: Mapping[str, float]
-    clutter: float
-    by_place: tuple[str, ...] = ()
+    """Bits of each about a link to the next frame: 1 halves the number of detections that are likely."""
+    clutter: float  # bits of all about whether a detection is clutter, per detection
+    by_place: tuple[str, ...] = ()  # columns that are functions of the position
 
     def __str__(self) -> str:
         some = {name: bits for name, bits in self.links.items() if bits > 0}

@@ -77,21 +77,10 @@ def pin_of(plain: Mapping[str, Any]) -> Pin:
 
 
 def check_pins(pins: Sequence[Pin], rows: Sequence[tuple[int, ...]] | None = None) -> None:
-    """Refuse pins that are malformed or contradict each other.
+    """Refuse pins that are malformed or contradict each other, with both and what to do.
 
-    Parameters
-    ----------
-    pins : sequence of Pin
-    rows : sequence of tuple of int, optional
-        Row of each detection, by which detections are the same; else by frame and position.
+    Detections are the same by their rows, where these are given, else by frame and position.
 
-    Raises
-    ------
-    SettingsError
-        A `ValueError` that names both pins and says what to do.
-
-    Examples
-    --------
     >>> a, b, c = (0, (0.0, 0.0, 0.0)), (1, (0.0, 0.0, 1.0)), (1, (0.0, 0.0, 2.0))
     >>> check_pins([Pin("link", (a, b), 1), Pin("forbid", (a, c), 2)])
     >>> check_pins([Pin("end", (b,), 1), Pin("no_particle", (b,), 2)])

@@ -41,7 +41,7 @@ class ColumnList(QTreeWidget):
         # Not at once: Qt still works on the item that has changed.
         self._ticked = QTimer(self, singleShot=True, interval=0)
         self._ticked.timeout.connect(self._write)
-        self.itemChanged.connect(lambda _: self._ticked.start())
+        self.itemChanged.connect(lambda *_: self._ticked.start())
         text.textChanged.connect(self.renew)
 
     def hold(self, layer: Any) -> None:
