@@ -7,7 +7,7 @@ from typing import Any
 
 from tables import Row, origin, record, shown, table
 
-from outbid.simulate.experiments.papers import paper_named
+from outbid.simulate.experiments.papers import PAPERS
 from outbid.simulate.paper import values_of
 
 _LARGEST = 20_000
@@ -47,7 +47,7 @@ def paper_sizes() -> str:
     """The sizes that were recorded, beside the paper's."""
     rows = []
     for name, part in parts():
-        of_paper = paper_named(name).gpu
+        of_paper = PAPERS[name].gpu
         sizes = sorted({row["n"] for row in part["summary"]})
         # That of Table 4 grows with the number of shards.
         largest = max(row["n"] for row in values_of(name)) if "table4" in name else max(of_paper.sizes)
@@ -56,7 +56,7 @@ def paper_sizes() -> str:
             f"`{name}`", "GPU" if part["card"] else "CPU",
             " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1]))), f"{largest:,}",
             "yes" if sizes[-1] >= largest else "no",
-            f"{' to '.join(map(str, instances))} of {of_paper.instances}",
+            f"{' to '.join(map(str, instances))} of {of_paper.seeds}",
         ))  # fmt: skip
     return table(("experiment", "on", "n here", "n goes to", "reached", "instances"), rows)
 
