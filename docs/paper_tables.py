@@ -63,23 +63,20 @@ def paper_sizes() -> str:
 
 def hungarian_times() -> str:
     """Seconds of the Hungarian variants on a GPU at n = 20,000, beside the paper's."""
-    seen = record("gpu")
-    known = {row["costs"]: row for row in values_of("date-nagi-table3") if row["n"] == _LARGEST}
-
-    def of_paper(row: Row, name: str, form: str) -> str:
-        value = known.get(row["costs"], {}).get(name)
-        return "not legible" if value is None or isinstance(value, str) else form.format(value)
-
-    names = {"tree": "CU-TREE", "classical": "CU-CLASS"}
+    part = dict(parts())["date-nagi-table3"]
     columns = {
-        "costs": "{costs}", "variant": "{variant}", "time": lambda row: f"{1e3 * row['seconds']:.1f} ms",
-        "paper's": lambda row: of_paper(row, names[row["variant"]], "{:g} s"),
-        "initial": "{initial_assignments:,}",
-        "paper's initial": lambda row: of_paper(row, "initial", "{:,.6g}"),
-        "iterations": "{iterations}", "dual updates": "{dual_updates}",
+        "costs": "{costs}", "variant": "{case}", "time": lambda row: f"{1e3 * row['seconds']:.1f} ms",
+        "paper's": lambda row: _of_paper(row["paper_seconds"], "{:g} s"),
+        "initial": "{initial_assignments:,.0f}",
+        "paper's initial": lambda row: _of_paper(row["paper_initial"], "{:,.6g}"),
+        "iterations": "{iterations:g}", "dual updates": "{dual_updates:g}",
     }  # fmt: skip
-    rows = [row for row in seen["hungarian"] if row["n"] == _LARGEST]
-    return f"{shown(rows, columns)}\n\nn = 20,000. {card(seen)}"
+    rows = [row for row in part["summary"] if row["n"] == _LARGEST]
+    return f"{shown(rows, columns)}\n\nn = {_LARGEST:,}. {card(part)}"
+
+
+def _of_paper(value: float | str, form: str) -> str:
+    return "not legible" if isinstance(value, str) else form.format(value)
 
 
 def not_on_a_gpu() -> str:
