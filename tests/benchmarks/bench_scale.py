@@ -6,8 +6,8 @@ thread and by workers of one thread each, on the CPU or (`--devices cpu gpu`) on
 share. Start of the cluster, of CUDA, and compilation are not timed. Bytes are those of the files. Memory is
 the peak of this process in a run, and of the largest of its workers. Before that the spots of a movie of
 images are found, which is rendered as it is asked for and never on a disk (more of them: bench_voxels.py).
-`--record` writes tests/scale_record.json, from which docs/scale_plan.py makes its tables, and keeps what that
-has of other devices.
+`--record` writes tests/scale_record.json, from which docs/scale_tables.py makes its tables, and keeps what
+that has of other devices.
 """
 
 from __future__ import annotations
