@@ -91,9 +91,9 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
     metavar="FOLDER", help="Folder of the files.",
 )  # fmt: skip
 @options_of(ExperimentSettings, "settings", special={
-    "where": {"multiple": True, "callback": _pairs, "default": ()},
-    "tables": {"multiple": True, "type": click.Path(path_type=Path)},
-    "sizes": {"callback": _sizes, "type": str, "default": None},
+    "where": {"multiple": True, "callback": _pairs, "default": None, "show_default": False},
+    "tables": {"multiple": True, "type": click.Path(path_type=Path), "default": None, "show_default": False},
+    "sizes": {"callback": _sizes, "type": str, "default": None, "show_default": False},
 })  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the files of an earlier run.")
 @config_option
