@@ -19,6 +19,7 @@ from scipy.special import ndtr
 
 _WIDER, _NARROWER = 0.5, 0.05  # prior on the logarithm of the width of noise's tail, above 0 and below
 _SHARE = 0.5  # prior on the logarithm of the number of noise maxima over the computed one
+_WIDEST, _MOST = 0.6, 1.4  # largest of both: more is a crowd, of which noise would explain all
 _UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
 _PRESENT = 9.2  # logarithm of 10,000 : 1, for spots at all: a movie has thousands of frames
 _STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
@@ -81,12 +82,13 @@ class _Mixture:
             start = np.array([0.1, 0.0, np.log(len(self.u) * (1 - at) + 1), mean, np.log(0.4)])
             simplex = start + np.vstack([np.zeros(5), np.diag([0.2, 0.3, 0.4, 0.3, 0.3])])
             options = {"maxiter": _TURNS, "initial_simplex": simplex}
-            fit = minimize(self.loss, start, method="Nelder-Mead", options=options)
+            bounds = [(None, _WIDEST), (-_MOST, _MOST), *[(None, None)] * 3]
+            fit = minimize(self.loss, start, method="Nelder-Mead", options=options, bounds=bounds)
             best = fit if best is None or fit.fun < best.fun else best
         assert best is not None
         none = min(
             self.loss(np.array([wide, share, -20.0, 1.0, np.log(_UNEQUAL)]))
-            for wide in np.linspace(0, 0.6, 13)
+            for wide in np.linspace(0, _WIDEST, 13)
             for share in (-0.5, 0.0, 0.5)
         )
         return best.x, none - float(best.fun)
