@@ -91,30 +91,16 @@ def _command(line: str, block: Block) -> str:
         if done.exit_code != (int(due[1]) if due else 0):
             raise BlockError(f"line {block.line}: `{line}` ends with {done.exit_code}: {done.output}")
         return done.output
-    if words[0] == "make":
-        _check_target(words[1], block)
-    elif words[:2] == ["pip", "install"]:
-        _check_extras(words[2], block)
-    else:
-        raise BlockError(f"line {block.line}: `{line}` cannot be run here; give the block another language")
-    return ""
-
-
-def _check_target(target: str, block: Block) -> None:
-    makefile = (REPOSITORY / "Makefile").read_text("utf-8")
-    if not re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE):
-        raise BlockError(f"line {block.line}: the Makefile has no target {target}")
-
-
-def _check_extras(package: str, block: Block) -> None:
-    """Refuse ``outbid[name]`` or ``.[name]`` where there is no such extra."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
-    asked = re.fullmatch(r"(?:\.|outbid)(?:\[(.*)\])?", package)
+    asked = re.match(r"make (\S+)|pip install '?(?:\.|outbid)(?:\[([\w,]*)\])?(?:'| |$)", line)
     if asked is None:
-        raise BlockError(f"line {block.line}: {package} is not Outbid")
-    unknown = set((asked[1] or "").split(",")) - {""} - set(project["optional-dependencies"])
-    if unknown:
+        raise BlockError(f"line {block.line}: `{line}` cannot be run here; give the block another language")
+    makefile = (REPOSITORY / "Makefile").read_text("utf-8")
+    if asked[1] and not re.search(rf"^{re.escape(asked[1])}:", makefile, re.MULTILINE):
+        raise BlockError(f"line {block.line}: the Makefile has no target {asked[1]}")
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    if unknown := set((asked[2] or "").split(",")) - {"", *project["optional-dependencies"]}:
         raise BlockError(f"line {block.line}: there is no extra {unknown}")
+    return ""
 
 
 def _python(block: Block, names: dict) -> str:

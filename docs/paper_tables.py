@@ -1,4 +1,4 @@
-"""Tables of the three papers, made from tests/papers_record.json and the records of the GPU."""
+"""Tables of the three papers and of shards of GPUs, from their records and those of the GPU."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 from tables import Row, origin, record, shown, table
 
-from outbid.simulate.experiments.papers import paper_named
+from outbid.simulate.experiments.papers import PAPERS
 from outbid.simulate.paper import values_of
 
 _LARGEST = 20_000
 """The n at which variants on a GPU are compared with the paper's."""
+VARIANTS = ("classical", "tree")
 
 
 def parts() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -47,7 +48,7 @@ def paper_sizes() -> str:
     """The sizes that were recorded, beside the paper's."""
     rows = []
     for name, part in parts():
-        of_paper = paper_named(name).gpu
+        of_paper = PAPERS[name].gpu
         sizes = sorted({row["n"] for row in part["summary"]})
         # That of Table 4 grows with the number of shards.
         largest = max(row["n"] for row in values_of(name)) if "table4" in name else max(of_paper.sizes)
@@ -56,30 +57,27 @@ def paper_sizes() -> str:
             f"`{name}`", "GPU" if part["card"] else "CPU",
             " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1]))), f"{largest:,}",
             "yes" if sizes[-1] >= largest else "no",
-            f"{' to '.join(map(str, instances))} of {of_paper.instances}",
+            f"{' to '.join(map(str, instances))} of {of_paper.seeds}",
         ))  # fmt: skip
     return table(("experiment", "on", "n here", "n goes to", "reached", "instances"), rows)
 
 
 def hungarian_times() -> str:
     """Seconds of the Hungarian variants on a GPU at n = 20,000, beside the paper's."""
-    seen = record("gpu")
-    known = {row["costs"]: row for row in values_of("date-nagi-table3") if row["n"] == _LARGEST}
-
-    def of_paper(row: Row, name: str, form: str) -> str:
-        value = known.get(row["costs"], {}).get(name)
-        return "not legible" if value is None or isinstance(value, str) else form.format(value)
-
-    names = {"tree": "CU-TREE", "classical": "CU-CLASS"}
+    part = dict(parts())["date-nagi-table3"]
     columns = {
-        "costs": "{costs}", "variant": "{variant}", "time": lambda row: f"{1e3 * row['seconds']:.1f} ms",
-        "paper's": lambda row: of_paper(row, names[row["variant"]], "{:g} s"),
-        "initial": "{initial_assignments:,}",
-        "paper's initial": lambda row: of_paper(row, "initial", "{:,.6g}"),
-        "iterations": "{iterations}", "dual updates": "{dual_updates}",
+        "costs": "{costs}", "variant": "{case}", "time": lambda row: f"{1e3 * row['seconds']:.1f} ms",
+        "paper's": lambda row: _of_paper(row["paper_seconds"], "{:g} s"),
+        "initial": "{initial_assignments:,.0f}",
+        "paper's initial": lambda row: _of_paper(row["paper_initial"], "{:,.6g}"),
+        "iterations": "{iterations:g}", "dual updates": "{dual_updates:g}",
     }  # fmt: skip
-    rows = [row for row in seen["hungarian"] if row["n"] == _LARGEST]
-    return f"{shown(rows, columns)}\n\nn = 20,000. {card(seen)}"
+    rows = [row for row in part["summary"] if row["n"] == _LARGEST]
+    return f"{shown(rows, columns)}\n\nn = {_LARGEST:,}. {card(part)}"
+
+
+def _of_paper(value: float | str, form: str) -> str:
+    return "not legible" if isinstance(value, str) else form.format(value)
 
 
 def not_on_a_gpu() -> str:
@@ -138,4 +136,68 @@ def solver_times() -> str:
     return (
         f"{shown(seen['rows'], columns)}\n\n{first['frames']} frames of {first['particles']:,} particles. "
         f"{card(seen)}"
+    )
+
+
+def _of_shards() -> dict[str, Any]:
+    return record("gpu_long")["shards"]
+
+
+def _key(row: Row) -> tuple[str, str, int, int]:
+    return row["table"], row["variant"], row["n"], row["gpus"]
+
+
+def shard_times() -> str:
+    """Seconds and efficiency, and the paper's."""
+    rows = {(*_key(row), row["ranks"]): row for row in _of_shards()["rows"] if row["measured"]}.values()
+    columns = {
+        "scaling": "{table}", "solver": "{variant}", "n": "{n:,}", "GPUs": "{gpus}",
+        "joined as": lambda row: _joined(row) if row["gpus"] > 1 else "",
+        "measured, s": "{seconds:.3g}",
+        "efficiency": lambda row: _share(row["efficiency"]),
+        "the paper's": lambda row: _share(row.get("paper_efficiency")),
+        "messages": "{messages:,.0f}", "MB a shard": lambda row: f"{row['bytes_sent'] / 1e6:.1f}",
+    }  # fmt: skip
+    return f"{shown(rows, columns)}\n\n{card(_of_shards())}"
+
+
+def _joined(row: Row) -> str:
+    """How the GPUs are joined, and whether the processors had other work."""
+    return row.get("ranks", "") + (" ¹" if row.get("is_beside_other_work") else "")
+
+
+def _share(share: Any) -> str:
+    return f"{share:.2f}" if isinstance(share, float | int) else ""
+
+
+def shard_claims() -> str:
+    """The claims of section 6.3, judged by what several GPUs measured."""
+    found: dict[tuple[str, int, int], dict[str, float]] = {}
+    for row in _of_shards()["rows"]:
+        if row["gpus"] > 1 and row["efficiency"] is not None and not row.get("is_beside_other_work"):
+            found.setdefault((row["table"], row["n"], row["gpus"]), {})[row["variant"]] = row["efficiency"]
+    lines = []
+    for (scaling, n, gpus), shares in found.items():
+        if {*VARIANTS} <= {*shares}:
+            where = f"section 6.3, Table {4 if scaling == 'weak' else 5}"
+            both = ", ".join(f"{name} {shares[name]:.2f}" for name in VARIANTS)
+            text = f"{scaling} scaling, n = {n:,} on {gpus} GPUs: {both}"
+            falls, better = max(map(shares.get, VARIANTS)) < 1, shares["classical"] > shares["tree"]
+            lines.append((where, "efficiency deteriorates with more GPUs", text, _verdict(falls)))
+            lines.append((where, "the classical variant scales better", text, _verdict(better)))
+    return table(("where", "claim", "measured here", "verdict"), lines)
+
+
+def _verdict(holds: bool) -> str:
+    return "holds" if holds else "does not hold"
+
+
+def shard_movie() -> str:
+    """Frame pairs of a movie over one GPU and over several, as words."""
+    rows = _of_shards()["movie"]
+    alone, most = rows[0], rows[-1]
+    same = "the same links" if most["same"] else "other links"
+    return (
+        f"{alone['frames']} frames of {alone['particles']:,} particles are linked in {alone['seconds']:g} s "
+        f"by one GPU and in {most['seconds']:g} s by {most['gpus']}, with {same}"
     )

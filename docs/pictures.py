@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw
 
-from outbid import Detections, read_detections, read_tracks
+from outbid import Detections, Tracks, read_detections, read_tracks
 from outbid.images import open_images
 from outbid.viewers.judged import judge_links
 from outbid.viewers.layers import COLOURS
@@ -24,6 +24,18 @@ HERE = Path(__file__).resolve().parent
 IMAGES = HERE / "images"
 SHOWN = 8
 """The frame of the movie that is shown."""
+_SIZE = 420
+"""Pixels of a side."""
+_TAIL = 12
+"""Frames of the past that are drawn of each track."""
+_MILLISECONDS = 120
+"""From frame to frame."""
+_COLOURS = 64
+"""Of the palette: with more, the file grows beyond 2 MB."""
+_GREYS = 10
+"""Levels of the image, for the same reason: its noise hardly compresses."""
+_GOLDEN = 0.6180339887498949
+"""Turn between the hues of consecutive tracks."""
 
 
 def spots_panel(axes: Axes, folder: Path) -> None:
@@ -39,7 +51,7 @@ def tracks_panel(axes: Axes, folder: Path) -> None:
     """All tracks, seen along z, each in a colour of its own."""
     tracks = read_tracks(folder / "tracks.csv")
     of_link = tracks.track_id[tracks.links[:, 0]]
-    golden = (of_link * 0.618034) % 1
+    golden = (of_link * _GOLDEN) % 1
     axes.add_collection(
         LineCollection(_segments(tracks.detections, tracks.links), colors=colormaps["hsv"](golden))
     )
@@ -100,6 +112,7 @@ def _of_tutorial() -> None:
         folder = Path(name)
         page = (HERE / "tutorial.md").read_text("utf-8")
         blocks.run_blocks(blocks.blocks_of(page), folder)
+        moving_picture(folder)
         for panel_name, panel in panels.items():
             figure = Figure((5, 5), layout="constrained")
             panel(figure.subplots(), folder)
@@ -109,6 +122,53 @@ def _of_tutorial() -> None:
             panel(axes, folder)
             axes.set(xlabel="", ylabel="", xticks=[], yticks=[])
         _kept(figure, HERE / "tracks.png", 95)
+
+
+def moving_picture(folder: Path) -> None:
+    """The movie of the README, with the spots and the tails of their tracks."""
+    movie, tracks = open_images(folder / "movie.ome.tif"), read_tracks(folder / "tracks.csv")
+    frames = [image.max(axis=0).astype(np.float64) for image in movie.frames()]
+    scale = _SIZE / (frames[0].shape[0] * movie.spacing[1])
+    low, high = np.percentile(frames, [60, 99.8])
+    drawn = [
+        _picture(np.clip((frame - low) / (high - low), 0, 1), tracks, number, scale)
+        for number, frame in enumerate(frames)
+    ]
+    palette = drawn[-1].quantize(_COLOURS)
+    first, *others = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in drawn)
+    first.save(
+        HERE / "moving.gif",
+        save_all=True,
+        append_images=others,
+        duration=_MILLISECONDS,
+        loop=0,
+        optimize=True,
+    )  # fmt: skip
+
+
+def _picture(grey: NDArray[np.float64], tracks: Tracks, frame: int, scale: float) -> Image.Image:
+    """A frame, brightest along z, with its spots and the tails of their tracks."""
+    image = Image.fromarray((np.round(grey * _GREYS) * (200 // _GREYS)).astype(np.uint8)).resize(
+        (_SIZE, _SIZE), Image.Resampling.NEAREST
+    )
+    picture = image.convert("RGB")
+    draw = ImageDraw.Draw(picture)
+    seen = tracks.detections
+    place = seen.position[:, [2, 1]] * scale
+    start = seen.frame[tracks.links[:, 0]]
+    end = seen.frame[tracks.links[:, 1]]
+    for source, target in tracks.links[(end <= frame) & (start >= frame - _TAIL)].tolist():
+        draw.line(
+            [tuple(place[source]), tuple(place[target])], fill=_hue(int(tracks.track_id[target])), width=2
+        )
+    for row in range(*seen.rows_of(frame).indices(len(seen))):
+        x, y = place[row]
+        draw.ellipse([x - 6, y - 6, x + 6, y + 6], outline=_hue(int(tracks.track_id[row])), width=2)
+    return picture
+
+
+def _hue(track: int) -> str:
+    return f"hsl({int(track * _GOLDEN % 1 * 24) * 15}, 90%, 60%)"
 
 
 def _of_experiments() -> None:

@@ -1,7 +1,7 @@
 """Tables of the pages, made from the code and from records: ``python docs/renew.py`` renews them.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- /table -->``, so that pages can be read as they are
-in the repository; NAME is a function of `tables`, `posterior_tables` or `paper_tables`, or ``front_page``.
+in the repository; NAME is a function of a module of tables.
 The build renews what it shows, and states beneath a table the commit and date of its record, and whether the
 code is newer (tests/records.py).
 """
@@ -13,10 +13,8 @@ import sys
 from pathlib import Path
 
 import detection_tables
-import front_page
 import paper_tables
-import posterior_tables
-import shard_tables
+import scale_tables
 import tables
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -68,9 +66,7 @@ def _age(table: str) -> str:
 
 def _made(name: str) -> str:
     """A table, or a value in a sentence (``<!-- value: NAME -->``)."""
-    if name == "front_page":
-        return front_page.table().strip()
-    modules = (tables, posterior_tables, paper_tables, shard_tables, detection_tables)
+    modules = (tables, paper_tables, detection_tables, scale_tables)
     module = next(each for each in modules if hasattr(each, name))
     return str(getattr(module, name)()).strip()
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
-import tomllib
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import front_page
 import numpy as np
-import scale_plan as scale
 
 from outbid.formats.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.append(str(REPOSITORY / "tests"))
+
+from accuracy.measured import BINS, Measured, Record  # noqa: E402
+from accuracy.movies import plan  # noqa: E402
+
 ACCURACY = REPOSITORY / "tests" / "accuracy"
 Row = Mapping[str, Any]
 SCORES = {"link_f1": "link F1", "idf1": "IDF1"}
+_CROWDED = 0.5
+"""Step times gate, in units of the spacing, above which each particle has several candidates."""
+_GROUPS = (0, 6, 10, 12, 14, 16, 18, 19, 20)
+"""Where groups of the bins of probability begin: at 0, .3, .5, .6, … .9, .95."""
 
 
 def table(heads: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
@@ -82,34 +90,89 @@ def accuracy() -> str:
 
 def accuracy_unseen() -> str:
     """Mean scores of the simulated kinds on which nothing was chosen, when `make accuracy` ran last."""
-    kinds = tomllib.loads((ACCURACY / "movies.toml").read_text("utf-8"))["reported"]["kinds"]
-    return by_kind(lambda kind: kind in kinds)
+    kinds = plan()["reported"]["kinds"]
+    return _by_kind(lambda kind: kind in kinds)
 
 
-def by_kind(chosen: Callable[[str], bool]) -> str:
+def _by_kind(chosen: Callable[[str], bool]) -> str:
     """Mean scores of some kinds of movies when `make accuracy` ran last: link F1 at each κ."""
-    with np.load(ACCURACY / "learned.npz") as kept:
-        about = json.loads(str(kept["about"]))
-        movies = [json.loads(movie) for movie in kept["movie"]]
-        found = {name: kept[name] for name in ("link_f1", "idf1", "division_f1", "stated", "right", "count")}
-    error = np.abs(found["stated"] - found["right"]).sum(axis=1) / np.maximum(found["count"].sum(axis=1), 1)
-    groups: dict[str, dict[float, list[int]]] = {}
-    for row, movie in enumerate(movies):
-        if chosen(movie["kind"]):
-            groups.setdefault(movie["kind"], {}).setdefault(movie["level"], []).append(row)
-    rows = []
+    groups: dict[str, dict[float, list[Measured]]] = {}
+    for row in learned().rows:
+        if chosen(row.movie.kind):
+            groups.setdefault(row.movie.kind, {}).setdefault(row.movie.level, []).append(row)
+    lines = []
     for kind, unsorted in groups.items():
         levels = dict(sorted(unsorted.items()))
         every = [row for some in levels.values() for row in some]
-        means = [found["idf1"][every], found["division_f1"][every], error[every]]
-        rows.append((
+        means = [
+            [getattr(row, name) for row in every] for name in ("idf1", "division_f1", "calibration_error")
+        ]
+        lines.append((
             f"`{kind}`" if "/" in kind else kind.replace("_", " "),
             ", ".join(f"{level:g}" for level in levels),
-            ", ".join(f"{found['link_f1'][some].mean():.3f}" for some in levels.values()),
+            ", ".join(f"{np.mean([row.link_f1 for row in some]):.3f}" for some in levels.values()),
             *("" if np.isnan(values).all() else f"{np.nanmean(values):.3f}" for values in means),
         ))  # fmt: skip
     heads = ("movies", "κ, or every n-th frame", "link F1", "IDF1", "division F1", "calibration error")
-    return f"{table(heads, rows)}\n\nMeasured on {origin(about)}."
+    return f"{table(heads, lines)}\n\nMeasured on {origin(learned().about)}."
+
+
+@cache
+def learned() -> Record:
+    """Each movie by `track` with nothing set."""
+    return Record.load(ACCURACY / "learned.npz")
+
+
+def _is_developed(kind: str) -> bool:
+    """Whether changes were chosen on this kind, be it by other seeds."""
+    chosen = plan()["developed"]
+    return kind in chosen["kinds"] + chosen["recorded"]
+
+
+def posterior_developed() -> str:
+    """Scores by kind, of the kinds on which the posterior was developed."""
+    return _by_kind(_is_developed)
+
+
+def posterior_reported() -> str:
+    """The same of the kinds on which nothing was chosen."""
+    return _by_kind(lambda kind: not _is_developed(kind))
+
+
+def posterior_reliability() -> str:
+    """Share of right links among those of like probability."""
+    sums = np.array([[getattr(row, name) for row in learned().rows] for name in ("stated", "right", "count")])
+    rows = []
+    for first, last in zip(_GROUPS[:-1], _GROUPS[1:], strict=True):
+        stated, right, count = sums.sum(axis=1)[:, first:last].sum(axis=1)
+        shares = (f"{part / count:.3f}" if count else "" for part in (stated, right))
+        rows.append((f"{first / BINS:g} to {last / BINS:g}", f"{int(count):,}", *shares))
+    made = table(("probability", "links", "mean", "right"), rows)
+    return f"{made}\n\nMeasured on {origin(learned().about)}."
+
+
+def ablation() -> str:
+    """What each addition to the posterior is worth, paired over the developed movies."""
+    return _changes("ablation.json")
+
+
+def sensitivity() -> str:
+    """What half and double of each option of learning change."""
+    return _changes("sensitivity.json")
+
+
+def _changes(name: str) -> str:
+    rows = []
+    for row in json.loads((ACCURACY / name).read_text("utf-8"))["rows"]:
+        gains = [
+            "" if score not in row else f"{row[score][0]:+.4f} ± {row[score][1]:.4f}"
+            for score in ("link F1", "IDF1", "calibration")
+        ]
+        kind, lost = row["worst"]
+        worst = f"`{kind}`" if "/" in kind else kind.replace("_", " ")
+        rows.append((row["name"], row["movies"], *gains, f"{worst} {lost:+.4f}", row.get("time", "")))
+    heads = ("change", "movies", "link F1", "IDF1", "calibration error", "worst kind", "time")
+    return table(heads, rows)
 
 
 def columns_gained() -> str:
@@ -147,9 +210,39 @@ def _of_columns() -> dict[str, Any]:
     return json.loads((ACCURACY / "columns.json").read_text("utf-8"))
 
 
+def front_page() -> str:
+    """Link F1 on real movies beside tuned peers, and the time of a frame pair on the CPU and on a GPU."""
+    seen = record("gpu")
+    row = max(seen["frame_pairs"], key=lambda pair: (pair["particles"], pair["candidates"]))
+    return (
+        f"{rivals()}\n\nOn a GPU ({seen['card']}), {row['particles']:,} particles with {row['candidates']} "
+        f"candidates each are linked to the next frame in {row['gpu_ms']:g} ms, optimality gap "
+        f"{row['gap']:g} (`make gpu-test`, commit {short(seen['commit'])}, {seen['date']})."
+    )
+
+
 def rivals() -> str:
     """Link F1 on recorded movies beside peers tuned on sibling movies, and the time of frame pairs."""
-    return "\n".join(front_page.of_peers())
+    seen, rows = record("peers"), dict[str, dict[str, str]]()
+    for row in seen["accuracy"]:
+        kept = f", every {row['every']} frames" if row["every"] > 1 else ""
+        rows.setdefault(f"{row['what']}{kept}", {})[row["linker"]] = f"{row['link_f1']:.3f}"
+    for row in seen["speed"]:
+        dense = "crowded" if row["kappa"] * row["gate"] > _CROWDED else "sparse"
+        name = f"linking two frames of {row['particles']:,} particles, {dense}: time on one core"
+        taken = f"{row['cpu_s']:.3g} s" if "cpu_s" in row else "not in 120 s"
+        rows.setdefault(name, {})[row["linker"]] = taken
+    peers = [f"{name} {version}, tuned" for name, version in seen["peers"].items()]
+    lines = (
+        [name, *(cells.get(one, "") for one in ("outbid", *seen["peers"]))] for name, cells in rows.items()
+    )
+    return (
+        f"{table(('link F1 on real movies', 'Outbid, nothing set', *peers), lines)}\n\n"
+        "Link F1 is 1 if all links are right. Crowded: the steps along an axis are half as long as particles "
+        "are apart (standard deviation); sparse: a fifth. Peers use the settings that link a sibling movie "
+        f"best by its truth. `{seen['command']}`, commit {short(seen['commit'])}, {seen['date']}; "
+        f"{seen['machine']}."
+    )
 
 
 def certified() -> str:
@@ -261,19 +354,3 @@ def gpu_scaling() -> str:
         f"{many['gap']}."
     )
     return f"{shown(seen['rows'], columns)}\n\n{text} Measured on {origin(seen)}."
-
-
-def scale_measured() -> str:
-    """What `bench_scale.py` measured last."""
-    seen = record("scale")
-    return f"{scale.measured(seen)}\n\nMeasured on {origin(seen)}."
-
-
-def scale_plan() -> str:
-    """Movies of any size, by those rates."""
-    return scale.table(record("scale"))
-
-
-def verdict(holds: bool) -> str:
-    """Whether a claim holds, in words."""
-    return "holds" if holds else "does not hold"

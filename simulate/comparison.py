@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from .experiment import Curve, Experiment, Panel, Row, Size, Trial, grouped
 from .linkers import linker_named
 from .linkers.linker import Linker, Settings, silence
 from .scenes import Scene
-from .theory import nearest_precision
 
 TUNING_SEEDS = (1_000_001, 1_000_002)
 """Seeds of the movies on whose truth settings are tuned; a comparison never uses them."""
@@ -27,18 +27,41 @@ NOTHING, THE_TRUTH = "nothing", "the truth"
 SCORES = ("link_f1", "link_recall", "link_precision", "idf1")
 
 
+def no_theory(_over: str, _scenes: list[Scene]) -> list[Curve]:
+    """No curves."""
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
 class Comparison(Experiment):
     """Scenes in which one or more quantities vary, and linkers that are compared on each.
 
-    `varied` names these quantities, which are fields of `Scene`; the first is the x axis of the plots. `y` is
-    the score that is plotted. For each score in `judged`, Outbid is compared with the best of the others.
+    Parameters
+    ----------
+    shows, takes, size, quick
+        As for `Experiment`.
+    varied : tuple of str
+        The quantities, fields of `Scene`; the first is the x axis of the plots.
+    scenes : tuple of Scene
+    linkers : tuple of str
+    y : str
+        The score that is plotted.
+    judged : tuple of str
+        Scores for which Outbid is compared with the best of the others.
+    theory : callable
+        Curves from theory, of the quantity and the scenes, which need no simulation.
     """
 
+    shows: str
+    takes: str = "half a minute; seconds with --quick"
+    size: Size = Experiment.size
+    quick: Size = Experiment.quick
     varied: tuple[str, ...]
     scenes: tuple[Scene, ...]
-    linkers: tuple[str, ...]
+    linkers: tuple[str, ...] = ("nearest", "plain", "outbid")
     y: str = "link_f1"
     judged: tuple[str, ...] = ()
+    theory: Callable[[str, list[Scene]], list[Curve]] = no_theory
 
     @property
     def cell(self) -> tuple[str, ...]:
@@ -67,29 +90,14 @@ class Comparison(Experiment):
             for seed in trial.seeds
         ]
 
-    def theory(self, size: Size) -> list[Curve]:
-        """Curves from theory, which need no simulation."""
-        del size
-        return []
-
     def panels(self, summary: list[Row], size: Size) -> list[Panel]:
-        curves = curves_of(summary, self.varied[0], self.y)
-        return [Panel("", self.varied[0], self.y.replace("_", " "), [*curves, *self.theory(size)])]
+        over = self.varied[0]
+        curves = [*curves_of(summary, over, self.y), *self.theory(over, self.sized(size))]
+        return [Panel("", over, self.y.replace("_", " "), curves)]
 
-    def findings(self, rows: list[Row]) -> list[Row]:
+    def conclusions(self, rows: list[Row], summary: list[Row]) -> list[Row]:
+        del summary
         return [found for value in self.judged for found in against_the_best(rows, self.varied, value)]
-
-
-class BesideTheory(Comparison):
-    """Precision of the links, beside what theory predicts for links to the nearest neighbour."""
-
-    linkers = ("nearest", "plain", "outbid")
-    y = "link_precision"
-
-    def theory(self, size: Size) -> list[Curve]:
-        scenes = self.sized(size)
-        x = [getattr(scene, self.varied[0]) for scene in scenes]
-        return [Curve("nearest, theory", x, [nearest_precision(scene) for scene in scenes], kind="theory")]
 
 
 def ways_of(linker: Linker, *, gaps: bool) -> list[str]:

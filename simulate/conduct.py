@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import platform
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
-from itertools import chain
+from math import inf
 from pathlib import Path
 
-from outbid.errors import SettingsError
-from outbid.formats.outputs import write_whole
-from outbid.formats.records import to_stand_beside
+from outbid._arrays import gpu_names
+from outbid.errors import ResourceError, SettingsError
+from outbid.formats.outputs import refuse_output, write_whole
+from outbid.formats.records import record_path, to_stand_beside
 
 from .comparison import TUNING_SEEDS
-from .experiment import Experiment, Row, Size, Trial, rows_of, summary_of
+from .experiment import Experiment, Row, Size, Study, Trial, chosen
+from .experiments import study_named
+from .kept import kept_rows, missing
+from .linkers import linker_named
+from .rows import as_csv
+from .settings import ExperimentSettings
 
 _RECORDED = ("outbid", "numpy", "scipy", "numba", "laptrack", "trackpy", "btrack", "byotrack")
 """Packages whose versions the record states."""
+_OFTEN = 2.0
+"""Seconds after which the rows so far are written again."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Results of an experiment: rows for each seed, a summary for each cell, and conclusions.
+    """Results of an experiment.
 
     Parameters
     ----------
-    rows, summary, findings : list of Row
-        One row for each seed; one for each cell, with intervals; conclusions from them.
+    rows, summary, conclusions : list of Row
+        One row for each seed; one for each cell; conclusions from them.
     """
 
     rows: list[Row]
     summary: list[Row]
-    findings: list[Row]
+    conclusions: list[Row]
 
 
 @dataclass(frozen=True)
@@ -45,164 +51,54 @@ class Plan:
     Parameters
     ----------
     name : str
-        In `experiments.EXPERIMENTS`.
-    experiment : Experiment
+        In `experiments.STUDIES`.
+    study : Study
     size : Size
+    folder : Path
+    settings : ExperimentSettings
     trials : tuple of Trial
+        Of an experiment with movies.
     left_out : tuple of str
         A sentence for every linker that cannot take part.
-    folder : Path
-    settings : dict
-        The settings that the record states.
     kept : tuple of Row
         Rows of earlier runs.
     """
 
     name: str
-    experiment: Experiment
+    study: Study
     size: Size
-    trials: tuple[Trial, ...]
-    left_out: tuple[str, ...]
     folder: Path
-    settings: dict[str, object]
+    settings: ExperimentSettings
+    trials: tuple[Trial, ...] = ()
+    left_out: tuple[str, ...] = ()
     kept: tuple[Row, ...] = ()
 
     def path(self, ending: str) -> Path:
         """A file of the folder."""
         return self.folder / f"{self.name}{ending}"
 
+    @property
+    def made_of_rows(self) -> tuple[Path, ...]:
+        """Summary, conclusions and picture."""
+        return tuple(map(self.path, ("_summary.csv", f"_{self.study.concluded}.csv", ".png")))
 
-TABLE, SUMMARY, FINDINGS, PICTURE = ".csv", "_summary.csv", "_findings.csv", ".png"
-
-
-def conduct(planned: Plan, *, jobs: int = 1, progress: Callable[[int, int], None] | None = None) -> Outcome:
-    """Run a planned experiment.
-
-    After every trial the table with all rows so far is written, so that an interrupted experiment keeps
-    its rows; its record then says that it is not complete.
-
-    Parameters
-    ----------
-    planned : Plan
-    jobs : int
-        Number of processes. It changes no column but `seconds`.
-    progress : callable, optional
-        Called with (trials done, trials in all).
-    """
-    if jobs < 1:
-        raise SettingsError(f"jobs is {jobs}; it must be 1 or more.")
-    planned.folder.mkdir(parents=True, exist_ok=True)
-    for ending in (SUMMARY, FINDINGS, PICTURE):  # those of an earlier run do not belong to the new table
-        planned.path(ending).unlink(missing_ok=True)
-    rows = list(planned.kept)
-    experiment, trials = planned.experiment, list(planned.trials)
-    measured = rows_of(experiment.measure, trials, jobs=jobs, progress=progress)
-    for done, those in enumerate(chain([[]], measured)):
-        rows += those
-        record = _record(planned, complete=done == len(trials))
-        write_rows(planned.path(TABLE), rows, record)
-    summary, findings = summary_of(rows, experiment.cell), experiment.findings(rows)
-    write_rows(planned.path(SUMMARY), summary)
-    if findings:
-        write_rows(planned.path(FINDINGS), findings)
-    return Outcome(rows, summary, findings)
-
-
-def as_csv(rows: list[Row]) -> str:
-    """Rows as a table in CSV; a cell is empty if its row lacks the column.
-
-    Examples
-    --------
-    >>> print(as_csv([{"kappa": 0.1, "link_f1": 0.9}, {"kappa": 0.2, "rival": "nearest"}]))
-    kappa,link_f1,rival
-    0.1,0.9,
-    0.2,,nearest
-    <BLANKLINE>
-    """
-    text = io.StringIO()
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    table = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    table.writeheader()
-    for row in rows:
-        table.writerow({name: _shown(value) for name, value in row.items()})
-    return text.getvalue()
-
-
-def json_of(found: Outcome) -> str:
-    """Summary and findings; JSON has no NaN, so a score that is 0 / 0 becomes null.
-
-    Examples
-    --------
-    >>> json_of(Outcome([], [{"kappa": 0.1, "link_f1": float("nan")}], []))
-    '{"summary": [{"kappa": 0.1, "link_f1": null}], "findings": []}'
-    """
-    tables = {"summary": found.summary, "findings": found.findings}
-    return json.dumps(
-        {
-            name: [{key: None if value != value else value for key, value in row.items()} for row in rows]
-            for name, rows in tables.items()
+    @property
+    def record(self) -> dict[str, object]:
+        """The run record: how the table was made."""
+        settings = asdict(self.size) | {
+            "quick": self.settings.quick,
+            "where": [f"{key}={value}" for key, value in self.settings.where.items()],
+            "tables": [str(table) for table in self.settings.tables],
+            "sizes": ",".join(map(str, self.size.sizes)),
         }
-    )
-
-
-def as_text(rows: list[Row]) -> str:
-    """Rows as a table for reading, with intervals next to their means.
-
-    Examples
-    --------
-    >>> print(as_text([{"kappa": 0.1, "link_f1": 0.9, "link_f1_low": 0.89, "link_f1_high": 0.9123}]))
-    kappa  link_f1
-    0.1    0.9 [0.89, 0.9123]
-    """
-    table = []
-    for row in rows:
-        line = {}
-        for name, value in row.items():
-            low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-            if low is not None and high is not None:
-                line[name] = f"{_short(value)} [{_short(low)}, {_short(high)}]"
-            elif not name.endswith(("_low", "_high")):
-                line[name] = _short(value)
-        table.append(line)
-    columns = list(dict.fromkeys(name for line in table for name in line))
-    width = {name: max(len(name), *(len(line.get(name, "")) for line in table)) for name in columns}
-    lines = [{name: name for name in columns}, *table]
-    return "\n".join(
-        "  ".join(f"{line.get(name, ''):<{width[name]}}" for name in columns).rstrip() for line in lines
-    )
-
-
-def _short(value: float | int | str) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _shown(value: float | int | str) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def write_rows(path: Path, rows: list[Row], record: dict[str, object] | None = None) -> None:
-    """Write a table, whole or not at all, with its record beside it."""
-    content = as_csv(rows).encode()
-    beside = None if record is None else to_stand_beside(path, record)
-    write_whole(path, lambda file: file.write(content), overwrite=True, beside=beside)
-
-
-def _record(planned: Plan, *, complete: bool) -> dict[str, object]:
-    """The run record: how the table was made."""
-    return {
-        "command": "experiment",
-        "experiment": planned.name,
-        "version": metadata.version("outbid"),
-        "packages": {name: version for name in _RECORDED if (version := _version(name)) is not None},
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "device": "cpu",
-        "input": None,
-        "settings": planned.settings,
-        "tuning_seeds": list(TUNING_SEEDS),
-        "left_out": list(planned.left_out),
-        "complete": complete,
-    }
+        return {
+            "command": "experiment", "experiment": self.name, "version": metadata.version("outbid"),
+            "packages": {name: version for name in _RECORDED if (version := _version(name)) is not None},
+            "python": platform.python_version(), "platform": platform.platform(),
+            "device": self.size.device, "card": gpu_names()[0] if self.size.device == "gpu" else "",
+            "input": None, "tuning_seeds": list(TUNING_SEEDS), "left_out": list(self.left_out),
+            "settings": {name: value for name, value in settings.items() if name not in self.study.others},
+        }  # fmt: skip
 
 
 def _version(package: str) -> str | None:
@@ -210,3 +106,112 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def plan(
+    name: str, folder: Path, settings: ExperimentSettings | None = None, *, overwrite: bool = False
+) -> Plan:
+    """Plan an experiment.
+
+    Parameters
+    ----------
+    name : str
+        In `experiments.STUDIES`.
+    folder : Path
+        Folder of its files; created if it does not exist.
+    settings : ExperimentSettings, optional
+    overwrite : bool
+        Whether to replace files of an earlier run.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such experiment or cell, a setting does not concern it, or an output exists.
+    ResourceError
+        If none of the chosen linkers is installed, or there is no GPU and one is asked for.
+
+    Examples
+    --------
+    >>> planned = plan("kappa", Path("found"), ExperimentSettings(quick=True, where={"linker": "nearest"}))
+    >>> len(planned.trials), planned.size.particles
+    (6, 200)
+    """
+    settings, study = settings or ExperimentSettings(), study_named(name)
+    plain = ExperimentSettings()
+    if wrong := [one for one in study.others if getattr(settings, one) != getattr(plain, one)]:
+        raise SettingsError(f"{' and '.join(wrong)}: not for {name}. Leave it out.")
+    if settings.device == "gpu":
+        try:
+            gpu_names()
+        except RuntimeError as error:
+            raise ResourceError(str(error)) from None
+    size = study.usual(settings.device, quick=settings.quick)
+    own = {one: value for one in asdict(size) if (value := getattr(settings, one)) not in (None, ())}
+    planned = Plan(name, study, replace(size, **own), folder, settings)
+    if isinstance(study, Experiment):
+        planned = _with_trials(planned, study)
+    elif min(planned.size.sizes) < 2:
+        raise SettingsError(f"sizes are {list(planned.size.sizes)}; give numbers of 2 or more.")
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder} is no folder. Choose another name for the output.")
+    if folder.is_dir():  # the table goes on from its own rows: all of them are kept
+        table = planned.path(".csv")
+        refuse_output(table, overwrite=overwrite, record=record_path(table))
+        for path in planned.made_of_rows:
+            refuse_output(path, overwrite=overwrite, inputs=settings.tables)
+    return planned
+
+
+def _with_trials(planned: Plan, experiment: Experiment) -> Plan:
+    """The same with its trials, but for those that are kept or whose linker is not there."""
+    settings, size = planned.settings, planned.size
+    trials = experiment.trials(size)
+    trials = chosen(experiment.quicker(trials) if settings.quick else trials, settings.where)
+    kept = kept_rows(settings.tables, planned.name, experiment.cell, size)
+    absent = {linker: linker_named(linker).missing() for linker in dict.fromkeys(t.linker for t in trials)}
+    left_out = tuple(sentence for sentence in absent.values() if sentence is not None)
+    there = missing([trial for trial in trials if absent[trial.linker] is None], kept, experiment.cell)
+    if not there and not kept:
+        raise ResourceError(" ".join(left_out))
+    return replace(planned, trials=tuple(there), left_out=left_out, kept=tuple(kept))
+
+
+def conduct(planned: Plan, *, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    """Run a planned experiment.
+
+    The table with all rows so far is written every few seconds, and at the end for whatever reason: an
+    interrupted experiment keeps its rows, and its record says that it is not complete.
+
+    Parameters
+    ----------
+    planned : Plan
+    progress : callable, optional
+        Called with (trials done, trials in all).
+    """
+    planned.folder.mkdir(parents=True, exist_ok=True)
+    for path in planned.made_of_rows:  # those of an earlier run do not belong to the new table
+        path.unlink(missing_ok=True)
+    study, rows, written, complete = planned.study, list(planned.kept), -inf, False
+    record = planned.record
+    try:
+        for those in study.measured(planned.size, list(planned.trials), planned.settings.jobs, progress):
+            rows += those
+            if time.monotonic() - written >= _OFTEN:
+                write_rows(planned.path(".csv"), rows, record | {"complete": False})
+                written = time.monotonic()
+        complete = True
+    finally:
+        write_rows(planned.path(".csv"), rows, record | {"complete": complete})
+    summary = study.summarised(rows)
+    conclusions = study.conclusions(rows, summary)
+    for path, table in zip(planned.made_of_rows, (summary, conclusions), strict=False):
+        if table:
+            write_rows(path, table)
+    return Outcome(rows, summary, conclusions)
+
+
+def write_rows(path: Path, rows: list[Row], record: dict[str, object] | None = None) -> None:
+    """Write a table, whole or not at all, with its record beside it."""
+    content = as_csv(rows).encode()
+    beside = None if record is None else to_stand_beside(path, record)
+    write_whole(path, lambda file: file.write(content), overwrite=True, beside=beside)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, fields
+from itertools import product
+from typing import ClassVar
 
 from outbid.errors import ResourceError, SettingsError
 
@@ -24,16 +26,29 @@ UNSEEN = ("seed", "seconds", "settings")
 
 @dataclass(frozen=True)
 class Size:
-    """Size of an experiment: number of seeds, and frames and particles of each movie."""
+    """Size of an experiment.
+
+    Parameters
+    ----------
+    seeds : int
+        Movies of each scene; for a table of a paper, instances of each problem.
+    frames, particles : int
+        Of each movie.
+    sizes : tuple of int
+        For a table of a paper: n of its problems.
+    device : {"cpu", "gpu"}
+        Where these are solved.
+    """
 
     seeds: int = 5
     frames: int = 30
     particles: int = 1000
+    sizes: tuple[int, ...] = ()
+    device: str = "cpu"
 
-    def __post_init__(self) -> None:
-        for field, least in (("seeds", 1), ("frames", 3), ("particles", 20)):
-            if getattr(self, field) < least:
-                raise SettingsError(f"{field} is {getattr(self, field)}; it must be {least} or more.")
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Every n with the number of each of its instances."""
+        return product(self.sizes, range(self.seeds))
 
 
 @dataclass(frozen=True)
@@ -98,22 +113,57 @@ class Panel:
     paths: Paths | None = None
 
 
-class Experiment(ABC):
-    """A question that simulated movies answer.
+class Study(ABC):
+    """What `outbid experiment` measures, an `Experiment` with movies or a table of a `Paper`.
 
-    `shows` describes it in a sentence, `takes` is the running time on two cores. `size` is the usual size,
-    `quick` one that takes seconds.
+    `shows` describes it in a sentence, `takes` is the running time on two cores. `others` are the settings
+    that do not concern it, and `concluded` is what its conclusions are called.
     """
 
     shows: str
     takes: str
-    size: Size = Size()
-    quick: Size = Size(seeds=2, frames=8, particles=200)
+    others: ClassVar[tuple[str, ...]]
+    concluded: ClassVar[str]
 
     @property
     @abstractmethod
     def cell(self) -> tuple[str, ...]:
         """Columns that identify a cell: rows with the same values in them are summarised together."""
+
+    @abstractmethod
+    def usual(self, device: str, *, quick: bool) -> Size:
+        """The usual size, or one that takes seconds."""
+
+    @abstractmethod
+    def measured(
+        self, size: Size, trials: list[Trial], jobs: int, progress: Callable[[int, int], None] | None
+    ) -> Iterator[list[Row]]:
+        """The rows, some at a time."""
+
+    @abstractmethod
+    def summarised(self, rows: list[Row]) -> list[Row]:
+        """One row for each cell."""
+
+    @abstractmethod
+    def conclusions(self, rows: list[Row], summary: list[Row]) -> list[Row]:
+        """Findings or claims."""
+
+    @abstractmethod
+    def panels(self, summary: list[Row], size: Size) -> list[Panel]:
+        """Plots of the summary; cells may be missing."""
+
+
+class Experiment(Study):
+    """A question that simulated movies answer. `size` is the usual size, `quick` one that takes seconds."""
+
+    size: Size = Size()
+    quick: Size = Size(seeds=2, frames=8, particles=200)
+    others = ("device", "sizes")
+    concluded = "findings"
+
+    def usual(self, device: str, *, quick: bool) -> Size:
+        del device
+        return self.quick if quick else self.size
 
     @abstractmethod
     def trials(self, size: Size) -> list[Trial]:
@@ -123,21 +173,26 @@ class Experiment(ABC):
     def measure(self, trial: Trial) -> list[Row]:
         """The rows of one trial, at least one for each seed."""
 
-    @abstractmethod
-    def panels(self, summary: list[Row], size: Size) -> list[Panel]:
-        """Plots of the summary; cells may be missing."""
+    def measured(
+        self, size: Size, trials: list[Trial], jobs: int, progress: Callable[[int, int], None] | None
+    ) -> Iterator[list[Row]]:
+        del size
+        return rows_of(self.measure, trials, jobs=jobs, progress=progress)
+
+    def summarised(self, rows: list[Row]) -> list[Row]:
+        return summary_of(rows, self.cell)
 
     def quicker(self, trials: list[Trial]) -> list[Trial]:
         """The trials that `--quick` runs; by default all of them."""
         return trials
 
-    def findings(self, rows: list[Row]) -> list[Row]:
+    def conclusions(self, rows: list[Row], summary: list[Row]) -> list[Row]:
         """Conclusions from the rows, in addition to their summary; by default none."""
-        del rows
+        del rows, summary
         return []
 
 
-def chosen(trials: list[Trial], where: dict[str, str]) -> list[Trial]:
+def chosen(trials: list[Trial], where: Mapping[str, str]) -> list[Trial]:
     """The trials whose scene, linker or `given` has one of the requested values.
 
     Values are texts; several values are separated by commas.

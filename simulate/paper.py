@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import json
-import math
-import platform
 import statistics
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from importlib import metadata
-from itertools import product
 from pathlib import Path
 from typing import TypedDict, TypeVar, Unpack
 
-from outbid._arrays import gpu_names, on_device, to_host
+from outbid._arrays import on_device, to_host
 from outbid.assignment import AbstractAssignmentSolver, Answer, AssignmentProblem
 from outbid.assignment.problem import on_gpu
-from outbid.errors import ResourceError, SettingsError
-from outbid.formats.outputs import refuse_output
-from outbid.formats.records import record_path
 
-from .conduct import write_rows
-from .experiment import Curve, Panel, Row, grouped
+from .experiment import Curve, Panel, Row, Size, Study, Trial, grouped
 
 _Made = TypeVar("_Made")
 _VALUES = Path(__file__).parent / "experiments" / "papers" / "values.json"
 """What the papers print, table by table."""
 _LONG = 2.0
 """Seconds from which a single run counts."""
-_OFTEN = 2.0
-"""Seconds after which the rows so far are written again; after each row it took longer than the runs."""
 
 
 class Key(TypedDict, total=False):
@@ -47,17 +37,9 @@ class Key(TypedDict, total=False):
     turnover: float
 
 
-@dataclass(frozen=True)
-class Problems:
-    """How much is measured: sizes of problems, instances of each, and where."""
-
-    sizes: tuple[int, ...]
-    instances: int = 1
-    device: str = "cpu"
-
-    def runs(self) -> Iterator[tuple[int, int]]:
-        """Every size with the number of each of its instances."""
-        return product(self.sizes, range(self.instances))
+def extent(sizes: tuple[int, ...], instances: int = 1, device: str = "cpu") -> Size:
+    """Sizes of problems, and instances of each."""
+    return Size(instances, sizes=sizes, device=device)
 
 
 @dataclass(frozen=True)
@@ -86,31 +68,47 @@ def judged(claim: str, place: str, value: float | None, text: str, holds: Callab
     return Claim(claim, place, *(("", None) if value is None else (text.format(value), holds(value))))
 
 
-class Paper(ABC):
-    """One table or figure. `cell` names the columns in which rows of different kinds differ."""
+class Paper(Study):
+    """One table or figure of a paper, at the usual sizes on a device."""
 
-    shows: str
-    takes: str
-    quick: Problems
-    cpu: Problems
-    gpu: Problems
+    quick: Size
+    cpu: Size
+    gpu: Size
     cell: tuple[str, ...] = ("n", "case")
+    others = ("frames", "particles", "where", "tables")
+    concluded = "claims"
+
+    def usual(self, device: str, *, quick: bool) -> Size:
+        return replace(self.quick, device=device) if quick else {"cpu": self.cpu, "gpu": self.gpu}[device]
 
     @abstractmethod
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         """A line for each run."""
 
     @abstractmethod
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         """Plots in the form of the paper."""
 
     @abstractmethod
     def claims(self, summary: list[Row]) -> list[Claim]:
         """The paper's claims beside what was measured."""
 
-    def problems(self, device: str, *, quick: bool) -> Problems:
-        """The usual sizes on a device."""
-        return replace(self.quick, device=device) if quick else {"cpu": self.cpu, "gpu": self.gpu}[device]
+    def measured(
+        self, size: Size, trials: list[Trial], jobs: int, progress: Callable[[int, int], None] | None
+    ) -> Iterator[list[Row]]:
+        del trials, jobs, progress
+        return ([row] for row in self.rows(size))
+
+    def summarised(self, rows: list[Row]) -> list[Row]:
+        return mean_rows(rows, self.cell)
+
+    def conclusions(self, rows: list[Row], summary: list[Row]) -> list[Row]:
+        del rows
+        return [claim.row() for claim in self.claims(summary)]
+
+    def panels(self, summary: list[Row], size: Size) -> list[Panel]:
+        del size
+        return self.figures(summary)
 
 
 @cache
@@ -221,98 +219,27 @@ def where(rows: list[Row], **wanted: Unpack[Key]) -> list[Row]:
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
 
+def compared(
+    summary: list[Row], claim: str, place: str, text: str, over: Key, under: Key, *, least: float = 1.0
+) -> Claim:
+    """A claim that something takes at least so many times the seconds of another thing, at the largest n.
+
+    The number stands for {} in the text, n for {n}; it is None if either was not measured.
+
+    Examples
+    --------
+    >>> rows = [{"n": 9, "case": "a", "seconds": 3.0}, {"n": 9, "case": "b", "seconds": 2.0}]
+    >>> compared(rows, "a is slower", "section 1", "{:.1f} times at n = {n}", {"case": "a"}, {"case": "b"})
+    Claim(claim='a is slower', where='section 1', measured='1.5 times at n = 9', holds=True)
+    """
+    largest = max(int(row["n"]) for row in summary)
+    times = ratio(summary, "seconds", over | {"n": largest}, under | {"n": largest})
+    return judged(claim, place, times, text.replace("{n}", str(largest)), lambda x: x > least)
+
+
 def ratio(rows: list[Row], column: str, over: Key, under: Key) -> float | None:
     """The value of one row over that of another; None if either is missing."""
     upper, lower = where(rows, **over), where(rows, **under)
     if not upper or not lower or not float(lower[0][column]):
         return None
     return float(upper[0][column]) / float(lower[0][column])
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """Rows, their means, and the paper's claims beside them; complete unless the time was over before."""
-
-    rows: list[Row]
-    summary: list[Row]
-    claims: list[Row]
-    complete: bool = True
-
-
-def check_outputs(name: str, folder: Path, *, overwrite: bool) -> None:
-    """Refuse files that are there already."""
-    for ending in (".csv", "_summary.csv", "_claims.csv", ".png"):
-        path = folder / f"{name}{ending}"
-        if folder.is_dir():
-            record = record_path(path) if ending == ".csv" else None
-            refuse_output(path, overwrite=overwrite, record=record)
-
-
-def conduct_paper(
-    name: str, paper: Paper, problems: Problems, folder: Path, seconds: float = math.inf
-) -> Outcome:
-    """Measure, and write NAME.csv with its record, NAME_summary.csv and NAME_claims.csv.
-
-    Parameters
-    ----------
-    name : str
-    paper : Paper
-    problems : Problems
-    folder : Path
-    seconds : float
-        After which no further run is begun; the size that is not complete then is left out.
-
-    Raises
-    ------
-    ResourceError
-        If a GPU is asked for and there is none.
-    """
-    if problems.device == "gpu":
-        try:
-            gpu_names()
-        except RuntimeError as error:
-            raise ResourceError(str(error)) from None
-    if not problems.sizes or min(problems.sizes) < 2:
-        raise SettingsError(f"sizes are {list(problems.sizes)}; give numbers of 2 or more.")
-    folder.mkdir(parents=True, exist_ok=True)
-    rows: list[Row] = []
-    table = folder / f"{name}.csv"
-    begun, written, complete = time.monotonic(), -math.inf, True
-    for row in paper.rows(problems):
-        now = time.monotonic()
-        complete = now - begun <= seconds
-        if not complete:
-            rows = [one for one in rows if one["n"] != row["n"]]
-            break
-        rows.append(row)
-        if now - written >= _OFTEN:
-            write_rows(table, rows, record_of(name, problems, complete=False))
-            written = time.monotonic()
-    if not rows:
-        raise ResourceError(
-            f"{name}: no size was complete after {seconds:g} s. Give more time or smaller sizes."
-        )
-    summary = mean_rows(rows, paper.cell)
-    claims = [claim.row() for claim in paper.claims(summary)]
-    write_rows(table, rows, record_of(name, problems, complete=complete))
-    write_rows(folder / f"{name}_summary.csv", summary)
-    write_rows(folder / f"{name}_claims.csv", claims)
-    return Outcome(rows, summary, claims, complete)
-
-
-def record_of(name: str, problems: Problems, *, complete: bool) -> dict[str, object]:
-    """How a table was made."""
-    card = gpu_names()[0] if problems.device == "gpu" else ""
-    return {
-        "command": "experiment",
-        "experiment": name,
-        "version": metadata.version("outbid"),
-        "packages": {one: metadata.version(one) for one in ("outbid", "numpy", "scipy", "numba")},
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "device": problems.device,
-        "card": card,
-        "input": None,
-        "settings": asdict(problems) | {"sizes": list(problems.sizes)},
-        "complete": complete,
-    }

@@ -1,11 +1,13 @@
-"""Settings of `outbid simulate`: what is simulated, what a microscope sees of it, and a movie."""
+"""Settings of `outbid simulate` and of `outbid experiment`, declared once."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outbid.setting import Setting, declare, documented
+from outbid.setting import Setting, check_values, declare, documented
 
 if TYPE_CHECKING:
     from .camera import Camera
@@ -123,3 +125,47 @@ class SimulationSettings:
         if self.frame_interval is None:
             del values["frame_interval"]
         return values
+
+
+@documented
+@dataclass(frozen=True)
+class ExperimentSettings:
+    """What of an experiment is measured, and how; where None, the size is that of the experiment.
+
+    Parameters
+    ----------
+    {settings}
+
+    Raises
+    ------
+    SettingsError
+        If a value is out of range.
+    """
+
+    quick: bool = declare(False, Setting("Fewer cells and smaller movies: takes seconds to minutes."))
+    seeds: int | None = declare(None, Setting("Movies of each scene, or instances.", least=1, metavar="N"))
+    frames: int | None = declare(None, Setting("Frames of each movie.", least=3, metavar="N"))
+    particles: int | None = declare(None, Setting(
+        "Particles in the first frame.", least=20, metavar="N"
+    ))  # fmt: skip
+    where: Mapping[str, str] = declare({}, Setting(
+        "Only trials with this value of kappa, persistence, miss, …, linker or given (what the linker is "
+        "given: nothing, the truth); several values with commas.",
+        metavar="NAME=VALUE",
+    ))  # fmt: skip
+    tables: tuple[Path, ...] = declare((), Setting(
+        "Table of an earlier run: its rows are used and not measured again.", option="--with", metavar="FILE"
+    ))  # fmt: skip
+    jobs: int = declare(1, Setting(
+        "Processes that run trials in parallel; they do not change the result.", least=1, metavar="N"
+    ))  # fmt: skip
+    device: str = declare("cpu", Setting(
+        "For tables of papers: CPU with sizes for minutes, or GPU with the paper's sizes.",
+        choices=("cpu", "gpu"),
+    ))  # fmt: skip
+    sizes: tuple[int, ...] = declare((), Setting(
+        "For tables of papers: sizes n of the problems.", metavar="N,N,…"
+    ))  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check_values(self)

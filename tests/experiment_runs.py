@@ -24,11 +24,11 @@ def interrupt(experiment: Experiment, after: int, monkeypatch: pytest.MonkeyPatc
     measure = experiment.measure
     done: list[Trial] = []
 
-    def interrupted(trial: Trial) -> list[Row]:
+    def interrupted(_: Experiment, trial: Trial) -> list[Row]:
         if len(done) == after:
             raise KeyboardInterrupt
         done.append(trial)
         return measure(trial)
 
-    monkeypatch.setattr(experiment, "measure", interrupted)
+    monkeypatch.setattr(type(experiment), "measure", interrupted)
     return done

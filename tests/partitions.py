@@ -1,4 +1,4 @@
-"""The exact posterior over partitions of detections into tracks, by sampling and by enumeration: an oracle.
+"""The exact posterior over partitions of detections into tracks, by enumeration: an oracle.
 
 It says what the marginals of an approximate inference should be under the same assumptions. Nothing here is
 imported from the engine that it judges, and nothing is quick: small movies only.
@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 _LEAST = 1e-9
 """Guard: hypotheses on the classes of a track less likely than this beside the best are left out."""
-_MOVES = 8
-"""Moves of each kind that a sweep tries a detection."""
 
 Track = tuple[int, ...]
 
@@ -194,106 +192,3 @@ def enumerated(scene: Scene, given: Assumptions) -> NDArray[np.float64]:
         for track in tracks:
             found[track[:-1], track[1:]] += weight
     return found / total
-
-
-class Sampler:
-    """A Markov chain over partitions whose stationary law is their posterior (Metropolis).
-
-    `candidates` (E, 2) are the links that may be made. Every move is its own reverse, and what it may do is
-    chosen from a list that does not change, so that the ratio of the weights alone decides.
-    """
-
-    def __init__(
-        self, scene: Scene, given: Assumptions, candidates: NDArray[np.int64], rng: np.random.Generator
-    ) -> None:
-        self.weights, self.rng = Weights(scene, given), rng
-        self.candidates = [(int(i), int(j)) for i, j in candidates]
-        self.allowed = set(self.candidates)
-        self.successor: list[int | None] = [None] * len(scene.frame)
-        self.predecessor: list[int | None] = [None] * len(scene.frame)
-        rivals = {
-            (a, b)
-            for i, a in self.candidates
-            for k, b in self.candidates
-            if i == k and a < b and scene.frame[a] == scene.frame[b]
-        }
-        self.rivals = sorted(rivals)
-
-    def sweep(self) -> None:
-        """Try some moves a detection."""
-        for _ in range(_MOVES * len(self.successor)):
-            i, j = self.candidates[self.rng.integers(len(self.candidates))]
-            self._try(self._taken(i, j) if self.rng.random() < 0.6 else self._inserted(i, j))
-            if self.rivals:
-                self._try(self._exchanged(*self.rivals[self.rng.integers(len(self.rivals))]))
-
-    def marginals(self, sweeps: int, burn_in: int) -> NDArray[np.float64]:
-        """The share of the sweeps, after the burn-in, in which each pair (N, N) is linked."""
-        found = np.zeros((len(self.successor),) * 2)
-        for number in range(burn_in + sweeps):
-            self.sweep()
-            if number >= burn_in:
-                linked = [i for i, j in enumerate(self.successor) if j is not None]
-                found[linked, [self.successor[i] for i in linked]] += 1
-        return found / sweeps
-
-    def _taken(self, i: int, j: int) -> dict[int, int | None]:
-        """Row i takes j; its own successor goes to the predecessor of j. A link that is there is cut."""
-        after, before = self.successor[i], self.predecessor[j]
-        if after == j:
-            return {i: None}
-        if before is None:
-            return {i: j}
-        return {i: j, before: after}
-
-    def _inserted(self, i: int, k: int) -> dict[int, int | None]:
-        """A lone k is put between i and its successor; or, if it follows i, is taken out of its track."""
-        after = self.successor[i]
-        if after == k:
-            return {i: self.successor[k], k: None} if self.successor[k] is not None else {}
-        alone = self.predecessor[k] is None and self.successor[k] is None
-        return {i: k, k: after} if alone and after is not None else {}
-
-    def _exchanged(self, a: int, b: int) -> dict[int, int | None]:
-        """Two detections of a frame change their places in the partition."""
-        change = {a: self.successor[b], b: self.successor[a]}
-        for one, other in ((a, b), (b, a)):
-            before = self.predecessor[one]
-            if before is not None:
-                change[before] = other
-        return change
-
-    def _try(self, change: dict[int, int | None]) -> None:
-        """Make a change of successors with the probability of Metropolis, if its links may be made."""
-        if any(j is not None and (i, j) not in self.allowed for i, j in change.items()):
-            return
-        touched = set(change) | {self.successor[i] for i in change} | set(change.values())
-        rows = [row for row in touched if row is not None]
-        old = {i: self.successor[i] for i in change}
-        before = self._weight(rows)
-        self._set(change)
-        gain = self._weight(rows) - before
-        if gain < 0 and self.rng.random() >= np.exp(gain):
-            self._set(old)
-
-    def _set(self, change: dict[int, int | None]) -> None:
-        for i in change:
-            j = self.successor[i]
-            if j is not None and self.predecessor[j] == i:
-                self.predecessor[j] = None
-        for i, j in change.items():
-            self.successor[i] = j
-            if j is not None:
-                self.predecessor[j] = i
-
-    def _weight(self, rows: list[int]) -> float:
-        """Log weight of all tracks that hold one of the rows."""
-        return sum(map(self.weights.of, {self._track(row) for row in rows}))
-
-    def _track(self, row: int) -> Track:
-        while (before := self.predecessor[row]) is not None:
-            row = before
-        track = [row]
-        while (after := self.successor[track[-1]]) is not None:
-            track.append(after)
-        return tuple(track)

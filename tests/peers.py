@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ import measure
 from scipy.spatial import cKDTree
 
 from outbid import Detections, Tracks, read_tracks, score, track
+from outbid.simulate.linkers import linker_named
 from outbid.simulate.linkers.linker import Linker, Settings, silence
 from outbid.simulate.scenes import NEAREST
 
@@ -55,7 +56,7 @@ def f1_of(linker: str, movie: Tracks, settings: Settings) -> float:
     if linker == "outbid":
         tracks = track(Detections(seen.frame, seen.position, seen.unit)).tracks
     else:
-        made: Linker = import_module(f"outbid.simulate.linkers.{linker}").LINKER
+        made: Linker = linker_named(linker)
         with silence():
             tracks = Tracks(seen, made.link(seen, settings, unit_of(seen)))
     return float(score(tracks, movie, families=("links",)).values["link_f1"])
@@ -65,7 +66,7 @@ def tuned(linker: str, name: str, stride: int) -> Settings:
     """The settings of the grid with the best link F1 on a movie."""
     if linker == "outbid":
         return {}
-    made: Linker = import_module(f"outbid.simulate.linkers.{linker}").LINKER
+    made: Linker = linker_named(linker)
     movie = read_tracks(DATA / name).every(stride)
     return max(made.grid(gaps=False), key=lambda settings: f1_of(linker, movie, settings))
 

@@ -84,8 +84,7 @@ RECORDS = (
     Record(
         "papers",
         TESTS / "papers_record.json",
-        (*(f"simulate/{name}.py" for name in ("matrices", "paper", "scaling")),
-         "simulate/experiments/papers/*"),
+        ("simulate/matrices.py", "simulate/paper.py", "simulate/experiments/papers/*"),
         "python tests/papers.py",
     ),
     Record("learned links", TESTS / "accuracy" / "learned.npz", LEARNED, "make accuracy"),

@@ -10,7 +10,7 @@ FEW = ("few@0.14#0", "few_and_still@0.14#1", "dividing_few@0.14#0", "in_wells@0.
 def test_a_few_movies_are_linked_as_well_as_by_the_baseline() -> None:
     movies = [movie for movie in chosen("all") if name_of(movie) in FEW]
     assert len(movies) == len(FEW)
-    found = Record({"commit": "now"}, [row for row, _ in over(movies, "learned")], {})
+    found = Record({"commit": "now"}, list(over(movies, "learned")))
     assert not [row.error for row in found.rows if row.error]
     means = [
         np.mean([[row.link_f1, row.idf1] for row in rows], axis=0)

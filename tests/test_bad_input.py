@@ -12,11 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import assert_refused, run, track
-from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from outbid import OutbidError, read_detections, read_tracks
+from outbid import read_detections, read_tracks
 from outbid.formats import FORMATS, memory
 
 GOOD = "track_id,frame,z,y,x,mass\n1,0,0,5,1.5,7\n1,1,0,5,2.5,8\n2,1,0,9,2.5,9\n"
@@ -218,22 +215,6 @@ def test_reading_errors_of_the_disk_are_input_errors(tmp_path: Path, monkeypatch
     path.write_text(GOOD)
     monkeypatch.setattr(Path, "read_bytes", fail)
     assert_refused(track(path), 3, "spots.csv", "Input/output error")
-
-
-@settings(max_examples=examples(200))
-@given(
-    content=st.binary(max_size=60) | st.text(alphabet='frame,;\t\n\r"xy01.-e', max_size=60).map(str.encode)
-)
-def test_a_fuzzed_csv_file_is_an_error_or_data(
-    content: bytes, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / "spots.csv"
-    path.write_bytes(b"frame,y,x\n0,1,2\n" + content)
-    try:
-        read_detections(path)
-    except OutbidError as error:
-        assert "spots.csv" in str(error)  # noqa: PT017
-        assert "\n" not in str(error)  # noqa: PT017
 
 
 # ---------------------------------------------------------------- larger than memory

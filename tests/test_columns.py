@@ -244,7 +244,7 @@ def test_the_command_learns_from_columns_and_repeats_it(truth: Tracks, tmp_path:
     given = ["--column", "brightness", "--column", "kind:label", "--column", "white", "--column", "light"]
     first = run("track", spots, "-o", tmp_path / "a.csv", *given, "--no-divisions")
     assert first.exit_code == 0, first.output
-    assert "light is nearly the same for neighbours" in first.stderr
+    assert "nearly the same for neighbours: light" in first.stderr
     record = read_record(tmp_path / "a.csv")
     said = record["learned"]["columns"]
     assert 0.4 < said["links"]["brightness"] < 1.2

@@ -129,18 +129,6 @@ def test_far_jumps_are_looked_for_farther_than_small_steps_ask():
 
 
 @pytest.mark.slow
-def test_the_order_of_a_frames_detections_changes_nothing():
-    truth = Scene(0.25, 3.0, clutter=0.1, particles=500, frames=15).film(4)
-    seen, rng = truth.detections, np.random.default_rng(0)
-    order = rng.permutation(len(seen))
-    order = order[np.argsort(seen.frame[order], kind="stable")]
-    learned, links = linked(seen, FREE)
-    again, mixed = linked(Detections(seen.frame[order], seen.position[order]), FREE)
-    assert str(again) == str(learned)
-    assert set(map(tuple, order[mixed.pairs].tolist())) == set(map(tuple, links.pairs.tolist()))
-
-
-@pytest.mark.slow
 def test_a_velocity_is_learned_where_every_third_frame_is_missing():
     """No track has three frames in a row, so steps must be compared over the gaps."""
     reached = []

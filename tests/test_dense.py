@@ -4,64 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import FAMILIES, optional
+from problems import FAMILIES
 from scipy.optimize import linear_sum_assignment
 
 from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
 from outbid.assignment.auction import rough_duals
 from outbid.assignment.dense import DenseMatrix
-from outbid.assignment.sparsified import Sparsified
-
-FEW = {
-    "usual": Sparsified(),
-    "three candidates a row": Sparsified(of_row=3, of_col=3),
-    "no pass that adds": Sparsified(of_row=2, of_col=2, rounds=0),
-}
 
 
 def scipy_cost(costs) -> float:
     return costs[linear_sum_assignment(costs)].sum()
-
-
-@pytest.mark.parametrize("solver", FEW.values(), ids=FEW.keys())
-@pytest.mark.parametrize("shape", [(150, 150), (80, 160), (160, 80)])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_few_candidates_change_no_cost(family, shape, solver):
-    costs = FAMILIES[family](np.random.default_rng(1), *shape)
-    answer = assign(AssignmentProblem(DenseCosts(costs)), solver)
-    assert answer.primal_cost == pytest.approx(scipy_cost(costs), rel=1e-12)
-    assert answer.status is Status.OPTIMAL
-    if costs.dtype.kind == "i":
-        assert answer.gap == 0
-
-
-@pytest.mark.parametrize("solver", FEW.values(), ids=FEW.keys())
-@pytest.mark.parametrize("family", FAMILIES)
-def test_optional_rows_and_columns_get_the_sparse_solvers_cost(family, solver):
-    rng = np.random.default_rng(2)
-    problem = optional(FAMILIES[family](rng, 120, 90), rng)
-    answer = assign(problem, solver)
-    assert answer.primal_cost == pytest.approx(assign(problem, "bid_and_augment").primal_cost, rel=1e-12)
-    assert answer.status is Status.OPTIMAL
-
-
-@pytest.mark.parametrize("solver", FEW.values(), ids=FEW.keys())
-def test_forbidden_pairs_are_not_taken(solver):
-    rng = np.random.default_rng(3)
-    costs = rng.random((200, 200))
-    costs[rng.random(costs.shape) < 0.9] = np.inf
-    np.fill_diagonal(costs, 5.0)
-    answer = assign(AssignmentProblem(DenseCosts(costs)), solver)
-    assert answer.primal_cost == pytest.approx(scipy_cost(costs), rel=1e-12)
-    assert answer.status is Status.OPTIMAL
-
-
-@pytest.mark.parametrize("solver", FEW.values(), ids=FEW.keys())
-def test_a_matrix_without_a_perfect_matching_is_reported(solver):
-    costs = np.random.default_rng(4).random((50, 50))
-    costs[:30, 20:] = np.inf
-    with pytest.raises(ValueError, match="infeasible"):
-        assign(AssignmentProblem(DenseCosts(costs)), solver)
 
 
 def test_integers_without_a_perfect_matching_among_sparse_pairs_are_reported():
@@ -71,15 +23,6 @@ def test_integers_without_a_perfect_matching_among_sparse_pairs_are_reported():
     costs = SparseCosts(np.arange(0, 641, 16), cols, (rows + 1) * (cols + 1), (40, 40))
     with pytest.raises(ValueError, match="infeasible"):
         assign(AssignmentProblem(costs))
-
-
-@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8", ">i4", ">f8", "?"])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_every_real_dtype_is_read(dtype, order):
-    costs = np.random.default_rng(5).integers(0, 100, (60, 70)).astype(dtype, order=order)
-    answer = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")
-    assert answer.primal_cost == scipy_cost(costs.astype(np.float64))
-    assert answer.gap == 0
 
 
 def test_integer_costs_with_real_unmatched_costs():

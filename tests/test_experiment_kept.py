@@ -10,7 +10,7 @@ from commands import assert_refused, run
 from experiment_runs import TINY, interrupt, table, without_seconds
 
 from outbid.simulate.experiment import Trial
-from outbid.simulate.experiments import experiment_named
+from outbid.simulate.experiments import EXPERIMENTS
 
 NEAREST = ("--where", "linker=nearest")
 
@@ -34,12 +34,12 @@ def test_parts_together_are_the_whole(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kappa = experiment_named("kappa")
+    kappa = EXPERIMENTS["kappa"]
     measure, done = kappa.measure, interrupt(kappa, 2, monkeypatch)
     assert run("experiment", "kappa", *TINY, *NEAREST, "-o", tmp_path).exit_code == 130
     kept = table(tmp_path / "kappa.csv")
     again: list[Trial] = []
-    monkeypatch.setattr(kappa, "measure", lambda trial: again.append(trial) or measure(trial))
+    monkeypatch.setattr(type(kappa), "measure", lambda _, trial: again.append(trial) or measure(trial))
     experiment(*NEAREST, "--with", tmp_path / "kappa.csv", "-o", tmp_path, "--overwrite")
     rows = table(tmp_path / "kappa.csv")
     assert rows[: len(kept)] == kept

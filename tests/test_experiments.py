@@ -14,15 +14,16 @@ from experiment_runs import TINY, interrupt, table, without_seconds
 from outbid import ResourceError, Tracks
 from outbid.simulate.bootstrap import interval
 from outbid.simulate.comparison import TUNING_SEEDS, against_the_best, linked_and_scored, tuned, ways_of
-from outbid.simulate.conduct import Outcome, conduct, json_of
+from outbid.simulate.conduct import conduct, plan
 from outbid.simulate.experiment import Row, Size, Trial, rows_of, summary_of
-from outbid.simulate.experiments import EXPERIMENTS, experiment_named
+from outbid.simulate.experiments import EXPERIMENTS
 from outbid.simulate.experiments.calibration import confidence, persistence_of
 from outbid.simulate.experiments.papers import PAPERS
 from outbid.simulate.linkers import LINKERS, linker_named
 from outbid.simulate.linkers import linker as linker_module
-from outbid.simulate.plans import plan
+from outbid.simulate.rows import json_of
 from outbid.simulate.scenes import Scene
+from outbid.simulate.settings import ExperimentSettings
 from outbid.simulate.theory import nearest, nearest_precision
 
 UNTUNED = ("--where", "given=nothing")
@@ -34,8 +35,9 @@ OURS = ("--where", "linker=outbid,plain,velocity,nearest,whole")
 
 def test_the_nearest_neighbour_is_right_as_often_as_theory_says(tmp_path: Path) -> None:
     planned = plan(
-        "kappa", tmp_path, seeds=3, frames=12, particles=1000,
-        where={"linker": "nearest", "kappa": "0.05,0.1,0.15,0.2"},
+        "kappa", tmp_path, ExperimentSettings(
+            seeds=3, frames=12, particles=1000, where={"linker": "nearest", "kappa": "0.05,0.1,0.15,0.2"},
+        ),
     )  # fmt: skip
     for cell in conduct(planned).summary:
         scene = Scene(float(cell["kappa"]))
@@ -59,13 +61,13 @@ def test_theory_knows_misses_and_clutter(share: dict[str, float]) -> None:
 @pytest.mark.slow
 def test_accuracy_falls_with_kappa_and_the_past_helps(tmp_path: Path) -> None:
     size = {"seeds": 2, "frames": 8, "particles": 200}
-    kappa = conduct(plan("kappa", tmp_path, where={"linker": "outbid"}, **size)).summary
+    kappa = conduct(plan("kappa", tmp_path, ExperimentSettings(where={"linker": "outbid"}, **size))).summary
     reached = [float(cell["link_f1"]) for cell in kappa]
     assert reached == sorted(reached, reverse=True)
     assert reached[0] > 0.99
     assert reached[-1] < 0.7
     where = {"persistence": "0,30", "linker": "plain,velocity", "given": "the truth"}
-    found = conduct(plan("persistence", tmp_path, where=where, **size)).summary
+    found = conduct(plan("persistence", tmp_path, ExperimentSettings(where=where, **size))).summary
     gain = {}
     for cell in found:
         gain[cell["persistence"], cell["linker"]] = float(cell["link_f1"])
@@ -138,7 +140,7 @@ def test_a_lead_is_judged_by_pairs() -> None:
 @pytest.mark.slow
 def test_settings_are_tuned_on_other_movies() -> None:
     for name in EXPERIMENTS:
-        seeds = {seed for trial in experiment_named(name).trials(Size(seeds=9)) for seed in trial.seeds}
+        seeds = {seed for trial in EXPERIMENTS[name].trials(Size(seeds=9)) for seed in trial.seeds}
         assert seeds.isdisjoint(TUNING_SEEDS)
     straight = tuned(linker_named("velocity"), Scene(0.3, 30.0, particles=300))
     diffusing = tuned(linker_named("velocity"), Scene(0.15, 0.0, particles=300))
@@ -197,11 +199,11 @@ def test_a_linker_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs_small(name: str, tmp_path: Path) -> None:
-    ours = (*OURS, *UNTUNED) if hasattr(experiment_named(name), "linkers") else ()
+    ours = (*OURS, *UNTUNED) if hasattr(EXPERIMENTS[name], "linkers") else ()
     done = run("experiment", name, *TINY, *ours, "-o", tmp_path / "found")
     assert done.exit_code == 0, done.output
     rows, cells = (table(tmp_path / "found" / f"{name}{ending}.csv") for ending in ("", "_summary"))
-    cell = experiment_named(name).cell
+    cell = EXPERIMENTS[name].cell
     assert set(cell) <= set(rows[0])
     assert len(cells) == len({tuple(row[key] for key in cell) for row in rows})
     assert all(0 <= float(row["link_f1"]) <= 1 for row in rows)
@@ -213,7 +215,7 @@ def test_every_experiment_runs_small(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_neither_jobs_nor_repetition_change_the_rows() -> None:
-    experiment = experiment_named("persistence")
+    experiment = EXPERIMENTS["persistence"]
     every = experiment.trials(Size(2, 6, 60))
     trials = [one for one in every if one.linker == "outbid" or one.given == "nothing"][:5]
     one, two, again = (
@@ -241,7 +243,7 @@ def test_a_record_repeats_its_run(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_keeps_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupt(experiment_named("kappa"), 2, monkeypatch)
+    interrupt(EXPERIMENTS["kappa"], 2, monkeypatch)
     (tmp_path / "kappa_summary.csv").write_text("of an earlier run")
     ended = run("experiment", "kappa", *TINY, "--where", "linker=nearest", "-o", tmp_path, "--overwrite")
     assert ended.exit_code == 130
@@ -287,7 +289,7 @@ def test_the_list_and_the_help_show_every_experiment() -> None:
 def test_json_has_no_nan() -> None:
     found = summary_of([{"kappa": 0.1, "seed": 0, "link_f1": np.nan}], ("kappa",))
     assert np.isnan(float(found[0]["link_f1"]))
-    assert json.loads(json_of(Outcome([], found, [])))["summary"][0]["link_f1"] is None
+    assert json.loads(json_of({"summary": found}))["summary"][0]["link_f1"] is None
 
 
 def test_progress_is_reported() -> None:

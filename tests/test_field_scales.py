@@ -182,12 +182,6 @@ def test_centroids_of_labels_have_the_unit_of_voxels(scale: float) -> None:
     np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e9])
-def test_learned_links_do_not_depend_on_the_unit(scale: float) -> None:
-    links = [{tuple(link) for link in outbid.track(walks(by).detections).tracks.links} for by in (1, scale)]
-    assert len(links[0] & links[1]) >= 0.999 * len(links[0] | links[1])
-
-
 @pytest.mark.parametrize("exponent", [-5, -6, -9, 6, 12])
 def test_spots_do_not_depend_on_the_unit_of_grey_values(exponent: int, tmp_path: Path) -> None:
     """Case 07."""

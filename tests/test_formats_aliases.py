@@ -75,11 +75,6 @@ def test_imaris(real_data: Path) -> None:
     assert found.track_count == 321
 
 
-def test_napari_with_spaces_after_commas(real_data: Path) -> None:
-    found = read_tracks(real_data / "faketracks" / "two_tracks_napari.csv")
-    assert (len(found.detections), found.track_count) == (29, 2)
-
-
 @pytest.mark.parametrize(("name", "count"), [("gap_closing", 134), ("splitting_merging", 183)])
 def test_spots_without_tracks(name: str, count: int, real_data: Path) -> None:
     folder = real_data / "formats" / "laptrack"

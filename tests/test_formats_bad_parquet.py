@@ -8,11 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import assert_refused, run, track
-from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from outbid import Detections, InputError, OutbidError, Tracks, read_detections, read_tracks, write_tracks
+from outbid import Detections, InputError, Tracks, read_detections, read_tracks, write_tracks
 
 
 def parquet(path: Path, **columns: object) -> Path:
@@ -79,23 +76,6 @@ def test_a_truncated_parquet_file(share: float, good_parquet: bytes, tmp_path: P
     path = tmp_path / "spots.parquet"
     path.write_bytes(good_parquet[: int(share * len(good_parquet))])
     assert_refused(track(path), 3, "spots.parquet", "Parquet", "damaged")
-
-
-@settings(max_examples=examples(200))
-@given(data=st.data())
-def test_a_fuzzed_parquet_file_is_an_error_or_data(
-    data: st.DataObject, good_parquet: bytes, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / "spots.parquet"
-    content = bytearray(good_parquet)
-    for _ in range(data.draw(st.integers(1, 4))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    path.write_bytes(content)
-    try:
-        read_tracks(path)
-    except OutbidError as error:
-        assert "spots.parquet" in str(error)  # noqa: PT017
-        assert "\n" not in str(error)  # noqa: PT017
 
 
 def test_a_flipped_bit_among_the_positions_is_seen(good_parquet: bytes, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ test_formats_readers; tables in test_bad_input and test_formats_bad_parquet.
 """
 
 import json
-import logging
 import shutil
 import subprocess
 import sys
@@ -21,9 +20,6 @@ import numpy as np
 import pytest
 import tifffile
 from commands import assert_refused, run
-from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from outbid import (
     Detections,
@@ -140,31 +136,6 @@ def test_a_suffix_that_is_wrong(kind: str, other: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(read.position, read_detections(good).position)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@given(data=st.data())
-@settings(max_examples=examples(25))
-def test_bytes_at_random(kind: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Some bytes replaced, a piece cut out or doubled: an error of ours in one line, or data."""
-    path = a_file(kind, tmp_path_factory.mktemp("fuzz"))
-    content = bytearray(path.read_bytes())
-    places = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
-    for place, byte in data.draw(st.lists(places, max_size=4)):
-        content[place] = byte
-    first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(content))] * 2)))
-    how = data.draw(st.sampled_from(["keep", "cut", "double"]))
-    if how == "cut":
-        del content[first:last]
-    elif how == "double":
-        content[first:first] = content[first:last]
-    path.write_bytes(content)
-    try:
-        read_detections(path)
-        read_tracks(path)
-    except OutbidError as error:
-        assert path.name in str(error)  # noqa: PT017
-        assert "\n" not in str(error).strip()  # noqa: PT017
-
-
 @pytest.mark.parametrize("kind", [".xml", ".isbi.xml", ".mastodon", ".npy", ".txt"])
 def test_what_does_not_fit_the_memory_is_refused_before_reading(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -254,34 +225,6 @@ def test_archives_and_others_that_are_not_opened(name: str, said: str, tmp_path:
 # ---------------------------------------------------------------- images
 
 
-@pytest.mark.parametrize("kind", ["imagej", "ome", "shaped", "zlib", "bigtiff", "big-endian", "png"])
-def test_images_with_bytes_at_random(kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
-    voxels = np.random.default_rng(0).integers(0, 99, (2, 3, 12, 16)).astype(np.uint16)
-    path = tmp_path / ("a.png" if kind == "png" else "a.tif")
-    if kind == "png":
-        image = pytest.importorskip("PIL.Image", reason="pillow is not installed: pip install pillow")
-        image.fromarray(voxels[0, 0].astype(np.uint8)).save(path)
-    else:
-        axes = {"metadata": {"axes": "TZYX"}} if kind in ("imagej", "ome") else {}
-        tifffile.imwrite(
-            path, voxels, imagej=kind == "imagej", ome=kind == "ome" or None, bigtiff=kind == "bigtiff",
-            byteorder=">" if kind == "big-endian" else None, photometric="minisblack",
-            compression="zlib" if kind == "zlib" else None, **axes,
-        )  # fmt: skip
-    content, rng = path.read_bytes(), np.random.default_rng(5)
-    for _ in range(60):
-        harmed = bytearray(content)
-        for place in rng.integers(0, len(content) if rng.random() < 0.5 else min(len(content), 600), 3):
-            harmed[place] = rng.integers(256)
-        path.write_bytes(harmed)
-        try:
-            for frame in open_movie(path).frames():
-                assert frame.ndim == 3
-        except OutbidError as error:
-            assert "\n" not in str(error)  # noqa: PT017
-
-
 def test_entities_in_the_header_of_ome(tmp_path: Path) -> None:
     path = tmp_path / "a.ome.tif"
     voxels = np.zeros((3, 8, 8), np.uint8)
@@ -343,24 +286,6 @@ def graph(tmp_path: Path) -> Path:
     pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
     write_tracks(tmp_path / "a.geff", TWO)
     return tmp_path / "a.geff"
-
-
-def test_a_graph_with_bytes_at_random(graph: Path, tmp_path: Path) -> None:
-    rng = np.random.default_rng(2)
-    files = sorted(file for file in graph.rglob("*") if file.is_file())
-    for turn in range(80):
-        harmed = tmp_path / "b.geff"
-        shutil.copytree(graph, harmed)
-        file = harmed / files[turn % len(files)].relative_to(graph)
-        content = bytearray(file.read_bytes())
-        for place in rng.integers(0, len(content), 2):
-            content[place] = rng.integers(256)
-        file.write_bytes(content[: rng.integers(1, len(content) + 1)] if turn % 3 == 0 else content)
-        try:
-            read_tracks(harmed)
-        except OutbidError as error:
-            assert "b.geff" in str(error)  # noqa: PT017
-        shutil.rmtree(harmed)
 
 
 @pytest.mark.parametrize("codec", ["zlib", "gzip", "blosc", "lz4"])

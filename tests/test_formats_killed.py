@@ -18,44 +18,6 @@ from outbid.formats.outputs import staged
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
-_WRITER = """
-import sys
-import numpy as np
-from outbid import Detections, write_detections
-path = sys.argv[1]
-frame, rng = np.repeat(np.arange(60, dtype=np.int32), 500), np.random.default_rng(0)
-first, second = (Detections(frame[:n], rng.random((n, 3)) + k) for k, n in enumerate([20_000, 30_000]))
-write_detections(path, first, record={"rows": len(first)}, overwrite=True)
-print("ready", flush=True)
-while True:
-    for seen in (second, first):
-        write_detections(path, seen, record={"rows": len(seen)}, overwrite=True)
-"""
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_killed_at_any_moment(suffix: str, tmp_path: Path) -> None:
-    """The writer replaces one content by another for ever; each is whole, and its record is its own."""
-    path = tmp_path / f"spots{suffix}"
-    for k in range(5):
-        with subprocess.Popen([sys.executable, "-c", _WRITER, path], stdout=subprocess.PIPE) as writer:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == b"ready\n"
-            before = set(tmp_path.glob("*.tmp"))
-            while set(tmp_path.glob("*.tmp")) <= before:  # until it is in the midst of writing
-                assert writer.poll() is None
-            time.sleep(0.002 * k)
-            writer.kill()
-        left = {p.name for p in tmp_path.iterdir()} - {path.name, f"{path.name}.json"}
-        assert all(name.endswith(".tmp") for name in left)
-        seen = read_detections(path)
-        assert len(seen) in (20_000, 30_000)
-        assert int(seen.position.min()) == (len(seen) == 30_000)
-        try:
-            assert read_record(path) == {"rows": len(seen)}
-        except InputError as error:  # killed between the two renames of a CSV
-            assert "no run record" in str(error)  # noqa: PT017
-
 
 @pytest.mark.parametrize("moves", [0, 1])
 def test_killed_between_the_two_renames(moves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,6 @@ from scipy.spatial import cKDTree
 from outbid import Detections, InputError, read_detections, read_tracks
 from outbid.formats import holds_tracks
 
-TABLES = {  # file: its reference table, and how far the table is rounded
-    "tcells_imaris/DemoDataset1_20190523_CD8green_Position.csv": ("tcells_imaris/tidy.csv", 0.01),
-    "formats/motile_tracker/hela_example_tracks.csv": ("formats/tidy_hela_motile.csv", 0.01),
-    "formats/saspt/sample_tracks.csv": ("formats/tidy_saspt.csv", 0.01),
-}
-
 
 def assert_same_points(left: Detections, right: Detections, tolerance: float) -> None:
     """Each point of one is near one of the other in its frame, whatever the order; tables round."""
@@ -24,14 +18,6 @@ def assert_same_points(left: Detections, right: Detections, tolerance: float) ->
     distance, index = cKDTree(far_apart[0]).query(far_apart[1])
     assert distance.max() <= tolerance
     assert len(np.unique(index)) > 0.99 * len(left), "rounding may make two points one"
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_tables_of_other_software(name: str, real_data: Path) -> None:
-    table, tolerance = TABLES[name]
-    tracks, reference = read_tracks(real_data / name), read_tracks(real_data / table)
-    assert_same_points(tracks.detections, reference.detections, tolerance)
-    assert (tracks.track_count, len(tracks.links)) == (reference.track_count, len(reference.links))
 
 
 @pytest.mark.parametrize(("stem", "count"), [("splitting_merging", (183, 180)), ("gap_closing", (134, 128))])

@@ -1,6 +1,5 @@
 """Movies as images: axes, voxels, channels; files that are cut short or hostile; Cell Tracking Challenge."""
 
-import logging
 import struct
 import subprocess
 import sys
@@ -89,35 +88,6 @@ def test_a_file_cut_short_is_never_taken_for_a_shorter_one(kind: str, tmp_path: 
             assert cut > len(content) - 32
             np.testing.assert_array_equal(read, whole)
     assert refused > 20
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["faketracks/FakeTracks.tif", "drosophila_nuclei/tif/SPC0_CM0_CM1_CHN00_CHN01.fusedStack_00000.tif",
-     "volumes_3spots/track1_t001_u8.tif", "colloids_png/pims_stuck.tif"],
-)  # fmt: skip
-def test_real_files_cut_short(name: str, real_data: Path, tmp_path: Path) -> None:
-    content = (real_data / name).read_bytes()
-    for cut in np.linspace(1, len(content) - 1, 12).astype(int):
-        (tmp_path / "b.tif").write_bytes(content[:cut])
-        with pytest.raises(InputError):
-            frames(open_movie(tmp_path / "b.tif"))
-
-
-def test_bytes_at_random_are_refused_or_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
-    content = bytearray(write(tmp_path / "a.tif", "pages").read_bytes())
-    rng = np.random.default_rng(1)
-    for _ in range(60):
-        mutated = bytearray(content)
-        for place in rng.integers(0, len(content), 4):
-            mutated[place] = rng.integers(256)
-        (tmp_path / "b.tif").write_bytes(mutated)
-        try:
-            for image in open_movie(tmp_path / "b.tif").frames():
-                assert image.ndim == 3
-        except (InputError, ResourceError, SettingsError):
-            pass
 
 
 def test_pages_in_a_circle_and_sizes_beyond_memory(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ import pytest
 from scenes import carried, followed
 
 from outbid import Detections, ResourceError, TrackingSettings, Tracks, score, track
-from outbid.learn import learn
-from outbid.learn.options import LearnOptions
 from outbid.linked import linked
 from outbid.linking import Links
 from outbid.live import Live
@@ -142,28 +140,6 @@ def test_rows_in_another_order_have_the_same_links(truth: Tracks, free: tuple[Su
     assert {*map(tuple, order[again.pairs].tolist())} == {*map(tuple, links.pairs.tolist())}
 
 
-@pytest.mark.parametrize("far", [1e10, 1e30])
-def test_a_stray_detection_changes_no_link(far: float) -> None:
-    rng, many = np.random.default_rng(1), 50
-    place = rng.uniform(0, 30, (many, 3)) + np.cumsum(rng.normal(0, 0.3, (6, many, 3)), axis=0)
-    place[3, 7] = far
-    seen = Detections.from_table(np.repeat(np.arange(6), many), place.reshape(-1, 3))
-    _, links = linked(seen, FREE)
-    right = links.pairs[:, 1] - links.pairs[:, 0] == many
-    assert right.sum() > 0.98 * 5 * many
-    assert not (links.pairs == 3 * many + 7).any()
-
-
-def test_what_goes_from_slice_to_slice_is_followed() -> None:
-    """Slices lie as far apart as particles: all that is near is in the same slice."""
-    rng, many, frames, box = np.random.default_rng(0), 300, 12, 7.0
-    place = rng.uniform(0, box, (many, 3)) + np.cumsum(rng.normal(0, 0.08, (frames, many, 3)), axis=0)
-    place[..., 0] = np.round(place[..., 0] + 0.3 * rng.normal(size=(frames, many)))
-    seen = Detections.from_table(np.repeat(np.arange(frames), many), place.reshape(-1, 3))
-    truth = Tracks.from_track_ids(seen, np.tile(np.arange(many), frames))
-    assert f1(linked(seen, FREE)[1], truth) > 0.93
-
-
 def test_costs_margins_and_gaps_are_in_nats(free: tuple[Summary, Links]) -> None:
     """Minus log odds above the threshold; never is a threshold passed by what is not worth a link."""
     _, links = free
@@ -201,16 +177,6 @@ def test_more_candidates_than_may_be_are_refused(truth: Tracks, monkeypatch: pyt
     monkeypatch.setattr("outbid.linked.free_memory", lambda: 100_000)
     with pytest.raises(ResourceError, match=r"pairs or more .* GB that may be used"):
         linked(truth.detections, FREE)
-
-
-def test_the_motion_of_a_large_movie_comes_from_a_sample() -> None:
-    seen = movie(3).detections
-    found = learn(seen.position, seen.frame_start, LearnOptions(sample=1500))
-    part = found.motion_from
-    assert 1000 < len(part.movie) < 2500 < len(found.movie)
-    assert np.array_equal(part.model.motion.variance, found.model.motion.variance)
-    assert not np.array_equal(part.model.association.delay, found.model.association.delay)
-    assert found.motion_from.motion_from is part
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scenes import carried, crowded, followed, lost, over_gaps
@@ -274,3 +276,19 @@ def test_frames_taken_one_by_one_have_no_time() -> None:
         if len(shown):
             assert np.array_equal(one.add(shown).track, found)
             assert np.array_equal(third.add(shown, after=1 + frame % 4).track, found)
+
+
+def test_columns_of_the_earlier_recording_are_left_out_aloud(caplog: pytest.LogCaptureFixture) -> None:
+    truth = walk(WalkSettings(BrownianWalk(0.15), 60, 6, (4.0, 4.0, 4.0), "reflect", seed=1))
+    bright = np.random.default_rng(0).normal(size=60)[truth.track_id]
+    seen = replace(truth.detections, features={"brightness": bright})
+    with_columns = track(seen, replace(FREE, column={"brightness": ""})).learned
+    assert with_columns is not None
+    assert with_columns.columns is not None
+    live = Live(with_columns)
+    assert "(brightness); live, positions alone count" in caplog.text
+    found = [live.add(seen.position[seen.rows_of(frame)]) for frame in range(6)]
+    assert len(found[-1].track) == 60
+    caplog.clear()
+    Live(learned(truth.detections))
+    assert not caplog.text

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from partitions import Assumptions, Sampler, Scene, enumerated
+from partitions import Assumptions, Scene, enumerated
 from posteriors import posterior_of
 
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
@@ -57,16 +57,3 @@ def test_marginals_over_three_frames_are_near_the_exact_ones(step: float, error:
         model = model_of(movie, step)
         apart.append(compared(movie, model, enumerated(*assumed(movie, model))))
     assert np.abs(np.concatenate(apart)).mean() < error
-
-
-def test_marginals_of_a_longer_movie_are_near_those_that_are_sampled() -> None:
-    movie = movie_with(1, 0.25, 12, 5)
-    model = model_of(movie, 0.25)
-    scene, given = assumed(movie, model)
-    candidates = posterior_of(movie, model).candidates
-    pairs = np.column_stack([candidates.tail, candidates.head])
-    exact = Sampler(scene, given, pairs, np.random.default_rng(0)).marginals(100, 10)
-    apart = compared(movie, model, exact)
-    assert len(apart) > 50
-    assert np.abs(apart).mean() < 0.04
-    assert abs(apart.mean()) < 0.015

@@ -13,17 +13,6 @@ Points = NDArray[np.float64]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("disc", "least"), [(0.0, 0.985), (0.2, 0.958)])
-@pytest.mark.parametrize("jitter", [0.1, 0.4])
-def test_gaps_are_closed_on_a_stage_that_jitters(jitter, disc, least):
-    """The flow of all frames of a gap shows where to look at its end."""
-    truth = carried(jitter, disc=disc)
-    run = track(truth.detections)
-    assert over_gaps(truth, run.tracks) > least
-    assert f1_of(run, truth) > 0.994
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moves", "least"), [({"drift": 0.2}, 0.935), ({"disc": 0.3}, 0.9)], ids=["drift", "disc"]
 )

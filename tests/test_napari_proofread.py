@@ -159,3 +159,49 @@ def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
     assert form.asked.doubt.row == 1
     form.table.setCurrentIndex(form.table.model().index(0, 0))
     assert form.asked.doubt.row == 0
+
+
+def test_in_3d_a_click_has_the_depth_of_the_detection_in_question(window: "Window", tmp_path: Path) -> None:
+    track_id, frame = np.repeat([0, 1], 4), np.tile(np.arange(4), 2)
+    place = np.column_stack([np.repeat([5.0, 9], 4), 10.0 + 2 * frame, np.repeat([12.0, 30], 4)])
+    rows = np.column_stack([track_id, frame, place])
+    window.viewer.add_tracks(rows, name="given", scale=(1, 3, 1, 1))
+    window.viewer.dims.ndisplay = 3
+    form = window.form("Proofread")
+    form.file.setText(str(tmp_path / "given.csv"))
+    run(window, form)
+    camera, canvas = window.viewer.scene.camera, window.viewer.window._qt_viewer.canvas
+    camera.angles = (15, 40, 70)
+    form.ask(1)
+    window.wait(lambda: not form.drawing.isActive())
+    (_, asked), depth = form.session.place(1), np.array(camera.view_direction)
+    across = np.cross(depth, camera.up_direction)
+
+    def click_at(world: NDArray[np.float64]) -> None:
+        scene = canvas.view.scene.node_transform(canvas._scene_canvas.scene)
+        x, y, _, w = scene.map([*world[::-1], 1])
+        QTest.mouseClick(
+            canvas.native, Qt.MouseButton.LeftButton, pos=QPoint(round(float(x / w)), round(float(y / w)))
+        )
+
+    wanted = np.multiply(asked, (3, 1, 1)) + 4 * across
+    press(window, form, "A")
+    assert "depth of the detection in question" in form.message.text()
+    click_at(wanted)
+    window.wait(lambda: len(form.session.tracks.detections) == 9)
+    seen = form.session.tracks.detections
+    added = next(row for row in range(9) if seen.position[row].tolist() not in place.tolist())
+    pixel = 1 / camera.zoom
+    assert seen.frame[added] == form.session.place(form.asked.doubt.row)[0]
+    assert seen.position[added] * (3, 1, 1) == pytest.approx(wanted, abs=2 * pixel)
+    window.shot("proofread_3d")
+    form.ask(added)
+    window.wait(lambda: not form.drawing.isActive())
+    wanted = wanted - 2 * across
+    press(window, form, "M")
+    click_at(wanted)
+    window.wait(
+        lambda: form.session.tracks.detections.position[added].tolist() != seen.position[added].tolist()
+    )
+    moved = form.session.tracks.detections.position[added] * (3, 1, 1)
+    assert moved == pytest.approx(wanted, abs=4 * pixel)

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -162,6 +162,83 @@ def test_what_is_given_is_taken_and_comes_back_from_the_result(window: "Window")
         form.settings()
     form.set_settings(wanted.as_dict())
     assert form.settings() == wanted
+
+
+def rows_in(columns: Any) -> dict[str, tuple[bool, str, str]]:
+    """Tick, kind and bits of each column in the list."""
+    items = [columns.topLevelItem(row) for row in range(columns.topLevelItemCount())]
+    return {item.text(0): (bool(item.checkState(0).value), item.text(1), item.text(2)) for item in items}
+
+
+def tick_column(window: "Window", columns: Any, name: str) -> None:
+    """Change the tick of a column by the keyboard."""
+    names = [columns.topLevelItem(row).text(0) for row in range(columns.topLevelItemCount())]
+    columns.setCurrentItem(columns.topLevelItem(names.index(name)))
+    before = rows_in(columns)
+    window.press(columns, "Space")
+    window.wait(lambda: not columns._ticked.isActive() and rows_in(columns) != before)
+
+
+def test_columns_are_ticked_and_their_bits_shown(window: "Window") -> None:
+    from test_columns import informative, movie
+
+    truth = movie()
+    rng = np.random.default_rng(0)
+    said = {name: values for name, values in informative(truth).items() if values.ndim == 1}
+    features = said | {"white": rng.normal(size=len(truth.detections)), "track_id": truth.track_id}
+    layer = window.viewer.add_points(rows_of(truth.detections), name="cells", size=0.1, features=features)
+    form = window.form("Track particles")
+    assert form.columns.isVisible()
+    assert rows_in(form.columns) == dict.fromkeys([*said, "white"], (False, "", ""))
+    for name in ("brightness", "kind", "white"):
+        tick_column(window, form.columns, name)
+    assert form.rows["column"].text() == "brightness; kind; white"
+    run(window, form)
+    rows, learned = rows_in(form.columns), named(window, "Tracks of cells").metadata["outbid"]["learned"]
+    bits = learned["columns"]["links"]
+    assert set(bits) == {"brightness", "kind", "white"}
+    assert rows["brightness"] == (True, "number", f"{bits['brightness']:.2g}")
+    assert rows["kind"] == (True, "label", f"{bits['kind']:.2g}")
+    assert rows["white"] == (True, "number", "says nothing")
+    assert "Columns: " in form.message.text()
+    seen = detections_from(layer.data, features=dict(layer.features))
+    wanted = track(seen, TrackingSettings(column=form.settings().column))
+    assert link_count(named(window, "Tracks of cells")) == len(wanted.tracks.links)
+    window.shot("track_columns")
+    tick_column(window, form.columns, "white")
+    assert form.settings().column == {"brightness": "", "kind": ""}
+    form.result.choose(named(window, "Tracks of cells"))  # which brings its settings and bits back
+    assert rows_in(form.columns) == rows
+    window.write(form.rows["max_distance"], "1")
+    assert not form.columns.isEnabled()
+    proofread = window.form("Proofread")  # which learns from the same columns
+    run(window, proofread)
+    assert proofread.session.held.learned.summary.columns.links == pytest.approx(bits)
+
+
+def test_columns_of_detection_are_ticked_unasked(window: "Window") -> None:
+    from test_columns import detected
+
+    seen = detected().detections
+    window.viewer.add_points(rows_of(seen), name="spots", size=0.1, features=dict(seen.features))
+    form = window.form("Track particles")
+    kinds = {name: row[:2] for name, row in rows_in(form.columns).items()}
+    assert kinds["amplitude"] == kinds["radius"] == (True, "number")
+    assert (kinds["probability"], kinds["quality"]) == ((True, "probability"), (True, "clutter"))
+    tick_column(window, form.columns, "radius")
+    assert form.settings().column == {"radius": "none"}
+    tick_column(window, form.columns, "radius")
+    assert form.settings().column == "auto"
+    for name in kinds:
+        tick_column(window, form.columns, name)
+    assert form.settings().column is None
+    form.rows["column"].setText("amp*")
+    assert rows_in(form.columns)["amp*"] == (True, "number", "")
+    window.viewer.add_labels(np.zeros((3, 8, 8), np.uint8), name="masks")
+    form.source.layers.choose(window.viewer.layers["masks"])
+    form.rows["column"].setText("")
+    tick_column(window, form.columns, "angle")
+    assert rows_in(form.columns)["angle"] == (True, "angle=180", "")
 
 
 def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: "Window") -> None:

@@ -49,8 +49,9 @@ def in_slices(apart: float, astray: float) -> Callable[[Points], Points]:
     return sliced
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("apart", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize(
+    "apart", [pytest.param(0.5, marks=pytest.mark.slow), 1.0, pytest.param(1.5, marks=pytest.mark.slow)]
+)
 def test_detections_of_a_stack_go_from_slice_to_slice(apart):
     """Also where slices are as far apart as a gate is wide."""
     truth = shifted(crowd_in_a_box(0.08), in_slices(apart, 0.3))

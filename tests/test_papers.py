@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import time
 from pathlib import Path
 
 import papers
 import pytest
 from commands import run
 
-from outbid.errors import ResourceError
-from outbid.simulate.experiments.papers import PAPERS, paper_named
+from outbid.simulate.experiments.papers import PAPERS
 from outbid.simulate.matrices import geom, uniform
-from outbid.simulate.paper import Problems, conduct_paper, mean_rows, values_of
+from outbid.simulate.paper import extent, mean_rows, values_of
 
 RECORD = json.loads(papers.RECORD.read_text("utf-8"))
 SIZES = {"date-nagi-table3": "60", "date-nagi-figure3": "60", "date-nagi-table5": "40"}
@@ -34,7 +32,7 @@ def test_every_table_runs_small_and_judges_the_claims(name, tmp_path):
     done = run("experiment", name, "--sizes", SIZES.get(name, "30,50"), "--seeds", "1", "-o", tmp_path)
     assert done.exit_code == 0, done.output
     rows, summary, claims = (table(tmp_path / f"{name}{end}.csv") for end in ("", "_summary", "_claims"))
-    cell = paper_named(name).cell
+    cell = PAPERS[name].cell
     assert set(cell) <= set(rows[0])
     assert len(summary) == len({tuple(row[key] for key in cell) for row in rows})
     assert {row["verdict"] for row in claims} <= {"holds", "does not hold", "not measured here"}
@@ -80,27 +78,28 @@ def test_means_are_taken_over_instances():
     assert mean_rows(rows, ("n", "case")) == [
         {"n": 2, "case": "a", "instances": 2, "seconds": 2, "word": "x"}
     ]
-    assert paper_named("date-nagi-table1").problems("gpu", quick=True) == Problems((60, 120), 1, "gpu")
+    assert PAPERS["date-nagi-table1"].usual("gpu", quick=True) == extent((60, 120), 1, "gpu")
 
 
-class Slow(type(paper_named("date-nagi-table2"))):  # type: ignore[misc]
-    """A table of which the second size takes long."""
+class Cut(type(PAPERS["date-nagi-table2"])):  # type: ignore[misc]
+    """A table that is ended in the midst of its second size."""
 
     def rows(self, problems):
         for row in super().rows(problems):
-            time.sleep(0.4 * (row["n"] > problems.sizes[0]))
             yield row
+            if row["n"] > problems.sizes[0]:
+                raise InterruptedError
 
 
-def test_a_table_that_takes_too_long_keeps_the_sizes_it_completed(tmp_path):
-    paper = Slow()
-    next(iter(paper.rows(Problems((30,)))))  # compiles
-    found = conduct_paper("slow", paper, Problems((30, 40)), tmp_path, seconds=0.3)
-    assert (found.complete, {row["n"] for row in found.rows + found.summary}) == (False, {30})
-    assert found.claims
-    assert json.loads((tmp_path / "slow.csv.json").read_text("utf-8"))["complete"] is False
-    with pytest.raises(ResourceError, match="no size was complete after 0 s"):
-        conduct_paper("slow", paper, Problems((30,)), tmp_path, seconds=0)
+def test_a_table_that_is_ended_keeps_the_sizes_it_completed(tmp_path, monkeypatch):
+    monkeypatch.setitem(PAPERS, "cut", Cut())
+    with pytest.raises(InterruptedError):
+        papers.measured("cut", extent((30, 40), 2), tmp_path / "part.json")
+    part = json.loads((tmp_path / "part.json").read_text("utf-8"))
+    assert (part["complete"], {row["n"] for row in part["summary"]}) == (False, {30})
+    assert part["claims"]
+    papers.measured("date-nagi-table2", extent((30,)), tmp_path / "part.json")
+    assert json.loads((tmp_path / "part.json").read_text("utf-8"))["complete"] is True
 
 
 @pytest.mark.parametrize("device", sorted({*papers.EXTENTS} & {*RECORD} | {"cpu"}))

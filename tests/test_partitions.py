@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from partitions import Assumptions, Sampler, Scene, enumerated, log_density, partitions
+from partitions import Assumptions, Scene, log_density, partitions
 
 
 def assumptions(**changed: object) -> Assumptions:
@@ -20,11 +20,6 @@ def scene(seed: int, counts: tuple[int, ...], side: float = 1.6) -> Scene:
     rng = np.random.default_rng(seed)
     frame = np.repeat(np.arange(len(counts)), counts)
     return Scene.of(rng.random((len(frame), 2)) * side, frame)
-
-
-def every_pair(the: Scene, longest: int) -> np.ndarray:
-    lag = the.frame[None] - the.frame[:, None]
-    return np.argwhere((lag >= 1) & (lag <= longest))
 
 
 @pytest.mark.parametrize("renewal", [0.0, 0.35])
@@ -73,23 +68,3 @@ def test_all_partitions_are_enumerated_once() -> None:
     assert len(found) == len(set(found)) == 7
     assert len(list(partitions(scene(0, (1, 1, 1)), 1))) == 4
     assert len(list(partitions(scene(0, (1, 1, 1)), 2))) == 5
-
-
-@pytest.mark.parametrize("counts", [(3, 3, 2), (2, 1, 2, 1)])
-def test_the_sampler_agrees_with_enumeration(counts: tuple[int, ...]) -> None:
-    the, given = scene(4, counts), assumptions()
-    exact = enumerated(the, given)
-    pairs = every_pair(the, 2)
-    found = Sampler(the, given, pairs, np.random.default_rng(1)).marginals(800, 50)
-    assert 0.1 < exact.max() < 0.99
-    assert np.abs(found - exact).max() < 0.045
-    assert np.abs(found - exact).mean() < 0.005
-
-
-def test_a_link_that_is_no_candidate_is_never_made() -> None:
-    the = scene(4, (2, 3))
-    pairs = every_pair(the, 1)[1:]
-    found = Sampler(the, assumptions(), pairs, np.random.default_rng(0)).marginals(50, 0)
-    left_out = every_pair(the, 1)[0]
-    assert found[tuple(left_out)] == 0
-    assert found.sum() > 0

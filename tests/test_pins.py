@@ -291,6 +291,31 @@ def test_candidates_are_written_with_their_probabilities_and_pins(way: str, tmp_
         np.testing.assert_allclose(chosen, found.run.tracks.link_probability, atol=1e-9)
 
 
+def test_other_programs_read_candidates_and_select_the_tracks_by_solution(tmp_path: Path) -> None:
+    geff, networkx = pytest.importorskip("geff"), pytest.importorskip("networkx")
+    from geff.validate.data import ValidationConfig
+
+    found = resolve(held("learned"), [pin("end", 5)])
+    write_candidates(tmp_path / "all.geff", found)
+    geff.validate_structure(tmp_path / "all.geff")
+    every, about = geff.read(tmp_path / "all.geff", data_validation=ValidationConfig(graph=True))
+    tracks = found.run.tracks
+    assert about.directed
+    assert {"probability", "solution", "pin"} == set(about.edge_props_metadata)
+    assert every.number_of_edges() > 2 * len(tracks.links)
+    assert [data["z"] for _, data in every.nodes(data=True)] == tracks.detections.position[:, 0].tolist()
+    solution = every.edge_subgraph((a, b) for a, b, chosen in every.edges(data="solution") if chosen)
+    assert sorted(map(list, solution.edges)) == tracks.links.tolist()
+    parts = {frozenset(map(int, part)) for part in networkx.weakly_connected_components(solution)}
+    rows = [np.flatnonzero(tracks.track_id == number) for number in range(tracks.track_count)]
+    assert parts == {frozenset(of.tolist()) for of in rows if len(of) > 1}
+    reader = geff.GeffReader(tmp_path / "all.geff")  # which builds a part of a graph alone
+    reader.read_edge_props(["solution"])
+    whole = reader.build()
+    part = reader.build(edge_mask=np.asarray(whole["edge_props"]["solution"]["values"], bool))
+    assert sorted(part["edge_ids"].tolist()) == tracks.links.tolist()
+
+
 def test_what_does_not_hold_the_whole_movie_refuses_pins(tmp_path: Path) -> None:
     table, spots = tmp_path / "pins.csv", tmp_path / "spots.parquet"
     write_detections(spots, film().detections)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scenes import blinking, carried, diffusing, film, lost, over_gaps, stuck
+from scenes import blinking, carried, lost, over_gaps
 
 from outbid import TrackingSettings, Tracks, score
 from outbid.linked import linked as learned_links
@@ -29,25 +29,12 @@ def test_a_frame_that_shows_no_flow_goes_on_as_the_last_one_that_does() -> None:
     assert [way.ravel().tolist() for way in ways] == [[1.0, 1.0], [2.0, 2.0]]
 
 
-@pytest.mark.parametrize("frames", [2, 3, 4, 5, 40])
-def test_a_single_particle(frames: int) -> None:
-    assert linked(film(diffusing(0.4), particles=1, frames=frames))[2] == 1
-
-
 @pytest.mark.parametrize("disc", [0.0, 0.2])
 def test_gaps_are_closed_on_a_stage_that_jitters(disc: float) -> None:
     truth = carried(0.4, disc=disc)
     _, tracks, f1 = linked(truth)
     assert over_gaps(truth, tracks) > 0.985
     assert f1 > 0.998
-
-
-@pytest.mark.slow
-def test_over_frames_that_are_lost_the_flow_is_that_of_all() -> None:
-    truth = carried(disc=0.3, frames=60, step=0.05, count=400)
-    truth = lost(truth, np.concatenate([[a, a + 1, a + 2] for a in range(4, 60, 8)]))
-    _, tracks, _ = linked(truth)
-    assert over_gaps(truth, tracks) > 0.895
 
 
 def test_steps_over_lost_frames_are_those_of_all_intervals() -> None:
@@ -60,16 +47,6 @@ def test_steps_over_lost_frames_are_those_of_all_intervals() -> None:
     assert np.mean([tuple(link) in right for link in tracks.links[across].tolist()]) > 0.9
     assert across.sum() > 0.9 * 300
     assert shown.step_scale is None
-
-
-@pytest.mark.slow
-def test_a_pause_in_the_middle_is_no_sample() -> None:
-    """Bursts of frames far apart, of which the middle of the movie shows nothing."""
-    when = np.setdiff1d((2000 * np.arange(4)[:, None] + np.arange(20)).ravel(), [2005])
-    seen = stuck(when)
-    _, links = learned_links(seen, TrackingSettings(divisions=False))
-    assert (np.diff(links.pairs, axis=1) == 700).sum() > 0.99 * 700 * (len(when) - 4)
-    assert np.diff(seen.frame[links.pairs], axis=1).max() < 20
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Tables of the accuracy of learned linking, from the record."""
 
-import posterior_tables as tables
+import tables
 
 
 def test_kinds_are_developed_on_or_reported_only() -> None:

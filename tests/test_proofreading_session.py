@@ -10,6 +10,7 @@ from outbid import Detections, SettingsError, TrackingSettings, Tracks, track
 from outbid.pins import read_pins
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
+from outbid.viewers.layers import tracks_layer
 from outbid.viewers.proofreading import (
     Edit,
     Question,
@@ -26,6 +27,7 @@ from outbid.viewers.proofreading import (
     stored,
     undo,
 )
+from outbid.viewers.taken import tracks_from
 
 SETTINGS = {"learned": TrackingSettings(), "gated": TrackingSettings(max_distance=4.0)}
 
@@ -213,3 +215,29 @@ def test_learned_again_pins_hold_and_what_was_learned_hardly_changes_under_true_
         if any(again.place(int(a)) == pin.detections[0] for pin in again.pins)
     }
     assert closed <= pinned
+
+
+def test_columns_stay_with_tracks_and_through_edits() -> None:
+    from test_columns import informative, movie, with_features
+
+    found = movie()
+    truth = with_features(found, informative(found))
+    settings = TrackingSettings(column={"brightness": "", "kind": ""}, divisions=False)
+    run = track(truth.detections, settings)
+    layer = tracks_layer(run.tracks)
+    taken = tracks_from(layer.data, features=layer.features)
+    session = opened(taken, run.settings)
+
+    def ends(tracks: Tracks) -> list[list[float]]:
+        return sorted(tracks.detections.position[tracks.links].reshape(-1, 6).tolist())
+
+    assert ends(session.tracks) == ends(run.tracks)
+    frame, place = session.place(300)
+    edited = edit(session, Edit((frame, place), None))
+    edited = edit(edited, Edit(None, (frame, place)))
+    features = edited.tracks.detections.features
+    row = int(edited.tracks.detections.frame_start[frame + 1]) - 1  # the last of its frame
+    assert edited.place(row) == (frame, place)
+    assert np.isnan(features["brightness"][row])
+    assert features["kind"][row] is None
+    assert edited.held.learned.summary.columns.links["brightness"] > 0.3

@@ -7,16 +7,16 @@ the box is large and only particles that start `MARGIN` or more from every wall 
 """
 
 from functools import cache
-from math import pi, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.spatial import cKDTree
 
 from outbid.matching import match
 from outbid.scoring import score
 from outbid.simulate.motions import BrownianWalk
+from outbid.simulate.theory import nearest, swapped
 from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracks import Tracks
 
@@ -66,21 +66,9 @@ def optimal_partners(truth: Tracks) -> np.ndarray:
     return found.target
 
 
-def nearest_theory(kappa: float) -> float:
-    """E[exp(-(4/3) pi kappa^3 R^3)] over R, chi-distributed with 3 degrees of freedom.
-
-    The nearest neighbour is the true successor if no other particle lies in the ball of its distance.
-    """
-
-    def integrand(r: float) -> float:
-        return sqrt(2 / pi) * r * r * np.exp(-r * r / 2 - 4 / 3 * pi * (kappa * r) ** 3)
-
-    return float(quad(integrand, 0, np.inf)[0])
-
-
 @pytest.mark.parametrize("kappa", NEAREST)
 def test_nearest_neighbours_are_right_as_often_as_theory_says(kappa: float) -> None:
-    expected = nearest_theory(kappa)
+    expected = nearest(kappa)
     assert expected == pytest.approx(NEAREST[kappa], abs=0.0006)
     truth = pair_of_frames(kappa)
     first, second = clouds(truth)
@@ -94,14 +82,12 @@ def test_the_optimal_assignment_is_right_as_often_as_published(kappa: float) -> 
     measured, judged = accuracy(truth, optimal_partners(truth))
     variance = measured * (1 - measured) * (1 / judged + 1 / OPTIMAL_SAMPLE)
     assert abs(measured - OPTIMAL[kappa]) < SIGMAS * sqrt(variance)
-    assert measured > nearest_theory(kappa)
+    assert measured > nearest(kappa)
 
 
 @pytest.mark.parametrize("kappa", [0.05, 0.10])
 def test_the_optimal_assignment_errs_where_two_particles_pass_each_other(kappa: float) -> None:
-    # Particles a, b swap if (a - b).(a' - b') < 0. The integral of that probability over all b is
-    # (16/3) sqrt(pi) kappa^3; cycles of three or more add terms in kappa^6.
-    expected = 16 / 3 * sqrt(pi) * kappa**3
+    expected = swapped(kappa)
     truth = pair_of_frames(kappa)
     measured, judged = accuracy(truth, optimal_partners(truth))
     assert abs(1 - measured - expected) < SIGMAS * sqrt(2 * expected / judged)  # errors come in twos

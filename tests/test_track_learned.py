@@ -61,15 +61,6 @@ def test_frames_that_hardly_fit_leave_rates_between_0_and_1():
         assert 0 < learned.end <= 0.9
 
 
-def test_diffusion_and_rates_are_learnt():
-    learned, links = linked(simulated(BrownianWalk(0.2), noise=0.05).detections, FREE)
-    assert np.square(learned.step).mean() == pytest.approx(0.2**2 + 2 * 0.05**2, rel=0.2)
-    assert learned.end == pytest.approx(0.02, abs=0.015)
-    assert learned.neighbours is None
-    assert "Neighbour flow: not used." in str(learned)
-    assert links.gap == 0
-
-
 @pytest.mark.slow
 def test_a_long_movie_is_learnt_from_a_part(monkeypatch):
     drift = 0.02 * np.sin(np.arange(40) / 5).cumsum()
@@ -82,18 +73,6 @@ def test_a_long_movie_is_learnt_from_a_part(monkeypatch):
     assert part.step == pytest.approx(whole.step, rel=0.05)
     assert part.follow[1] == pytest.approx(whole.follow[1], abs=0.02)
     assert f1_of(others, truth) > f1_of(links, truth) - 0.005
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("persistence", [3.0, 10.0])
-def test_persistence_is_that_of_the_steps_with_walls_and_noise(persistence):
-    """Walls, which turn particles, shorten it. Noise beside smooth motion is too low (limits.md)."""
-    step2 = 2 * persistence**2 * (1 / persistence - 1 + math.exp(-1 / persistence))
-    walk_ = OrnsteinUhlenbeckWalk(0.2 * math.sqrt(3 / step2), persistence)
-    truth = simulated(walk_, particles=2000, frames=30, noise=0.03)
-    learned, _ = linked(truth.detections, FREE)
-    assert learned.persistence == pytest.approx(persistence, rel=0.2)
-    assert 0.005 < np.mean(learned.noise) < 0.033
 
 
 @pytest.mark.slow
@@ -140,28 +119,6 @@ def test_persistence_is_learnt_within_a_sixth_where_no_walls_turn_particles(kapp
     learned, _ = linked(truth.detections, FREE)
     assert learned.persistence == pytest.approx(persistence, rel=0.17)
     assert learned.step.mean() == pytest.approx(math.sqrt(kappa**2 + 2 * 0.03**2), rel=0.05)
-
-
-@pytest.mark.slow
-def test_particles_that_divide_nowhere_have_no_daughters():
-    for truth in (
-        simulated(BrownianWalk(0.3), frames=10),
-        simulated(BrownianWalk(0.1), miss=0.1, clutter=0.1),
-    ):
-        assert np.bincount(linked(truth.detections, FREE)[1].pairs[:, 0]).max() == 1
-
-
-def test_misses_and_clutter_are_learnt():
-    truth = simulated(BrownianWalk(0.08), miss=0.1, clutter=0.1)
-    learned, links = linked(truth.detections, FREE)
-    assert learned.follow[1] == pytest.approx(0.09 * 0.98, abs=0.03)
-    assert f1_of(links, truth) > 0.93
-    correct = {tuple(pair) for pair in truth.links.tolist()}
-    right = np.array([tuple(pair) in correct for pair in links.pairs.tolist()])
-    assert links.probability is not None
-    assert links.probability.mean() == pytest.approx(right.mean(), abs=0.02)
-    unsure = links.probability < np.quantile(links.probability, 0.1)
-    assert (~right[unsure]).sum() > 0.5 * (~right).sum()
 
 
 @pytest.mark.slow
@@ -232,14 +189,6 @@ def test_movies_with_little_or_nothing_to_learn_from(frames):
         run = track(Detections.from_table(frame, position))
         assert run.stats["worst_gap"] == 0
         assert run.learned is None or math.isfinite(run.learned.end)
-
-
-def test_the_unit_of_length_changes_no_link():
-    seen = simulated(BrownianWalk(0.25), particles=300, frames=8).detections
-    expected = linked(seen, FREE)[1].pairs
-    for unit in (1e-3, 1e4):
-        found = linked(Detections(seen.frame, seen.position * unit), FREE)[1].pairs
-        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ DETECTED = ("probability", "quality", "amplitude", "radius")
 """Columns by which a table of `outbid detect` is recognised. All may distinguish clutter."""
 KINDS = ("number", "angle=PERIOD", "label", "vector", "none")
 """Kinds of columns; none leaves a column of `outbid detect` out."""
-_REFUSED = (
+REFUSED = (
     "frame", "t", "time", "timepoint", "z", "y", "x", "position_z", "position_y", "position_x", "position_0",
     "position_1", "position_2", "track_id", "track", "id", "seg_id", "spot_id", "node", "label", "parent",
     "parent_id", "lineage", "lineage_id", "particle",
@@ -38,20 +39,8 @@ _SURE = 1e-4
 """Guard: distance of stated probabilities from 0 and 1."""
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """The marks of a movie and where each column is in them.
-
-    Parameters
-    ----------
-    marks : Marks
-    blocks : dict of str to slice
-        Scores of each column.
-    labels : tuple of str
-        Columns of labels.
-    by_place : tuple of str
-        Columns that are functions of the position.
-    """
+class Columns(NamedTuple):
+    """The marks of a movie; where the scores of each column are in them; columns of labels, and by place."""
 
     marks: Marks
     blocks: dict[str, slice]
@@ -61,21 +50,12 @@ class Columns:
 
 @dataclass(frozen=True)
 class ColumnBits:
-    """What columns say about links and clutter.
-
-    Parameters
-    ----------
-    links : mapping of str to float
-        Bits of each about a link to the next frame: 1 halves the number of detections that are likely.
-    clutter : float
-        Bits of all about whether a detection is clutter, per detection.
-    by_place : tuple of str
-        Columns that are functions of the position.
-    """
+    """What columns say about links and clutter."""
 
     links: Mapping[str, float]
-    clutter: float
-    by_place: tuple[str, ...] = ()
+    """Bits of each about a link to the next frame: 1 halves the number of detections that are likely."""
+    clutter: float  # bits of all about whether a detection is clutter, per detection
+    by_place: tuple[str, ...] = ()  # columns that are functions of the position
 
     def __str__(self) -> str:
         some = {name: bits for name, bits in self.links.items() if bits > 0}
@@ -88,13 +68,8 @@ class ColumnBits:
     @property
     def warning(self) -> str:
         """A warning of columns that say what positions say already; else empty."""
-        if not self.by_place:
-            return ""
-        names, one = ", ".join(self.by_place), len(self.by_place) == 1
-        return (
-            f"Warning: {names} {'is' if one else 'are'} nearly the same for neighbours, so "
-            f"{'it says' if one else 'they say'} where a detection is, which positions say already."
-        )
+        said = f"Warning: nearly the same for neighbours: {', '.join(self.by_place)}. "
+        return f"{said}Where a detection is, positions say already." if self.by_place else ""
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
@@ -104,8 +79,6 @@ class ColumnBits:
 def columns_of(texts: Iterable[str]) -> dict[str, str]:
     """Parse columns NAME or NAME:KIND; without a kind, that follows from the values.
 
-    Examples
-    --------
     >>> columns_of(["area", "theta:angle=180", "emb_*:vector", "a:b"])
     {'area': '', 'theta': 'angle=180', 'emb_*': 'vector', 'a:b': ''}
     """
@@ -117,36 +90,18 @@ def columns_of(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def texts_of(column: Mapping[str, str] | str) -> list[str]:
-    """Format columns as the texts that `columns_of` parses; none for those of `outbid detect` alone.
+def texts_of(column: Mapping[str, str]) -> list[str]:
+    """Format columns as the texts that `columns_of` parses.
 
-    Examples
-    --------
-    >>> texts_of({"area": "", "theta": "angle=180"}), texts_of("auto")
-    (['area', 'theta:angle=180'], [])
+    >>> texts_of({"area": "", "theta": "angle=180"})
+    ['area', 'theta:angle=180']
     """
-    if isinstance(column, str):
-        return []
     return [f"{name}:{kind}" if kind else name for name, kind in column.items()]
-
-
-def recorded(column: Mapping[str, str] | str | None) -> dict[str, object]:
-    """Entries of a run record; none for columns of `outbid detect` alone."""
-    if column is None:
-        return {"no_columns": True}
-    return {} if isinstance(column, str) else {"column": dict(column)}
 
 
 def check_columns(column: Mapping[str, str] | str | None, max_distance: float | None = None) -> None:
     """Check names and kinds; costs of links within a given `max_distance` know no columns.
 
-    Raises
-    ------
-    SettingsError
-        If one is no name or kind; the message says what is.
-
-    Examples
-    --------
     >>> check_columns({"track_id": "number"})
     Traceback (most recent call last):
     outbid.errors.SettingsError: Column 'track_id' has the name of an id, a frame or a coordinate: it cannot \
@@ -159,18 +114,19 @@ help to link. Rename it if it is none.
     if max_distance is not None:
         raise SettingsError("columns help where all is learned; costs know none: leave max_distance out.")
     for name, kind in column.items():
-        if name.lower() in _REFUSED:
+        if name.lower() in REFUSED:
             raise SettingsError(
                 f"Column {name!r} has the name of an id, a frame or a coordinate: it cannot help to link. "
                 "Rename it if it is none."
             )
-        if kind and kind not in (*KINDS[:1], *KINDS[2:]) and not _period(kind) > 0:
+        if kind and (kind not in KINDS or "=" in kind) and not _period(kind) > 0:
             raise SettingsError(f"Column {name!r} is of kind {kind!r}. Choose from: {', '.join(KINDS)}.")
 
 
 def _period(kind: str) -> float:
+    """Of an angle; 0 of what is none."""
     try:
-        return float(kind.removeprefix("angle=")) if kind.startswith("angle=") else 0.0
+        return float(kind.removeprefix("angle=") if kind.startswith("angle=") else 0)
     except ValueError:
         return 0.0
 
@@ -181,53 +137,46 @@ def marks_of(
     column: Mapping[str, str] | str | None,
     workers: int = 1,
 ) -> Columns | None:
-    """The marks of a movie; None if no columns help.
+    """The marks of a movie, of features (N,) in the order of its detections as read; None if none help.
 
-    Parameters
-    ----------
-    features : mapping of str to (N,) array
-        In the order of the detections that were read.
-    reading : Reading
-    column : mapping, "auto" or None
-        As in `TrackingSettings`.
-    workers : int
-        Threads; they do not change the result.
-
-    Raises
-    ------
-    SettingsError
-        If there is no such column, or its values are of another kind.
+    Raises SettingsError if there is no such column, or its values are of another kind.
     """
-    wanted = _wanted(features, column)
-    if not wanted or len(reading.order) == 0:
+    wanted, count = kinds_of(features, column), len(reading.order)
+    if not wanted or not count:
         return None
-    near, _ = nearest(
-        reading.position, reading.frame_start, np.arange(len(reading.order)), NEIGHBOURS, workers=workers
-    )
-    made = _Making(reading.frame, near)
+    near, _ = nearest(reading.position, reading.frame_start, np.arange(count), NEIGHBOURS, workers=workers)
+    kept: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
+    clutter: list[NDArray[np.float64]] = []
+    labels, blocks, by_place = dict[str, NDArray[np.int64]](), dict[str, slice](), list[str]()
     for name, (kind, members) in wanted.items():
         values = [np.asarray(features[member])[reading.order] for member in members]
         if kind == "label":
-            made.labels[name] = _labels(name, values[0])
+            labels[name] = _labels(name, values[0])
             continue
         numbers = _numbers(name, values)
-        if kind.startswith("angle="):
-            turn = 2 * np.pi * numbers[:, 0] / _period(kind)
-            made.keep(name, np.column_stack([np.cos(turn), np.sin(turn)]), ranks=False)
-        elif kind == "probability":
-            p = np.clip(numbers, _SURE, 1 - _SURE)
-            made.clutter.append(_standard(np.log(p / (1 - p))))
-        else:
-            made.clutter.append(np.column_stack([_ranked(values) for values in numbers.T]))
-            if kind != "clutter":
-                made.keep(name, numbers)
-    return made.columns()
+        scores = _scores(kind, numbers)
+        clutter += [] if kind.startswith("angle=") else scores
+        if kind not in ("probability", "clutter"):
+            seen = np.broadcast_to(np.isfinite(numbers).T, (len(scores), count))
+            own = [_own(*one, reading.frame, near) for one in zip(scores, seen, strict=True)]
+            blocks[name] = slice(len(kept), len(kept) + len(own))
+            kept += [(score, known) for (score, _), known in zip(own, seen, strict=True)]
+            by_place += [name] * (max(share for _, share in own) > _BY_PLACE)
+    value, known = zip(*kept, strict=True) if kept else ((), ())
+    marks = Marks(
+        _stacked(count, value), _stacked(count, known).astype(np.bool_), _stacked(count, clutter),
+        _stacked(count, labels.values()).astype(np.int64),
+    )  # fmt: skip
+    return Columns(marks, blocks, tuple(labels), tuple(by_place))
 
 
-def _wanted(
+def kinds_of(
     features: Mapping[str, NDArray], column: Mapping[str, str] | str | None
 ) -> dict[str, tuple[str, list[str]]]:
-    """Kind and members of each column that helps; those of `outbid detect` first."""
+    """Kind and members of each column that helps; those of `outbid detect` first.
+
+    Raises SettingsError if a column is named that there is not.
+    """
     if column is None:
         return {}
     named = column if isinstance(column, Mapping) else {}
@@ -251,55 +200,41 @@ def _wanted(
     return found
 
 
-class _Making:
-    """Marks as they are gathered, column by column."""
+def _scores(kind: str, numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Scores of a column of numbers (N, m), of mean 0 and variance 1; 0 where they are missing."""
+    if kind.startswith("angle="):
+        turn = 2 * np.pi * numbers[:, 0] / _period(kind)
+        return [_standard(np.cos(turn)), _standard(np.sin(turn))]
+    if kind == "probability":
+        p = np.clip(numbers[:, 0], _SURE, 1 - _SURE)
+        return [_standard(np.log(p / (1 - p)))]
+    return [_ranked(values) for values in numbers.T]
 
-    def __init__(self, frame: NDArray[np.int64], near: NDArray[np.int32]) -> None:
-        self.frame, self.near = frame, near
-        self.values: list[NDArray[np.float64]] = []
-        self.clutter: list[NDArray[np.float64]] = []
-        self.labels: dict[str, NDArray[np.int64]] = {}
-        self.blocks: dict[str, slice] = {}
-        self.by_place: list[str] = []
 
-    def keep(self, name: str, numbers: NDArray[np.float64], *, ranks: bool = True) -> None:
-        """Add scores (N, m) that tracks may keep, beside what all of the frame and neighbours share."""
-        first = len(self.values)
-        shares = []
-        for values in numbers.T:
-            score, share = self._own(_ranked(values) if ranks else _standard(values), np.isfinite(values))
-            self.values.append(np.where(np.isfinite(values), score, np.nan))
-            shares.append(share)
-        self.blocks[name] = slice(first, len(self.values))
-        if max(shares) > _BY_PLACE:
-            self.by_place.append(name)
+def _own(
+    score: NDArray[np.float64], seen: NDArray[np.bool_], frame: NDArray[np.int64], near: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], float]:
+    """Scores less the mean of the frame and, where these are alike, of neighbours; and their share."""
+    frames, known = int(frame[-1]) + 1, seen.astype(np.float64)
+    mean = summed(frame, score * known, frames) / (summed(frame, known, frames) + _SHRINKING)
+    score = np.where(seen, score - mean[frame], 0.0)
+    beside = (near >= 0) & seen[near]
+    many = beside.sum(axis=1)
+    local = np.where(beside, score[near], 0.0).sum(axis=1) / np.maximum(many, 1)
+    used = seen & (many > 0)
+    square, total, product = (
+        float((a[used] * b[used]).sum()) for a, b in ((local, local), (score, score), (local, score))
+    )
+    share = 0.0
+    # Each pair of neighbours counts twice, in a product of as many terms as there are detections.
+    if square > 0 and product >= _ALIKE * np.sqrt(2 * square * total / max(int(used.sum()), 1)):
+        score, share = score - product / square * local, product**2 / (square * total)
+    return np.where(seen, _standard(score), 0.0), share
 
-    def _own(self, score: NDArray[np.float64], seen: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
-        """Scores less the mean of the frame and, where these are alike, of neighbours; and their share."""
-        frames, known = int(self.frame[-1]) + 1, seen.astype(np.float64)
-        mean = summed(self.frame, score * known, frames) / (summed(self.frame, known, frames) + _SHRINKING)
-        score = np.where(seen, score - mean[self.frame], 0.0)
-        beside = (self.near >= 0) & seen[self.near]
-        many = beside.sum(axis=1)
-        local = np.where(beside, score[self.near], 0.0).sum(axis=1) / np.maximum(many, 1)
-        used = seen & (many > 0)
-        square = float(np.square(local[used]).sum())
-        total = float(np.square(score[used]).sum())
-        product = float((local[used] * score[used]).sum())
-        # Each pair of neighbours counts twice, in a product of as many terms as there are detections.
-        if not square > 0 or product < _ALIKE * np.sqrt(2 * square * total / max(int(used.sum()), 1)):
-            return _standard(score), 0.0
-        return _standard(score - product / square * local), product**2 / (square * total)
 
-    def columns(self) -> Columns:
-        """The marks."""
-        count = len(self.frame)
-        value = np.column_stack([np.empty((count, 0)), *self.values])
-        seen = np.isfinite(value)
-        clutter = np.nan_to_num(np.column_stack([np.empty((count, 0)), *self.clutter]))
-        label = np.column_stack([np.empty((count, 0), np.int64), *self.labels.values()])
-        marks = Marks(np.nan_to_num(value), seen, clutter, label)
-        return Columns(marks, self.blocks, tuple(self.labels), tuple(self.by_place))
+def _stacked(count: int, columns: Iterable[NDArray]) -> NDArray[np.float64]:
+    """(N, m) array of columns, of which there may be none."""
+    return np.column_stack([np.empty((count, 0)), *columns])
 
 
 def _numbers(name: str, values: list[NDArray]) -> NDArray[np.float64]:
@@ -319,8 +254,7 @@ def _numbers(name: str, values: list[NDArray]) -> NDArray[np.float64]:
 
 def _labels(name: str, values: NDArray) -> NDArray[np.int64]:
     """(N,) labels from 0, in order; -1 where it is empty or not a number."""
-    texts = values.astype(str)
-    kinds, label = np.unique(texts, return_inverse=True)
+    kinds, label = np.unique(values.astype(str), return_inverse=True)
     empty = np.isin(kinds, ["", "nan", "None"])
     if (~empty).sum() > _MOST_LABELS:
         raise SettingsError(
@@ -334,8 +268,6 @@ def _labels(name: str, values: NDArray) -> NDArray[np.int64]:
 def _ranked(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """(N,) normal scores of ranks, of variance 1; ties share theirs, and missing ones have 0.
 
-    Examples
-    --------
     >>> _ranked(np.array([3.0, 1e9, 2.0, np.nan])).round(2).tolist()
     [0.0, 1.22, -1.22, 0.0]
     """
@@ -354,6 +286,5 @@ def _standard(values: NDArray[np.float64]) -> NDArray[np.float64]:
     seen = np.isfinite(values)
     if not seen.any():
         return np.zeros_like(values)
-    spread = float(values[seen].std())
-    centred = values - values[seen].mean()
+    spread, centred = float(values[seen].std()), values - values[seen].mean()
     return np.asarray(np.where(seen, centred / spread if spread > 0 else 0.0, 0.0))

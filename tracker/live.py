@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,6 +26,7 @@ from .neighbours import nearest
 from .reading import HOLE
 from .summary import Summary
 
+_LOG = logging.getLogger("outbid")
 _MEMORY = 4
 """Prior: frames beside those of the longest gap; more frames add little to an estimated velocity."""
 _LIKELY = 1e-3
@@ -59,7 +61,8 @@ class Live:
     posterior keeps the candidates that compete with them. A track ends after more frames without a detection
     than the longest gap that was learned. If frames that were not recorded were found (no detection where
     there were many particles), an empty frame counts as not recorded, not as one in which all particles are
-    missed; after more than ten empty frames, all tracks end.
+    missed; after more than ten empty frames, all tracks end. Columns are not used, even if the earlier
+    recording had some; a warning says so.
 
     Parameters
     ----------
@@ -94,6 +97,11 @@ class Live:
         workers: int = 1,
     ) -> None:
         self._learned, self._spacing, self._solver = learned, spacing, solver
+        if learned.columns is not None:
+            named = ", ".join(learned.columns.links)
+            _LOG.warning(
+                "The earlier recording was linked with columns (%s); live, positions alone count.", named
+            )
         self._axes = ["zyx".index(axis) for axis in learned.axes]
         self._options = LearnOptions(dropped=_LIKELY, workers=workers)
         lags, rates = len(learned.follow), learned.association

@@ -38,26 +38,14 @@ _SHOWN = 4
 
 @dataclass(frozen=True, eq=False)
 class HeldModel:
-    """Detections, settings and what was learned from them.
-
-    Parameters
-    ----------
-    detections : Detections
-    settings : TrackingSettings
-        Without pins.
-    workers : int
-        Threads; they do not change the result.
-    learned : LearnedMovie or None
-        The model and the posterior without pins; None with a gate.
-    known : dict
-        With a gate, links of runs of frames in which no pin acts, as they are found.
-    """
+    """Detections, settings and what was learned from them."""
 
     detections: Detections
-    settings: TrackingSettings
+    settings: TrackingSettings  # without pins
     workers: int
-    learned: LearnedMovie | None = None
+    learned: LearnedMovie | None = None  # the model and the posterior without pins; None with a gate
     known: dict[tuple[int, int], Links] = field(default_factory=dict)
+    """With a gate, links of runs of frames in which no pin acts, as they are found."""
 
 
 class Resolved(NamedTuple):
@@ -140,9 +128,7 @@ def hold(
     >>> resolve(held, [Pin("end", ((0, (0, 0, 0)),))]).run.tracks.links.tolist()
     [[1, 2]]
     """
-    settings = replace(settings, pins=())
-    if workers is None:
-        workers = os.cpu_count() or 1
+    settings, workers = replace(settings, pins=()), workers or os.cpu_count() or 1
     if settings.max_distance is not None or not has_two_frames(detections):
         return HeldModel(detections, settings, workers)
     if settings.periodic is not None:

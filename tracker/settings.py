@@ -181,12 +181,13 @@ class TrackingSettings:
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
-        from .columns import recorded
-
         known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
-        box, _, _ = known.pop("periodic"), known.pop("column"), known.pop("pins")
-        stated = {"pins": [pin.as_dict() for pin in self.stated]} if self.pins else {}
-        return known | ({} if box is None else {"periodic": list(box)}) | recorded(self.column) | stated
+        box, column, _ = known.pop("periodic"), known.pop("column"), known.pop("pins")
+        known |= {} if box is None else {"periodic": list(box)}
+        known |= (
+            {} if column == "auto" else {"no_columns": True} if column is None else {"column": dict(column)}
+        )
+        return known | ({"pins": [pin.as_dict() for pin in self.stated]} if self.pins else {})
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:

@@ -16,29 +16,15 @@ from .scene import grid_of, on_grid
 
 @dataclass(frozen=True, eq=False)
 class Crops:
-    """A movie, and the size of its voxels in the unit of a plot.
-
-    Parameters
-    ----------
-    movie : Images
-    size : (3,) float64 array
-        Along z, y, x.
-    """
+    """A movie, and the size of its voxels in the unit of a plot."""
 
     movie: Images
-    size: NDArray[np.float64]
+    size: NDArray[np.float64]  # (3,) along z, y, x
 
     @classmethod
     def of(cls, movie: Images, seen: Detections, spacing: tuple[float, float, float]) -> Crops:
-        """For a plot of positions times spacing.
+        """For a plot of positions times spacing; raises SettingsError if units do not fit together.
 
-        Raises
-        ------
-        SettingsError
-            If the units of positions and voxels do not fit together.
-
-        Examples
-        --------
         >>> from outbid.images import open_images
         >>> movie = open_images(np.eye(4)[None].repeat(2, 0), axes="TYX")
         >>> crops = Crops.of(movie, Detections.from_table([0], [[0, 1, 1]]), (1, 0.5, 0.5))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.detections import Detections
-from outbid.tracks import Tracks
+from outbid.tracks import LINK_MEASURES, Tracks
 
 from .judged import JudgedLinks
 
@@ -21,6 +21,9 @@ DIFFERENCE_COLOURS = ["lightgrey", "orange", "deepskyblue"]
 """Of links in two results, in the first alone, in the second alone."""
 RECORD = "outbid"
 """Key of the run record in a layer's metadata."""
+
+OF_TRACKS = {"track_id", "track_length", "speed", "confidence", *LINK_MEASURES}
+"""Features of a layer of tracks that are none of its detections."""
 
 _UNITS = {"pixel", "nanometer", "micrometer", "millimeter", "centimeter", "meter"}
 
@@ -36,7 +39,7 @@ class Layer:
     data : (N, 5) or (N, 4) float64 array
         Rows track_id, t, z, y, x of tracks, sorted by track, then time; t, z, y, x of points.
     features : mapping of str to (N,) array
-        One value a row, all finite in tracks.
+        One value a row; those of links are finite.
     scale : (float, float, float, float)
         Of t, z, y, x; without z in 2D, where the rows have none.
     unit : str
@@ -128,7 +131,8 @@ def tracks_layer(
     -------
     Layer
         Its tracks are numbered as in `tracks`. Features: speed (of the scaled positions, a frame),
-        track_length (detections), and link_cost, link_margin, link_probability where they are known.
+        track_length (detections), link_cost, link_margin, link_probability where they are known, and those
+        of the detections.
         What a link has stands with the detection that it reaches; the first detection of a track has the
         value of the link that leaves it. Coloured by confidence, from 0 to 1, the probability or else the
         margin as a share of the greatest; by speed where neither is known.
@@ -158,6 +162,8 @@ def tracks_layer(
         features["confidence"] = features["link_probability"]
     elif "link_margin" in features:
         features["confidence"] = features["link_margin"] / (features["link_margin"].max(initial=0) or 1)
+    own = tracks.detections.features.items()
+    features |= {name: values[order] for name, values in own if name not in OF_TRACKS}
     data = np.column_stack([tracks.track_id, tracks.detections.frame, tracks.detections.position])[order]
     return Layer(
         "tracks", name, data, features, (1, *spacing), tracks.detections.unit, _graph(tracks),

@@ -19,30 +19,14 @@ WIDTH = 640.0
 
 
 class Tree(NamedTuple):
-    """A tree of tracks as lines.
+    """A tree of tracks as lines, in a picture whose width is 640."""
 
-    Parameters
-    ----------
-    track : int
-        Number of the track at the root.
-    tracks : int
-        How many tracks the family has.
-    frames : (int, int)
-        First and last.
-    height : float
-        Of the picture, whose width is 640.
-    lines : list of (x, y, x, y)
-        Of the tracks, and of the divisions between them.
-    rows : dict of int to float
-        Height of each track that is drawn.
-    """
-
-    track: int
-    tracks: int
-    frames: tuple[float, float]
+    track: int  # number of the track at the root
+    tracks: int  # how many tracks the family has
+    frames: tuple[float, float]  # first and last
     height: float
-    lines: list[tuple[float, float, float, float]]
-    rows: dict[int, float]
+    lines: list[tuple[float, float, float, float]]  # x, y, x, y of tracks, and of divisions between them
+    rows: dict[int, float]  # height of each track that is drawn
 
     @property
     def path(self) -> str:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,60 +44,29 @@ class Edit(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What follows a detection?
+    """What follows a detection?"""
 
-    Parameters
-    ----------
-    doubt : Doubt
-        Without probabilities its alternatives have the length of the step; NaN is that of no link.
-    audit : bool
-        Whether the link was chosen at random.
-    probable : bool
-        Whether the alternatives have probabilities.
-    """
-
-    doubt: Doubt
-    audit: bool
-    probable: bool
+    doubt: Doubt  # without probabilities its alternatives have the length of the step; NaN is that of no link
+    audit: bool  # whether the link was chosen at random
+    probable: bool  # whether the alternatives have probabilities
 
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """Tracks under the answers that were given.
+    """Tracks under the answers that were given."""
 
-    Parameters
-    ----------
-    base : Tracks
-        As they were opened, without edits.
-    held : HeldModel
-        Of another program's tracks its settings are those by which lengths are taken, and no others.
-    given : Tracks or None
-        Tracks of another program, with edits.
-    now : Resolved
-    wrong_at_first : float
-        Expected number of wrong links without pins.
-    steps, undone : tuple of Pin or Edit
-        What was done, the last at the end; and what was undone since.
-    queue : tuple of Doubt
-        The greatest doubts.
-    asked : int
-        Questions so far.
-    skipped : frozenset of Place
-    changed : (K,) int64 array
-        Rows of the detections whose successors the last step changed.
-    """
-
-    base: Tracks
-    held: HeldModel
-    given: Tracks | None
+    base: Tracks  # as they were opened, without edits
+    held: HeldModel  # of another program's tracks the settings by which lengths are taken, and no more
+    given: Tracks | None  # of another program, with edits
     now: Resolved
-    wrong_at_first: float
-    steps: tuple[Pin | Edit, ...] = ()
+    wrong_at_first: float  # expected number of wrong links without pins
+    steps: tuple[Pin | Edit, ...] = ()  # what was done, the last at the end
     undone: tuple[Pin | Edit, ...] = ()
-    queue: tuple[Doubt, ...] = ()
-    asked: int = 0
+    queue: tuple[Doubt, ...] = ()  # the greatest doubts
+    asked: int = 0  # questions so far
     skipped: frozenset[Place] = frozenset()
     changed: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """(K,) Rows of the detections whose successors the last step changed."""
 
     @property
     def tracks(self) -> Tracks:
@@ -124,19 +94,9 @@ def opened(
 ) -> Session:
     """Begin, or go on with the pins of an earlier session.
 
-    Parameters
-    ----------
-    tracks : Tracks
-        Whose links count only if they are foreign.
-    settings : TrackingSettings
-    pins : sequence of Pin
-    foreign : bool
-        Whether the links are of another program: only pins change them.
-    progress : callable, optional
-        Called with (detections done, detections in all) while a model is learned.
+    The links count if they are foreign, of another program: then only pins change them. Else a model is
+    learned, which reports its progress.
 
-    Examples
-    --------
     >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
     >>> session = opened(Tracks(seen, np.array([[0, 2], [1, 3]])), TrackingSettings(), foreign=True)
     >>> session, question = next_question(session)
@@ -185,34 +145,21 @@ def question(session: Session, row: int, *, audit: bool = False) -> Question:
         value = min(known.get(to, math.nan) for to in doubt.successors or (-1,))
         return Question(doubt._replace(value=value), audit, probable=True)
     seen, spacing = session.tracks.detections, session.held.settings.spacing
-    frame = int(seen.frame[row])
-    rows = np.arange(len(seen))[seen.rows_of(frame + 1)]
-    near = set(rows[np.argsort(_lengths(seen, row, rows, spacing), kind="stable")[:_SHOWN]].tolist())
-    rows = np.array(sorted(near | set(doubt.successors)), np.int64)
-    length = _lengths(seen, row, rows, spacing)
-    ways = [(int(rows[k]), float(length[k])) for k in np.argsort(length, kind="stable")]
+    there = seen.rows_of(int(seen.frame[row]) + 1)
+    rows = np.union1d(np.arange(there.start, there.stop), np.array(doubt.successors, np.int64))
+    length = np.linalg.norm((seen.position[rows] - seen.position[row]) * spacing, axis=1)
+    order = np.argsort(length, kind="stable")
+    shown = order[(np.arange(len(order)) < _SHOWN) | np.isin(rows[order], doubt.successors)]
+    ways = [(int(rows[k]), float(length[k])) for k in shown]
     return Question(doubt._replace(alternatives=(*ways, (-1, math.nan))), audit, probable=False)
 
 
 def answer(
     session: Session, asked: Question, kind: str, *others: int, progress: Report | None = None
 ) -> Session:
-    """Pin what was answered, and solve again.
+    """Pin what was answered, a kind of `outbid.pins.KINDS` with rows of further detections; and solve again.
 
-    Parameters
-    ----------
-    session : Session
-    asked : Question
-    kind : str
-        Of a pin; see `outbid.pins.KINDS`.
-    *others : int
-        Rows of its further detections.
-    progress : callable, optional
-
-    Raises
-    ------
-    SettingsError
-        If it contradicts an earlier answer.
+    Raises SettingsError if it contradicts an earlier answer.
     """
     doubt = asked.doubt
     stated = {"link": set(others), "division": set(others), "end": set(), "no_particle": {-2}}.get(kind)
@@ -235,16 +182,14 @@ def edit(session: Session, change: Edit, progress: Report | None = None) -> Sess
 
 def undo(session: Session, progress: Report | None = None) -> Session:
     """The session without its last step."""
-    if not session.steps:
-        return session
-    return _with(session, session.steps[:-1], (*session.undone, session.steps[-1]), progress)
+    *steps, last = session.steps or (None,)
+    return session if last is None else _with(session, tuple(steps), (*session.undone, last), progress)
 
 
 def redo(session: Session, progress: Report | None = None) -> Session:
     """The session with the step that was undone last."""
-    if not session.undone:
-        return session
-    return _with(session, (*session.steps, session.undone[-1]), session.undone[:-1], progress)
+    *undone, last = session.undone or (None,)
+    return session if last is None else _with(session, (*session.steps, last), tuple(undone), progress)
 
 
 def learned_again(session: Session, progress: Report | None = None) -> Session:  # noqa: ARG001
@@ -261,15 +206,12 @@ def skip(session: Session, asked: Question) -> Session:
 
 def stored(session: Session, path: Path) -> Session:
     """Bring the table of pins beside the tracks up to date; the pins have the numbers of its lines."""
-    held = list(read_pins(path)) if path.exists() else []
-    pins, steps = session.pins, list(session.steps)
-    same = 0
-    while same < min(len(held), len(pins)) and held[same][:2] == pins[same][:2]:
-        same += 1
+    held, pins = (read_pins(path) if path.exists() else ()), session.pins
+    same = len(list(takewhile(lambda two: two[0][:2] == two[1][:2], zip(held, pins, strict=False))))
     for _ in held[same:]:
         drop_last(path)
     numbered = iter([*held[:same], *(append_pin(path, pin) for pin in pins[same:])])
-    steps = [next(numbered) if isinstance(step, Pin) else step for step in steps]
+    steps = (next(numbered) if isinstance(step, Pin) else step for step in session.steps)
     return replace(session, steps=tuple(steps))
 
 
@@ -281,10 +223,9 @@ def headline(session: Session) -> str:
     if chance is None:
         text += f", without probabilities; {answers}."
     else:
-        wrong, error = float((1 - chance).sum()), float(np.sqrt((chance * (1 - chance)).sum()))
-        text = f"{wrong:,.0f} ± {error:,.0f} wrong links expected of {links:,}"
-        removed = session.wrong_at_first - wrong
-        text += f"; {answers} removed about {removed:,.0f}." if pins else "."
+        wrong, error = session.now.expected_wrong, float(np.sqrt((chance * (1 - chance)).sum()))
+        removed = f"; {answers} removed about {session.wrong_at_first - wrong:,.0f}" if pins else ""
+        text = f"{wrong:,.0f} ± {error:,.0f} wrong links expected of {links:,}{removed}."
     audits = [pin.audit == "wrong" for pin in pins if pin.audit]
     if audits:
         count, wrong = len(audits), sum(audits)
@@ -329,9 +270,7 @@ def _solved(held: HeldModel, given: Tracks | None, pins: Sequence[Pin]) -> Resol
     plain = [pin._replace(kind="link") if pin.kind == "same_cell" else pin for pin in pins]
     found = resolve_pins(plain, seen, spacing=held.settings.spacing)
     rows = PinnedRows.of(found, count)
-    source, target = given.links.T
-    forbidden = np.isin(given.links @ [count, 1], rows.forbidden @ [count, 1])
-    kept = ~(rows.row_closed[source] | rows.column_closed[target] | forbidden)
+    kept = rows.allows(*given.links.T) & ~rows.row_closed[given.links[:, 0]]  # the others are stated
     links = np.concatenate([given.links[kept], rows.pairs])
     order = np.lexsort((links[:, 1], links[:, 0]))
     sure = {"link_probability": 1.0, "link_margin": math.inf, "link_cost": 0.0}
@@ -360,34 +299,31 @@ def _changed(before: Resolved, after: Resolved) -> NDArray[np.int64]:
     return np.unique(np.setxor1d(one, other) // max(count, 1))
 
 
-def _lengths(
-    seen: Detections, row: int, rows: NDArray[np.int64], spacing: tuple[float, float, float]
-) -> NDArray[np.float64]:
-    return np.linalg.norm((seen.position[rows] - seen.position[row]) * spacing, axis=1)
-
-
 def _edited(tracks: Tracks, change: Edit) -> Tracks:
     """The tracks with another detection, without one, or with one elsewhere in its frame."""
     seen = tracks.detections
-    frame, position, links = seen.frame, seen.position, tracks.links
     kept = np.full(len(seen), True)
     if change.before is not None:
-        rows = np.arange(len(seen))[seen.rows_of(change.before[0])]
-        apart = np.linalg.norm(position[rows] - change.before[1], axis=1)
-        row = rows[apart.argmin()]
+        rows = seen.rows_of(change.before[0])
+        row = rows.start + int(np.linalg.norm(seen.position[rows] - change.before[1], axis=1).argmin())
         if change.after is not None:
-            position = position.copy()
+            position = seen.position.copy()
             position[row] = change.after[1]
-            return replace(tracks, detections=Detections(frame, position, seen.unit))
+            return replace(tracks, detections=replace(seen, position=position))
         kept[row] = False
-    frame, position = frame[kept], position[kept]
+    seen, number = seen.take(kept), np.where(kept, np.cumsum(kept) - 1, -1)
     if change.after is not None:
-        frame = np.append(frame, np.int32(change.after[0]))
-        position = np.append(position, [change.after[1]], axis=0)
-    order = np.argsort(frame, kind="stable")
-    number = np.full(len(seen), -1)
-    number[kept] = np.argsort(order)[: kept.sum()]
-    links = number[links]
+        frame, at = change.after
+        number += number >= np.searchsorted(seen.frame, frame, "right")
+        missing = {"U": "", "O": None}  # else NaN
+        features = {
+            name: np.append(values, np.array([missing.get(values.dtype.kind, math.nan)]))
+            for name, values in seen.features.items()
+        }
+        seen = Detections.from_table(
+            np.append(seen.frame, frame), np.append(seen.position, [at], axis=0), unit=seen.unit,
+            features=features,
+        )  # fmt: skip
+    links = number[tracks.links]
     some = (links >= 0).all(axis=1)
-    measures = {name: values[some] for name, values in tracks.measures.items()}
-    return Tracks(Detections(frame[order], position[order], seen.unit), links[some], **measures)
+    return Tracks(seen, links[some], **{name: values[some] for name, values in tracks.measures.items()})

@@ -13,6 +13,8 @@ from outbid.detections import Detections
 from outbid.errors import InputError
 from outbid.tracks import LINK_MEASURES, Tracks
 
+from .layers import OF_TRACKS
+
 
 def detections_from(
     data: NDArray, *, unit: str = "pixel", features: Mapping[str, ArrayLike] | None = None
@@ -63,7 +65,8 @@ def tracks_from(
     unit : str
         Of z, y, x.
     features : mapping of str to (N,) array_like, optional
-        Those that `outbid.viewers.layers.tracks_layer` makes of links become what is known of links again.
+        Those that `outbid.viewers.layers.tracks_layer` makes of links become what is known of links again,
+        others are of the detections.
     graph : mapping of int to list of int, optional
         Parents of tracks.
 
@@ -89,12 +92,14 @@ def tracks_from(
     pairs = [np.column_stack([rows[:-1][follows], rows[1:][follows]]), _graph_links(number, graph or {})]
     links = place[np.concatenate(pairs)].reshape(-1, 2).astype(np.int64)
     links = links[np.lexsort((links[:, 1], links[:, 0]))]
-    target = seen.features["row"][links[:, 1]]
+    rows = seen.features["row"]
+    target = rows[links[:, 1]]
     known = {name: np.asarray(values) for name, values in (features or {}).items()}
     measures = {
         name: known[name][target].astype(np.float64) if name in known else None for name in LINK_MEASURES
     }
-    return Tracks(Detections(seen.frame, seen.position, unit), links, **measures)
+    own = {name: values[rows] for name, values in known.items() if name not in OF_TRACKS}
+    return Tracks(Detections(seen.frame, seen.position, unit, own), links, **measures)
 
 
 def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float]) -> Tracks:

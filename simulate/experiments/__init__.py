@@ -1,12 +1,10 @@
-"""Experiments on simulated movies; each experiment is one file in this folder.
+"""Experiments on simulated movies, and tables of papers.
 
-A file holds `EXPERIMENT`, an instance of `outbid.simulate.experiment.Experiment`, and is found by its name:
+A file holds `EXPERIMENTS`, instances of `outbid.simulate.experiment.Experiment` by name:
 
-kappa, persistence, density, misses, clutter    accuracy against one quantity, beside the prediction of theory
-calibration                                     learned quantities against simulated ones
-figure5                                         Vasconcelos & Rosenhahn's Figure 5
-rivals, five_frames                             other packages, tuned on the truth and at their defaults
-papers/                                         tables and figures of the three papers on assignment
+comparisons     linkers on the same movies, over one quantity beside theory, or other packages on a grid
+calibration     learned quantities against simulated ones
+papers/         tables and figures of the three papers on assignment
 """
 
 from __future__ import annotations
@@ -16,14 +14,21 @@ from importlib import import_module
 
 from outbid.errors import SettingsError
 
-from ..experiment import Experiment
+from ..experiment import Experiment, Study
+from .papers import PAPERS
 
-EXPERIMENTS = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg))
-"""Names that `experiment_named` accepts."""
+EXPERIMENTS: dict[str, Experiment] = {}
+"""Experiments by name."""
+for _module in pkgutil.iter_modules(__path__):
+    if not _module.ispkg:
+        EXPERIMENTS |= import_module(f".{_module.name}", __name__).EXPERIMENTS
+EXPERIMENTS = dict(sorted(EXPERIMENTS.items()))
+STUDIES: dict[str, Study] = {**EXPERIMENTS, **PAPERS}
+"""Experiments, and tables and figures of papers, by name."""
 
 
-def experiment_named(name: str) -> Experiment:
-    """The experiment in the file of this name.
+def study_named(name: str) -> Study:
+    """The experiment, table or figure of this name.
 
     Raises
     ------
@@ -32,28 +37,28 @@ def experiment_named(name: str) -> Experiment:
 
     Examples
     --------
-    >>> experiment_named("kappa").cell
-    ('kappa', 'linker', 'given')
+    >>> study_named("kappa").cell, study_named("date-nagi-table1").cell
+    (('kappa', 'linker', 'given'), ('n', 'case'))
     """
-    if name not in EXPERIMENTS:
-        raise SettingsError(f"There is no experiment {name!r}. Choose from: {', '.join(EXPERIMENTS)}.")
-    found = import_module(f".{name}", __package__).EXPERIMENT
-    if not isinstance(found, Experiment):
-        raise SettingsError(f"EXPERIMENT of {name} is none; let its class inherit from Experiment.")
-    return found
+    if name not in STUDIES:
+        raise SettingsError(f"There is no experiment {name!r}. Choose from: {', '.join(STUDIES)}.")
+    return STUDIES[name]
 
 
 def described() -> str:
-    """Names, descriptions and running times of all experiments, as text.
+    """Names, descriptions and running times of all, as text.
 
     Examples
     --------
     >>> print(described().splitlines()[0])
     calibration  Learned against simulated quantities: step, persistence, noise, gate, confidence.
     """
-    width = max(len(name) for name in EXPERIMENTS)
-    lines = []
-    for name in EXPERIMENTS:
-        experiment = experiment_named(name)
-        lines += [f"{name:<{width}}  {experiment.shows}", f"{'':<{width}}  Takes {experiment.takes}."]
-    return "\n".join(lines)
+    parts = []
+    for studies in (EXPERIMENTS, PAPERS):
+        width = max(map(len, studies))
+        lines = (
+            f"{name:<{width}}  {one.shows}\n{'':<{width}}  Takes {one.takes}."
+            for name, one in studies.items()
+        )
+        parts.append("\n".join(lines))
+    return "\n\nTables and figures of papers:\n\n".join(parts)

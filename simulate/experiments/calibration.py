@@ -175,4 +175,4 @@ def _by_kappa(summary: list[Row], name: str) -> list[Curve]:
     ]
 
 
-EXPERIMENT = SelfCalibration()
+EXPERIMENTS = {"calibration": SelfCalibration()}

@@ -1,9 +1,8 @@
 """Linkers that experiments compare: methods that link detections. A new linker is a new file in this folder.
 
-A file holds `LINKER`, an instance of `Linker`, which has the name of the file. There are Outbid's own
-(`outbid`, and `plain`, which is given a gate), baselines (`nearest`, `velocity`), the paper's matching
-(`whole`, and `auction` by its own algorithm) and other packages
-(`laptrack`, `trackpy`, `trackpy_velocity`, `btrack`, `byotrack`), which may not be installed.
+A file holds `LINKERS`, instances of `Linker` by name: Outbid's own (`outbid`, and `plain`, which is given a
+gate), baselines (`nearest`, `velocity`), the paper's matching (`whole`, and `auction` by its own algorithm)
+and other packages (`laptrack`, `trackpy`, `trackpy_velocity`, `btrack`, `byotrack`), if installed.
 """
 
 from __future__ import annotations
@@ -15,12 +14,16 @@ from outbid.errors import SettingsError
 
 from .linker import Linker
 
-LINKERS = tuple(sorted({module.name for module in pkgutil.iter_modules(__path__)} - {"linker"}))
-"""Names that `linker_named` accepts."""
+LINKERS: dict[str, Linker] = {}
+"""Linkers by name."""
+for _module in pkgutil.iter_modules(__path__):
+    if _module.name != "linker":
+        LINKERS |= import_module(f".{_module.name}", __name__).LINKERS
+LINKERS = dict(sorted(LINKERS.items()))
 
 
 def linker_named(name: str) -> Linker:
-    """The linker in the file of this name.
+    """The linker of this name.
 
     Raises
     ------
@@ -34,7 +37,4 @@ def linker_named(name: str) -> Linker:
     """
     if name not in LINKERS:
         raise SettingsError(f"There is no linker {name!r}. Choose from: {', '.join(LINKERS)}.")
-    found = import_module(f".{name}", __package__).LINKER
-    if not isinstance(found, Linker):
-        raise SettingsError(f"LINKER of {name} is no Linker; let its class inherit from Linker.")
-    return found
+    return LINKERS[name]

@@ -65,4 +65,4 @@ class BTrack(Linker):
         return links_of_labels(detections, label)
 
 
-LINKER = BTrack()
+LINKERS = {"btrack": BTrack()}

@@ -57,4 +57,4 @@ class ByoTrack(Linker):
         return links_of_labels(detections, label)
 
 
-LINKER = ByoTrack()
+LINKERS = {"byotrack": ByoTrack()}

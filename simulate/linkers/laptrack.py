@@ -48,3 +48,4 @@ class LapTrack(Linker):
 
 
 LINKER = LapTrack()
+LINKERS = {"laptrack": LINKER}

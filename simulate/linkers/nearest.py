@@ -26,4 +26,4 @@ class Nearest(Linker):
         return np.concatenate(found)
 
 
-LINKER = Nearest()
+LINKERS = {"nearest": Nearest()}

@@ -19,4 +19,4 @@ class Outbid(Linker):
         return track(detections, TrackingSettings(device="cpu"), workers=1).tracks.links
 
 
-LINKER = Outbid()
+LINKERS = {"outbid": Outbid()}

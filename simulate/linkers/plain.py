@@ -36,4 +36,4 @@ class Plain(Linker):
         return track(detections, chosen, workers=1).tracks.links
 
 
-LINKER = Plain()
+LINKERS = {"plain": Plain()}

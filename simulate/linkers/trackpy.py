@@ -1,4 +1,7 @@
-"""trackpy (Crocker & Grier 1996): least squared distances within a search range, solved by subnets."""
+"""trackpy (Crocker & Grier 1996): least squared distances within a search range, solved by subnets.
+
+`trackpy_velocity` predicts a particle by the last step of the nearest track (`NearestVelocityPredict`).
+"""
 
 from __future__ import annotations
 
@@ -47,4 +50,14 @@ def linked(link: Any, detections: Detections, radius: float, memory: int) -> NDA
     return links_of_labels(detections, found["particle"].sort_index().to_numpy(np.int64))
 
 
-LINKER = Trackpy()
+class TrackpyVelocity(Trackpy):
+    """trackpy with its predictor of velocities, and with the settings of `Trackpy`."""
+
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+        from trackpy.predict import NearestVelocityPredict
+
+        radius, memory = float(settings["radius"]) * unit, int(settings["memory"])
+        return linked(NearestVelocityPredict().link_df, detections, radius, memory)
+
+
+LINKERS = {"trackpy": Trackpy(), "trackpy_velocity": TrackpyVelocity()}

@@ -109,4 +109,4 @@ def _pairs(
     return left, answer.col_of_row[left].astype(np.int64)
 
 
-LINKER = Velocity()
+LINKERS = {"velocity": Velocity()}

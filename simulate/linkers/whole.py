@@ -1,7 +1,7 @@
 """The matching of Vasconcelos & Rosenhahn: least total distance between two frames, all pairs allowed.
 
 Every detection of the smaller frame is matched, at any distance. The paper's auction finds the same
-matching, up to its epsilon; here the matching is computed by the solver `sparsified`, which is faster.
+matching, up to its ε: the linker `auction`. `whole` has the solver `sparsified`, which is faster.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.assignment import AbstractAssignmentSolver, AssignmentProblem, PointCosts, assign
+from outbid.assignment.auction import Auction
 from outbid.detections import Detections
 
 from .linker import NONE, Linker, Settings
+
+EPSILON = 1e-3
+"""The fixed ε of the auction, in units of density^(-1/3)."""
 
 
 class Whole(Linker):
@@ -42,4 +46,9 @@ class Whole(Linker):
         return np.concatenate(found)
 
 
-LINKER = Whole(lambda _: "sparsified")
+def _auction(unit: float) -> Auction:
+    """The paper's own algorithm."""
+    return Auction(EPSILON * unit, 1.0)
+
+
+LINKERS = {"whole": Whole(lambda _: "sparsified"), "auction": Whole(_auction)}

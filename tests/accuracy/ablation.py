@@ -104,15 +104,15 @@ def sensitivity(linker: str, names: Sequence[str], movies: str, jobs: int) -> It
     linkers = [linker, *(f"{linker}?{change}" for change in changes)]
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         rows = pool.map(partial(_rows, chosen(movies)), linkers)
-        usual = Record(about(linker), next(rows), {})
+        usual = Record(about(linker), next(rows))
         for change, changed in zip(changes, rows, strict=True):
-            found = row_of(change, Record(about(linker), changed, {}), usual)
+            found = row_of(change, Record(about(linker), changed), usual)
             print(found, file=sys.stderr)
             yield {key: value for key, value in found.items() if key not in {"admitted", "commits"}}
 
 
 def _rows(movies: Sequence[Movie], linker: str) -> list[Measured]:
-    return [row for row, _ in over(movies, linker)]
+    return list(over(movies, linker))
 
 
 def main() -> None:

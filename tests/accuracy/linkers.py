@@ -27,13 +27,6 @@ def learned(frame: NDArray[np.int32], position: NDArray[np.float64]) -> Linked:
     return _of(track(Detections.from_table(frame, position), workers=1).tracks)
 
 
-def a8344a6(frame: NDArray[np.int32], position: NDArray[np.float64]) -> Linked:
-    """`track` of commit a8344a6, whose package is `outbid.tracker`, with nothing set."""
-    from outbid.tracker import Detections, track
-
-    return _of(track(Detections.from_table(frame, position), workers=1).tracks)
-
-
 def posterior(frame: NDArray[np.int32], position: NDArray[np.float64], change: str = "") -> Linked:
     """The posterior over links that `outbid.learn` finds; `change` varies one of its options."""
     from outbid.inference.decide import decide

@@ -69,13 +69,11 @@ def measured(movie: Movie, truth: Tracks, answer: Answer) -> Measured:
 class Record:
     """Measurements of a linker over the list, and where they come from.
 
-    `about` holds linker, commit, date, machine and hashes of sources. `links` holds, for some movies, what
-    `packed` makes of their links.
+    `about` holds linker, commit, date, machine and hashes of sources.
     """
 
     about: Mapping[str, Any]
     rows: list[Measured]
-    links: dict[str, tuple[NDArray, NDArray, NDArray]]
 
     def save(self, path: Path) -> None:
         """Write a compressed .npz."""
@@ -85,9 +83,6 @@ class Record:
             if name == "movie":
                 values = [json.dumps(asdict(movie)) for movie in values]
             columns[name] = _small(np.array(values))
-        for name, parts in self.links.items():
-            for part, values in zip(("source", "target", "probability"), parts, strict=True):
-                columns[f"{name}|{part}"] = values
         part = path.with_suffix(".part.npz")
         np.savez_compressed(part, about=np.array(json.dumps(self.about)), **columns)
         part.replace(path)
@@ -98,15 +93,12 @@ class Record:
         with np.load(path) as stored:
             held = dict(stored)
         about = json.loads(str(held.pop("about")))
-        names = [field.name for field in fields(Measured)]
-        columns = [held.pop(name).tolist() for name in names]
+        columns = [held[field.name].tolist() for field in fields(Measured)]
         rows = [
             Measured(Movie(**json.loads(movie)), *_frozen(rest))
             for movie, *rest in zip(*columns, strict=True)
         ]
-        movies = {name.partition("|")[0] for name in held}
-        parts = ("source", "target", "probability")
-        return cls(about, rows, {m: tuple(held[f"{m}|{part}"] for part in parts) for m in movies})  # type: ignore[misc]
+        return cls(about, rows)
 
 
 def _small(values: NDArray) -> NDArray:
@@ -122,29 +114,3 @@ def _frozen(values: list) -> list:
 def name_of(movie: Movie) -> str:
     """A movie as one word, with which records and tables name it."""
     return f"{movie.kind}@{movie.level:g}#{movie.seed}"
-
-
-def packed(truth: Tracks, answer: Answer) -> tuple[NDArray, NDArray, NDArray]:
-    """Links and probabilities, small once compressed: mostly ones and zeros.
-
-    Steps from one source to the next; how far each target lies from the true one; probabilities in 1/255.
-    """
-    source, target = answer.links.T
-    steps = np.diff(source, prepend=0)
-    off = target - _first_successor(truth)[source]
-    return steps.astype(np.int32), off.astype(np.int32), np.round(255 * answer.probability).astype(np.uint8)
-
-
-def unpacked(truth: Tracks, parts: tuple[NDArray, NDArray, NDArray]) -> tuple[NDArray, NDArray]:
-    """Links and probabilities (to 1/255) from what `packed` made."""
-    source = np.cumsum(parts[0].astype(np.int64))
-    target = parts[1] + _first_successor(truth)[source]
-    return np.column_stack([source, target]), parts[2] / 255
-
-
-def _first_successor(truth: Tracks) -> NDArray[np.int64]:
-    """The true successor of each detection, or itself."""
-    found = np.arange(len(truth.detections))
-    source, target = truth.links[::-1].T
-    found[source] = target
-    return found

@@ -20,10 +20,8 @@ from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
 
-from numpy.typing import NDArray
-
 from . import compare
-from .measured import Measured, Record, measured, name_of, packed
+from .measured import Measured, Record, measured, name_of
 from .movies import HERE, Movie, recorded, simulated
 from .served import Served
 
@@ -33,8 +31,6 @@ BASELINE = HERE / "baseline.npz"
 
 CHOICES = ("all", "developed", "reported", "quick", "quick developed")
 """Parts of the list."""
-
-_Packed = tuple[NDArray, NDArray, NDArray]
 
 
 def chosen(which: str, pattern: str = "*") -> list[Movie]:
@@ -64,10 +60,8 @@ def sources() -> dict[str, str]:
     }
 
 
-def over(
-    movies: Sequence[Movie], linker: str, path: str = "", jobs: int = 1
-) -> Iterator[tuple[Measured, _Packed]]:
-    """Measurements of the movies in their order, and their links."""
+def over(movies: Sequence[Movie], linker: str, path: str = "", jobs: int = 1) -> Iterator[Measured]:
+    """Measurements of the movies in their order."""
     if jobs == 1:
         _start(linker, path)
         yield from map(_one, movies)
@@ -96,10 +90,10 @@ def _stop() -> None:
         _served.pop().stop()
 
 
-def _one(movie: Movie) -> tuple[Measured, _Packed]:
+def _one(movie: Movie) -> Measured:
     truth = movie.truth()
     answer = _served[0].link(truth.detections.frame, truth.detections.position)
-    return measured(movie, truth, answer), packed(truth, answer)
+    return measured(movie, truth, answer)
 
 
 def about(linker: str, commit: str | None = None) -> dict[str, object]:
@@ -125,26 +119,21 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
     parser.add_argument("--record", type=Path, help="write the record there (.npz)")
     parser.add_argument("--resume", type=Path, nargs="*", help="keep what these hold; if none, the record")
-    parser.add_argument(
-        "--links", action="store_true", help="the record holds links of every first seed, too"
-    )
     parser.add_argument("--against", type=Path, default=BASELINE, help="the record to compare with")
     given = parser.parse_args(words)
     begin = time.monotonic()
     part, parts = map(int, given.part.split("/"))
     movies = chosen(given.movies, given.only)[part - 1 :: parts]
-    found = Record(about(given.linker, given.commit), [], {})
+    found = Record(about(given.linker, given.commit), [])
     held = given.resume if given.resume or given.resume is None else [given.record]
     for before in (Record.load(path) for path in held or () if path.exists()):
-        found = Record(before.about, found.rows + before.rows, found.links | before.links)
+        found = Record(before.about, found.rows + before.rows)
     done = {row.movie for row in found.rows}
     left = [movie for movie in movies if movie not in done]
     if left:
-        found = Record(about(given.linker, given.commit), found.rows, found.links)
-    for row, kept in over(left, given.linker, given.path, given.jobs):
+        found = Record(about(given.linker, given.commit), found.rows)
+    for row in over(left, given.linker, given.path, given.jobs):
         found.rows.append(row)
-        if given.links and row.movie.seed == 0 and not row.movie.recorded:
-            found.links[name_of(row.movie)] = kept
         if len(found.rows) % 50 == 0:
             seconds = time.monotonic() - begin
             print(f"{len(found.rows)} of {len(movies)} movies, {seconds:.0f} s", file=sys.stderr)

@@ -6,8 +6,7 @@ frames, `miss` is the share of missed detections and also that of clutter. The l
 mean nearest-neighbour distances, .8309 density^(-1/3)) is called plain. `plain_seconds` and `seconds` are CPU
 seconds on one thread, the least of three runs after one that compiles; `ratio` is `seconds` over
 `plain_seconds`. `plain_wall` and `wall` are wall seconds on all cores. `plain_shell` and `shell` are wall
-seconds of ``outbid track`` from CSV to CSV, a process for each run, the least of three. With OUTBID_DATA,
-real movies follow as in bench_real, with the gate by its rule.
+seconds of ``outbid track`` from CSV to CSV, a process for each run, the least of three.
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import bench_real
 import measure
 
-from outbid import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track, write_detections
+from outbid import TrackingRun, TrackingSettings, Tracks, score, track, write_detections
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, Motion, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
@@ -97,18 +95,11 @@ def simulated(kappa: float, persistence: float, miss: float, frames: int, partic
     return compared(movie(kappa, persistence, miss, particles=particles, frames=frames), GATE)
 
 
-def real(name: str, stride: int) -> measure.Row:
-    truth = read_tracks(bench_real.DATA / name).every(stride)
-    return compared(truth, 1.5 * bench_real.median_neighbour_distance(truth.detections))
-
-
 def table(limit: float) -> Iterator[measure.Row]:
     for case in CASES:
         row = measure.in_process(simulated, *case, limit=limit)
         case_fields = dict(zip(("kappa", "persistence", "miss", "frames", "particles"), case, strict=True))
         yield {"movie": "walks"} | case_fields | row
-    for name, stride in bench_real.MOVIES if bench_real.DATA.is_dir() else ():
-        yield {"movie": name, "every": stride} | measure.in_process(real, name, stride, limit=limit)
 
 
 if __name__ == "__main__":

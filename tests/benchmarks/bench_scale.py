@@ -6,8 +6,8 @@ thread and by workers of one thread each, on the CPU or (`--devices cpu gpu`) on
 share. Start of the cluster, of CUDA, and compilation are not timed. Bytes are those of the files. Memory is
 the peak of this process in a run, and of the largest of its workers. Before that the spots of a movie of
 images are found, which is rendered as it is asked for and never on a disk (more of them: bench_voxels.py).
-`--record` writes tests/scale_record.json, from which docs/scale_plan.py makes its tables, and keeps what that
-has of other devices.
+`--record` writes tests/scale_record.json, from which docs/scale_tables.py makes its tables, and keeps what
+that has of other devices.
 """
 
 from __future__ import annotations
@@ -19,27 +19,22 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FunctionType
-from typing import Any
 
 import measure
-import measure_work
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
 from outbid import DetectionSettings, TrackingSettings, detect
-from outbid.formats import parquet
 from outbid.formats.records import sha256_of
 from outbid.movies.jobs import TrackJob
 from outbid.ranges.cluster import Workers, connected
-from outbid.ranges.files import RangeFiles
 from outbid.ranges.movie import How, track_in_ranges
-from outbid.ranges.plan import plan
-from outbid.ranges.tasks import LinkRange, Runner, Task, here
+from outbid.ranges.tasks import here
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "scale_record.json"
@@ -162,52 +157,6 @@ def hashed(path: Path) -> dict[str, object]:
     return {"bytes": path.stat().st_size, "seconds": time.perf_counter() - start}
 
 
-def why(rows: int, workers: Sequence[int], device: str) -> Iterator[dict[str, object]]:
-    """What stages of tasks use with so many workers, and in processes without dask, as a control."""
-    job = job_on(device)
-    yield {"machine": measure_work.machine()}
-    for count in workers:
-        if count:
-            found = measure_work.side_by_side(measure_work.loops, [None] * count, {}, measure_work.nothing)[1]
-            yield {"loops": count} | {name: round(max(each[name] for each in found), 3) for name in found[0]}
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        source = folder / "movie.parquet"
-        write_movie(source, rows)
-        for count in workers:
-            accounts: list[dict[str, Any]] = []
-            with runner(count, device) as how:
-                begin = time.perf_counter()
-                track_in_ranges(
-                    source, folder / "out.parquet", job, How(_counted(how.run, accounts)), parts=True
-                )
-                seconds = time.perf_counter() - begin
-            shutil.rmtree(folder / "out.parquet")
-            yield {"dask": count, "seconds": seconds} | measure_work.table_of(accounts)
-        frames, counts = parquet.frames_in(source)
-        place = RangeFiles(str(source), str(folder))
-        tasks = [LinkRange(place, each, job.settings) for each in plan(frames, counts, How().rows)]
-        most = max(workers)
-        for name, environment in measure_work.SETTINGS.items():
-            for count in (most,) if environment else workers:
-                if count:
-                    shares = [tasks[k::count] for k in range(count)]
-                    seconds, of = measure_work.side_by_side(measure_work.all_done, shares, environment, warm)
-                    done = [account for each in of for account in each]
-                    yield {"control": count, "how": name, "seconds": seconds} | measure_work.table_of(done)
-
-
-def _counted(run: Runner, accounts: list[dict[str, Any]]) -> Runner:
-    """Keep what tasks used."""
-
-    def counted(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
-        for account in run([measure_work.Counted(task) for task in tasks]):
-            accounts.append(account)
-            yield account
-
-    return counted
-
-
 def origin() -> dict[str, object]:
     """Commit, date, machine and the hashes of the sources that are measured."""
     hashes = {name: hashlib.sha256((REPOSITORY / name).read_bytes()).hexdigest() for name in SOURCES}
@@ -226,14 +175,9 @@ def main() -> None:
     parser.add_argument(
         "--frames", type=int, default=4, help="of images; 0 keeps what the record has of them"
     )
-    parser.add_argument("--why", action="store_true", help="what each stage uses; nothing is recorded")
     parser.add_argument("--record", type=Path, nargs="?", const=RECORD)
     given = parser.parse_args()
     warm()
-    if given.why:
-        for found in why(int(given.rows[-1]), given.workers, given.devices[0]):
-            print(json.dumps(found), flush=True)
-        return
     rows: list[dict[str, object]] = []
     kept = json.loads(RECORD.read_text())
     older = [row for row in kept["linking"] if row["device"] not in given.devices]

@@ -7,7 +7,7 @@ it is done in sessions: one ends after `--minutes`, or when all is done, and the
 of its own; seconds are those of all ranges added up, as if one lane had done them, without rendering, and
 memory is the peak of the process that gives out the work and that of one lane, added up. The model is
 learned again in every session, and that time counts. `--record` adds the finished measurement to
-tests/scale_record.json, from which docs/scale_plan.py makes its tables.
+tests/scale_record.json, from which docs/scale_tables.py makes its tables.
 """
 
 from __future__ import annotations

@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import block_array, coo_array, csr_array, diags_array
-from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
-from scipy.spatial import cKDTree
+from scipy.sparse import block_array, csr_array, diags_array
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from outbid import AssignmentProblem
 
@@ -59,40 +57,3 @@ def scipy_augmented(problem: AssignmentProblem) -> tuple[float, int]:
     row, col = min_weight_full_bipartite_matching(augmented)
     seconds = time.perf_counter() - start
     return seconds, round(augmented[row, col].sum()) - shift * (rows + cols)
-
-
-def scipy_in_groups(
-    source: NDArray[np.float64], target: NDArray[np.float64], gate: float, unmatched: float, group: int = 500
-) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
-    """Optimal links with SciPy alone: (source rows, target rows, their total length).
-
-    Candidates by k-d tree; whole connected components are put together until a group holds `group`
-    rows; each row has a column of its own to stay unmatched in. Lengths are costs.
-    """
-    radius = min(gate, 2 * unmatched)
-    pairs = cKDTree(source).sparse_distance_matrix(cKDTree(target), radius, output_type="coo_matrix")
-    rows, cols = pairs.shape
-    graph = coo_array((np.ones(pairs.nnz, np.int8), (pairs.row, rows + pairs.col)), shape=(rows + cols,) * 2)
-    component = connected_components(graph, directed=False)[1]
-    with_pairs = np.unique(pairs.row)
-    size = np.bincount(component[with_pairs], minlength=component.max(initial=-1) + 1)
-    group_of_row = ((np.cumsum(size) - size) // group)[component[:rows]]
-    order = np.argsort(group_of_row[pairs.row], kind="stable")
-    row, col, cost = pairs.row[order], pairs.col[order], pairs.data[order]
-    bounds = np.flatnonzero(np.diff(group_of_row[row], prepend=-1, append=group_of_row.max(initial=0) + 1))
-    found_row, found_col, total = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0.0
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
-        own_row, i = np.unique(row[first:last], return_inverse=True)
-        own_col, j = np.unique(col[first:last], return_inverse=True)
-        k = np.arange(len(own_row))
-        # Each row is matched once, so adding `unmatched` to its costs changes no choice and drops no zero.
-        weight = np.concatenate([cost[first:last] + unmatched, np.full(len(k), 3 * unmatched)])
-        where = np.concatenate([i, k]), np.concatenate([j, len(own_col) + k])
-        problem = csr_array((weight, where), shape=(len(own_row), len(own_col) + len(k)))
-        a, b = min_weight_full_bipartite_matching(problem)
-        kept = b < len(own_col)
-        found_row.append(own_row[a[kept]])
-        found_col.append(own_col[b[kept]])
-    sources, targets = np.concatenate(found_row), np.concatenate(found_col)
-    total = float(np.linalg.norm(source[sources] - target[targets], axis=1).sum())
-    return sources, targets, total

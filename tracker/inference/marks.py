@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..model import Model
 from ..model.levels import LEAST
-from ..model.marks import clutter_odds
+from ..model.marks import KeptAxes, clutter_odds
 from ..model.movie import Movie
 from .blocks import in_blocks
 from .candidates import Candidates
@@ -45,7 +45,7 @@ def mark_ratios(
         return None
     tail, head, ratio = candidates.tail, candidates.head, np.ones((3, candidates.size))
     if learned.axes is not None:
-        _by_axes(movie, model, candidates, pull, ratio, workers)
+        _by_axes(movie, learned.axes, candidates, pull, ratio, workers)
         ratio = _OUTLIER + (1 - _OUTLIER) * ratio
     for table, label in zip(learned.labels, marks.label.T, strict=False):
         if table is not None:
@@ -57,26 +57,18 @@ def mark_ratios(
 
 
 def _by_axes(
-    movie: Movie, model: Model, candidates: Candidates, pull: NDArray[np.float32] | None,
+    movie: Movie, axes: KeptAxes, candidates: Candidates, pull: NDArray[np.float32] | None,
     ratio: NDArray[np.float64], workers: int,
 ) -> None:  # fmt: skip
     """Write the ratios (3, E) by numbers that tracks keep."""
     assert movie.marks is not None
-    assert model.marks is not None
-    assert model.marks.axes is not None
-    axes, (tail, head, lag, *_) = model.marks.axes, candidates
-    value, error = axes.seen_in(movie.marks)
+    (tail, head, lag, *_), (value, error) = candidates, axes.seen_in(movie.marks)
     if pull is None or pull.shape[1] != candidates.size:
         pull = np.zeros((2, candidates.size), np.float32)
-    rows, columns = candidates[3:5], candidates[5:]
-    ends = []
-    for way, segments, far in ((0, columns, tail), (1, rows, head)):
-        order = np.arange(len(movie))[:: 1 - 2 * way]
-        state = np.zeros((*value.shape, 2))
-        links = (*segments, far, lag, pull[way])
+    past, future = np.zeros((2, *value.shape, 2))
+    for way, segments, far, state in ((0, candidates[5:], tail, past), (1, candidates[3:5], head, future)):
+        order, links = np.arange(len(movie))[:: 1 - 2 * way], (*segments, far, lag, pull[way])
         mark_filter(order, *links, value, error, axes.kept, axes.correlation, state)
-        ends.append(state)
-    past, future = ends
 
     def compare(block: tuple[int, int]) -> None:
         mark_ratio(*block, (tail, head), lag, value, error, axes.kept, axes.correlation, past, future, ratio)

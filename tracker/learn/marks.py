@@ -105,14 +105,13 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
     p, tail, head = posterior.probability * once, posterior.candidates.tail, posterior.candidates.head
     variate, _ = KeptAxes(spread, turn, rho, rho).seen_in(marks)
     variate[~marks.seen.any(axis=1)] = 0.0
-    both = max(float((summed(head, p, count) * summed(tail, p, count)).sum()), 1.0)
-    kept, correlation = np.empty(len(clear)), np.empty(len(clear))
-    for k, score in enumerate(variate.T):
-        one = float(rho[clear[k]])
-        two = float((summed(head, p * score[tail], count) * summed(tail, p * score[head], count)).sum())
-        phi = np.clip(two / both / one, max(one, _LEAST_CORRELATION), CORRELATION[1])
-        kept[k], correlation[k] = np.clip(one / phi, 0.0, CORRELATION[1]), phi
-    return KeptAxes(spread, turn, kept, correlation)
+    both, *twice = (  # sums over pairs two frames apart
+        float((summed(head, p * score[tail], count) * summed(tail, p * score[head], count)).sum())
+        for score in (np.ones(count), *variate.T)
+    )
+    one, two = rho[clear], np.array(twice) / max(both, 1.0)
+    phi = np.clip(two / one, np.maximum(one, _LEAST_CORRELATION), CORRELATION[1])
+    return KeptAxes(spread, turn, np.clip(one / phi, 0.0, CORRELATION[1]), phi)
 
 
 def _label_ratio(label: NDArray[np.int64], posterior: LinkPosterior) -> tuple[Floats | None, float]:

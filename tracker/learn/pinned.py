@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from ..model.advection import advected
 from ..model.gate import reaches
 from ..model.levels import LEAST, NEGLIGIBLE
 from ..model.movie import Movie
-from ..pins.paths import Edges, with_chains
+from ..pins.paths import with_chains
 from ..pins.rows import PinnedRows
 from .em import LEAST_REACH
 from .options import LearnOptions
@@ -33,16 +33,12 @@ _RARE = 1e-9
 
 
 class Solved(NamedTuple):
-    """A movie with pins, its model with delays as long as theirs, and the posterior.
-
-    core : (N,) bool array
-        Detections whose values were computed again.
-    """
+    """A movie with pins, its model with delays as long as theirs, and the posterior."""
 
     movie: Movie
     model: Model
     posterior: LinkPosterior
-    core: NDArray[np.bool_]
+    core: NDArray[np.bool_]  # (N,) detections whose values were computed again
 
 
 def pinned(
@@ -54,22 +50,15 @@ def pinned(
     A forced link has no rivals in row and column, a forbidden one is no candidate; what is clutter, or
     begins or ends there, has none. Detections that lose a likely candidate get all near ones, which may have
     been dropped before. The model and the exponent of rivals stay; sweeps go as far from pins as they change
-    probabilities.
-
-    Parameters
-    ----------
-    movie, model, posterior
-        As learned, without pins.
-    pins : PinnedRows
-        Their rows are those of the movie.
-    options : LearnOptions
-    none : (2, N) float64 array, optional
-        Weights of no successor and of no predecessor, as far as they are not the model's.
+    probabilities. Movie, model and posterior are as learned without pins; none (2, N) are the weights of no
+    successor and of no predecessor, as far as they are not the model's.
     """
     known, seeds = _with_further(movie, model, posterior, pins, options)
     if len(pins.same):
         chains = _solved(movie, model, known, pins, (seeds, none), options)
-        pins = with_chains(pins, movie.frame, _edges_of(chains.posterior))
+        (tail, head, *_), p = chains.posterior.candidates, chains.posterior.probability
+        edges = tail.astype(np.int64), head.astype(np.int64), -np.log(np.clip(p, LEAST, 1.0))
+        pins = with_chains(pins, movie.frame, lambda _first, _last: edges)
         known = known.kept(pins.allows(*known.candidates[:2]))
     return _solved(movie, model, known, pins, (seeds, none), options)
 
@@ -78,8 +67,7 @@ def _with_further(
     movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions
 ) -> tuple[LinkPosterior, NDArray[np.bool_]]:
     """The candidates that pins allow and near ones of detections that lost likely ones; all that lost any."""
-    count = np.int64(len(movie))
-    tail, head, *_ = posterior.candidates
+    count, (tail, head, *_) = np.int64(len(movie)), posterior.candidates
     allowed = pins.allows(tail, head)
     less = posterior.probability * ~allowed
     tails, heads = (np.bincount(end, less, minlength=count) > _LOST for end in (tail, head))
@@ -102,14 +90,13 @@ def _near(
     for lag, way in enumerate(advected(movie, flow, asking, model.association.longest), 1):
         reach = reaches(movie, model.motion, lag, background)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
-        ahead, back = movie.position + lag * flow, ~pins.row_closed
+        ahead = movie.position + lag * flow
         ahead[asking] = movie.position[asking] + way
-        for some in (
-            Search(lag, options.nearest, ahead, tails, ~pins.column_closed, reach, "tails"),
-            Search(lag, options.nearest, ahead, back, heads, reach, "heads"),
-        ):
-            if (some.tails if some.asking == "tails" else some.heads).any():  # type: ignore[union-attr]
-                yield pairs_near(movie, some, workers=options.workers)
+        sides = {"tails": (tails, ~pins.column_closed), "heads": (~pins.row_closed, heads)}
+        for side, wanted in zip(sides, lost, strict=True):
+            if wanted.any():
+                search = Search(lag, options.nearest, ahead, *sides[side], reach, side)
+                yield pairs_near(movie, search, workers=options.workers)
 
 
 def _solved(
@@ -141,11 +128,3 @@ def _reaching(model: Model, lag: int) -> Model:
     more = np.full(max(lag - rates.longest, 0), _RARE)
     ahead, back = (np.append(each, more) for each in (rates.delay, rates.delay_back))
     return replace(model, association=replace(rates, delay=ahead, delay_back=back)) if len(more) else model
-
-
-def _edges_of(posterior: LinkPosterior) -> Callable[[int, int], Edges]:
-    """What gives the links that a chain may consist of, by their probabilities."""
-    tail, head, *_ = posterior.candidates
-    cost = -np.log(np.clip(posterior.probability, LEAST, 1.0))
-    edges: Edges = (tail.astype(np.int64), head.astype(np.int64), cost)
-    return lambda _first, _last: edges

@@ -18,31 +18,20 @@ _MARGIN = 2
 _LIKELY = 0.05
 """Error level: probability of a link below which messages do not pass it on."""
 
+_OF_LINKS = ("probability", "ratio", "rivals")
+_OF_ROWS = ("clutter", "death", "birth", "fresh", "clutter_weight")
+
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Detections near pins, as a movie of their own.
-
-    Parameters
-    ----------
-    movie, model
-        Of M detections.
-    rows : (M,) int64 array
-        Their rows in the whole movie.
-    core : (N,) bool array
-        Detections of the whole movie whose values are computed here.
-    links : (K,) int64 array
-        Places of their links among the candidates of the whole movie.
-    others : (2, M) float64 array
-        Weights of their links to other detections, to the power 1 / omega.
-    """
+    """M detections near pins, as a movie of their own, among N of the whole movie."""
 
     movie: Movie
     model: Model
-    rows: NDArray[np.int64]
-    core: NDArray[np.bool_]
-    links: NDArray[np.int64]
-    others: NDArray[np.float64]
+    rows: NDArray[np.int64]  # (M,) in the whole movie
+    core: NDArray[np.bool_]  # (N,) whose values are computed here
+    links: NDArray[np.int64]  # (K,) places of their links among the candidates of the whole movie
+    others: NDArray[np.float64]  # (2, M) weights of links to other detections, to the power 1 / omega
 
     @classmethod
     def of(
@@ -50,15 +39,11 @@ class Region:
     ) -> tuple[Region, LinkPosterior]:
         """The region with this core, and its posterior before the next sweep."""
         whole = reached(posterior, core, _MARGIN)
-        rows = np.flatnonzero(whole)
+        rows, around, count = np.flatnonzero(whole), model.surroundings, len(movie)
         tail, head, *_ = posterior.candidates
-        links = np.flatnonzero(whole[tail] & whole[head])
-        place = np.cumsum(whole) - 1
-        around = model.surroundings
-        small = replace(
-            model,
-            surroundings=Surroundings(around.flow[rows], around.survival[rows], around.survival_back[rows]),
-        )
+        inner, place = whole[tail] & whole[head], np.cumsum(whole) - 1
+        links = np.flatnonzero(inner)
+        fields = around.flow[rows], around.survival[rows], around.survival_back[rows]
         part = replace(
             movie, position=movie.position[rows], frame=movie.frame[rows],
             frame_start=np.searchsorted(rows, movie.frame_start), density=movie.density[rows], near=None,
@@ -66,21 +51,19 @@ class Region:
             pins=None if movie.pins is None else movie.pins.at(rows),
         )  # fmt: skip
         keys = place[tail[links]] * np.int64(len(rows)) + place[head[links]]
-        some = np.zeros(len(tail), np.bool_)
-        some[links] = True
         # Over missed frames the flow is that of the nearest detection of the whole movie.
-        away = displacements(movie, around.flow, posterior.candidates.kept(some), workers)
+        away = displacements(movie, around.flow, posterior.candidates.kept(inner), workers)
         begun = LinkPosterior(
             candidates_of(keys, part.frame), posterior.probability[links], posterior.rivals[:, links],
-            clutter_weight=np.broadcast_to(posterior.clutter_weight, (2, len(movie)))[:, rows],
-            sweeps=posterior.sweeps, omega=posterior.omega,
-            displaced=Displacements(small.surroundings.flow, away),
+            clutter_weight=np.broadcast_to(posterior.clutter_weight, (2, count))[:, rows],
+            sweeps=posterior.sweeps, omega=posterior.omega, displaced=Displacements(fields[0], away),
             pull=None if posterior.pull is None else posterior.pull[:, links],
         )  # fmt: skip
         odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
         pull = posterior.rivals * odds * (whole[tail] != whole[head])
-        others = [summed(end, each, len(movie)) for end, each in zip((tail, head), pull, strict=True)]
-        return cls(part, small, rows, core, links, np.stack(others)[:, rows]), begun
+        others = np.stack([summed(end, each, count) for end, each in zip((tail, head), pull, strict=True)])
+        small = replace(model, surroundings=Surroundings(*fields))
+        return cls(part, small, rows, core, links, others[:, rows]), begun
 
     def updated(
         self, posterior: LinkPosterior, none: NDArray[np.float64] | None, workers: int
@@ -100,15 +83,13 @@ class Region:
     def pasted(self, whole: LinkPosterior, part: LinkPosterior) -> LinkPosterior:
         """The posterior of the whole movie with what was computed in the core."""
         tail, head, *_ = whole.candidates
-        inner = self.core[tail[self.links]] & self.core[head[self.links]]
-        rows = self.core[self.rows]
-        of_links = (self.links[inner], inner), ("probability", "ratio", "rivals")
-        of_rows = (self.rows[rows], rows), ("clutter", "death", "birth", "fresh", "clutter_weight")
+        links = self.links, self.core[tail[self.links]] & self.core[head[self.links]]
+        rows = self.rows, self.core[self.rows]
         changed = {}
-        for (there, here), names in (of_links, of_rows):
+        for (there, here), names in ((links, _OF_LINKS), (rows, _OF_ROWS)):
             for name in names:
                 changed[name] = getattr(whole, name).copy()
-                changed[name][..., there] = getattr(part, name)[..., here]
+                changed[name][..., there[here]] = getattr(part, name)[..., here]
         return replace(whole, **changed)
 
 

@@ -12,7 +12,7 @@ from ..learn.pinned import Solved
 from ..learn.region import Region
 from . import Lineage
 from .candidates import Divisions, candidate_divisions
-from .learning import Context, Fit, beside, no_link_beside, under
+from .learning import Context, beside, no_link_beside, under
 from .lifetimes import Lifetimes, log_factors
 
 _TURNS = 2
@@ -24,16 +24,8 @@ def divided_again(
 ) -> tuple[LinkPosterior, Divisions, NDArray[np.float64]]:
     """The posterior of links in competition with divisions, the divisions, and their probabilities (P,).
 
-    Parameters
-    ----------
-    solved : Solved
-        Links under pins, in competition with divisions as they were.
-    lineage : Lineage
-        Without pins. Divisions outside of the core stay.
-    links : (L, 2) int64 array
-        The links without pins, from which the ages of cells are taken.
-    workers : int
-        Threads; they do not change the result.
+    Links under pins were solved in competition with divisions as they were. The lineage is that without pins;
+    its divisions outside of the core stay. From the links (L, 2) without pins the ages of cells are taken.
     """
     movie, model, posterior, core = solved
     assert lineage.held is not None
@@ -53,25 +45,14 @@ def divided_again(
         fit = under(context, near, lineage.model, log_factor)
     slots = lineage.divisions.slots
     stay = ~core[slots].all(axis=0) & movie.pins.allows_divisions(slots)
+    both, names = (near, lineage.divisions.kept(stay)), [field.name for field in fields(near)]
+    divisions = Divisions(*(np.concatenate([getattr(each, name) for each in both]) for name in names))
     probability = np.append(fit.probability, lineage.probability[stay])
-    return _in_core(posterior, context, fit, core), _together(near, lineage.divisions.kept(stay)), probability
-
-
-def _in_core(posterior: LinkPosterior, context: Context, fit: Fit, core: NDArray[np.bool_]) -> LinkPosterior:
-    """The posterior beside divisions in the core, and as it was elsewhere."""
     after, (tail, head, *_) = beside(posterior, context, fit), posterior.candidates
+    # Beside divisions in the core, and as it was elsewhere.
+    inner = dict.fromkeys(("probability", "rivals"), core[tail] & core[head])
+    inner |= dict.fromkeys(("clutter", "death", "birth"), core)
     values = {
-        name: np.where(inner, getattr(after, name), getattr(posterior, name))
-        for names, inner in (
-            (("probability", "rivals"), core[tail] & core[head]), (("clutter", "death", "birth"), core)
-        )
-        for name in names
-    }  # fmt: skip
-    return replace(posterior, **values)
-
-
-def _together(one: Divisions, other: Divisions) -> Divisions:
-    """The divisions of both."""
-    return Divisions(
-        *(np.concatenate([getattr(one, field.name), getattr(other, field.name)]) for field in fields(one))
-    )
+        name: np.where(of, getattr(after, name), getattr(posterior, name)) for name, of in inner.items()
+    }
+    return replace(posterior, **values), divisions, probability

@@ -19,24 +19,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Columns of the detections of a movie.
+    """Columns of the detections of a movie."""
 
-    Parameters
-    ----------
-    value : (N, M) float64 array
-        Scores of mean 0 and variance 1 that tracks may keep; 0 where they are missing.
-    seen : (N, M) bool array
-        Which are known.
-    clutter : (N, P) float64 array
-        Scores that may distinguish clutter from particles; 0 where they are missing.
-    label : (N, Q) int64 array
-        Labels, from 0 in each column; -1 is unknown.
-    """
-
-    value: Floats
-    seen: NDArray[np.bool_]
-    clutter: Floats
-    label: NDArray[np.int64]
+    value: Floats  # (N, M) scores of mean 0 and variance 1 that tracks may keep; 0 where they are missing
+    seen: NDArray[np.bool_]  # (N, M) which are known
+    clutter: Floats  # (N, P) scores that may distinguish clutter from particles; 0 where they are missing
+    label: NDArray[np.int64]  # (N, Q) labels, from 0 in each column; -1 is unknown
 
     def at(self, rows: NDArray[np.int64] | slice) -> Marks:
         """Those of some detections."""
@@ -45,24 +33,12 @@ class Marks:
 
 @dataclass(frozen=True, eq=False)
 class KeptAxes:
-    """What tracks keep of scores: canonical variates of the two ends of a link, seen with noise.
+    """What tracks keep of scores: canonical variates of the two ends of a link, seen with noise."""
 
-    Parameters
-    ----------
-    spread : (M, M) float64 array
-        Covariance of scores, by which missing ones are predicted.
-    turn : (M, K) float64 array
-        Scores times this are variates of variance 1.
-    kept : (K,) float64 array
-        Share of the variance of each that tracks keep.
-    correlation : (K,) float64 array
-        Correlation of what is kept from one frame to the next.
-    """
-
-    spread: Floats
-    turn: Floats
-    kept: Floats
-    correlation: Floats
+    spread: Floats  # (M, M) covariance of scores, by which missing ones are predicted
+    turn: Floats  # (M, K) scores times this are variates of variance 1
+    kept: Floats  # (K,) share of the variance of each that tracks keep
+    correlation: Floats  # (K,) of what is kept from one frame to the next
 
     def seen_in(self, marks: Marks) -> tuple[Floats, Floats]:
         r"""(N, K) variates, and the variance of their error where scores are missing.
@@ -86,24 +62,14 @@ class KeptAxes:
 
 @dataclass(frozen=True, eq=False)
 class MarkModel:
-    """What is learned of marks.
-
-    Parameters
-    ----------
-    clutter : (P,) float64 array
-        Weights of the log odds of clutter; their constant follows from the share of clutter.
-    axes : KeptAxes, optional
-        None until links are compared by marks, and if tracks keep none.
-    labels : tuple of (L, L) float64 arrays or None
-        Likelihood ratio of the labels at the two ends of a link, for each column; None if it is 1.
-    opened : bool
-        Whether links are compared by marks; the weights of clutter stay as they are from then on.
-    """
+    """What is learned of marks."""
 
     clutter: Floats = field(default_factory=lambda: np.empty(0))
-    axes: KeptAxes | None = None
-    labels: tuple[Floats | None, ...] = field(default=())
-    opened: bool = False
+    """(P,) Weights of the log odds of clutter; their constant follows from the share of clutter."""
+    axes: KeptAxes | None = None  # until links are compared by marks, and if tracks keep none
+    labels: tuple[Floats | None, ...] = ()
+    """(L, L) Likelihood ratios of the labels at the two ends of a link, for each column; None if it is 1."""
+    opened: bool = False  # links are compared by marks; the weights of clutter stay as they are
 
     def links(self) -> bool:
         """Whether marks change the weight of any link."""

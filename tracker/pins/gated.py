@@ -20,22 +20,8 @@ def held_in(
 ) -> PinnedRows:
     """Pins by row, with a chain of links for each pair of detections of one particle.
 
-    Parameters
-    ----------
-    found : Found
-    detections : Detections
-    position : (N, 3) float64 array
-        In the unit of the gates.
-    gates : (float, float)
-        Largest distance of a link to the next frame, and over a gap.
-    longest_gap : int
-        Most frames in which a particle may be missed.
-
-    Returns
-    -------
-    PinnedRows
-        Of chains of the least sum of squared distances, where a frame without a detection counts as the
-        longest.
+    Chains have the least sum of squared distances, where a frame without a detection counts as the longest.
+    Positions are in the unit of the gates: of a link to the next frame, and over a gap.
     """
     pins = PinnedRows.of(found, len(detections))
     if not len(pins.same):

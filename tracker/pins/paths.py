@@ -22,35 +22,18 @@ def with_chains(
     """Pins in which each pair of detections of one particle is a chain of forced links.
 
     It is the chain of least cost among those that other pins allow; without any, one link bridges what no
-    chain does.
-
-    Parameters
-    ----------
-    pins : PinnedRows
-    frame : (N,) int array
-        Non-decreasing.
-    edges_between : callable
-        Links whose ends are in the frames of two rows or between; they may be some of other frames as well.
-
-    Raises
-    ------
-    SettingsError
-        If other pins leave no chain.
+    chain does. Links whose ends are in the frames of two rows or between come from `edges_between`; there may
+    be others among them. Raises SettingsError if other pins leave no chain.
     """
     for first, last in pins.same.tolist():
         tail, head, cost = edges_between(first, last)
         allowed = pins.allows(tail, head) & (frame[tail] >= frame[first]) & (frame[head] <= frame[last])
-        ends = _last_of(pins.forced, first), _last_of(pins.forced[:, ::-1], last)
-        bridge = np.array([ends], np.int64)
-        if not (frame[ends[0]] < frame[ends[1]] and pins.allows(*bridge.T)[0]):
-            bridge = bridge[:0]
-        rows, columns = (
-            np.concatenate([end[allowed], forced, far])
-            for end, forced, far in zip((tail, head), pins.forced.T, bridge.T, strict=True)
-        )
-        far = np.full(len(bridge), 1 + 2 * float(cost[allowed].sum()))
-        costs = np.concatenate([cost[allowed], np.zeros(len(pins.forced)), far])
-        chain = _shortest(rows, columns, costs, (first, last))
+        links = np.concatenate([np.column_stack([tail, head])[allowed], pins.forced])
+        cost = np.append(cost[allowed], np.zeros(len(pins.forced)))
+        bridge = np.array([[_last_of(pins.forced, first), _last_of(pins.forced[:, ::-1], last)]])
+        if frame[bridge[0, 0]] < frame[bridge[0, 1]] and pins.allows(*bridge.T)[0]:
+            links, cost = np.concatenate([links, bridge]), np.append(cost, 1 + 2 * cost.sum())
+        chain = _shortest(links, cost, first, last)
         if not len(chain):
             raise SettingsError(
                 f"Detections in frames {frame[first]} and {frame[last]} are pinned as one particle, and "
@@ -68,21 +51,18 @@ def _last_of(links: Rows, row: int) -> int:
     return row
 
 
-def _shortest(tail: Rows, head: Rows, cost: NDArray[np.float64], ends: tuple[int, int]) -> Rows:
-    """(L, 2) links of the chain of least cost; none if there is no chain."""
+def _shortest(links: Rows, cost: NDArray[np.float64], first: int, last: int) -> Rows:
+    """(L, 2) links of the chain of least cost from first to last; none if there is no chain."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import dijkstra
 
-    nodes = np.unique(np.concatenate([tail, head, ends]))
-    row, column, (first, last) = (np.searchsorted(nodes, each) for each in (tail, head, ends))
-    once = np.unique(row * len(nodes) + column, return_index=True)[1]  # repeated entries would be added
-    shape = len(nodes), len(nodes)
-    graph = csr_matrix((np.maximum(cost, _LEAST)[once], (row[once], column[once])), shape)
-    before = dijkstra(graph, indices=first, return_predecessors=True)[1]
-    way = [last]
-    while way[-1] != first and before[way[-1]] >= 0:
+    nodes, place = np.unique(np.append(links, [first, last]), return_inverse=True)
+    pairs = place[:-2].reshape(-1, 2)
+    once = np.unique(pairs @ [len(nodes), 1], return_index=True)[1]  # repeated entries would be added
+    graph = csr_matrix((np.maximum(cost, _LEAST)[once], pairs[once].T), (len(nodes), len(nodes)))
+    before = dijkstra(graph, indices=place[-2], return_predecessors=True)[1]
+    way = [place[-1]]
+    while before[way[-1]] >= 0:
         way.append(before[way[-1]])
-    if way[-1] != first:
-        return np.empty((0, 2), np.int64)
-    chain = nodes[np.array(way[::-1])]
-    return np.column_stack([chain[:-1], chain[1:]])
+    chain = nodes[way[::-1]]
+    return np.column_stack([chain[:-1], chain[1:]]) if chain[0] == first else np.empty((0, 2), np.int64)

@@ -60,15 +60,8 @@ class Pin(NamedTuple):
 
 
 def pin_of(plain: Mapping[str, Any]) -> Pin:
-    """The pin of plain values, as a run record has them.
+    """The pin of plain values, as a run record has them; raises SettingsError if they are none.
 
-    Raises
-    ------
-    SettingsError
-        If they are none.
-
-    Examples
-    --------
     >>> pin_of(Pin("end", ((3, (0.0, 5.0, 2.0)),), p_before=0.5).as_dict()).p_before
     0.5
     """
@@ -76,32 +69,18 @@ def pin_of(plain: Mapping[str, Any]) -> Pin:
         places = tuple(
             (int(frame), (float(z), float(y), float(x))) for frame, (z, y, x) in plain["detections"]
         )
-        known = plain.get("p_before")
-        return Pin(
-            str(plain["kind"]), places, int(plain.get("number", 0)), str(plain.get("time", "")),
-            str(plain.get("user", "")), math.nan if known is None else float(known),
-            str(plain.get("audit", "")),
-        )  # fmt: skip
+        known, number = plain.get("p_before"), int(plain.get("number", 0))
+        known = math.nan if known is None else float(known)
+        return Pin(**{**plain, "detections": places, "number": number, "p_before": known})
     except (AttributeError, KeyError, TypeError, ValueError):
         raise SettingsError(f"{plain!r} is no pin. Give a table of pins.") from None
 
 
 def check_pins(pins: Sequence[Pin], rows: Sequence[tuple[int, ...]] | None = None) -> None:
-    """Refuse pins that are malformed or contradict each other.
+    """Refuse pins that are malformed or contradict each other, with both and what to do.
 
-    Parameters
-    ----------
-    pins : sequence of Pin
-    rows : sequence of tuple of int, optional
-        Row of each detection, by which detections are the same; else by frame and position.
+    Detections are the same by their rows, where these are given, else by frame and position.
 
-    Raises
-    ------
-    SettingsError
-        A `ValueError` that names both pins and says what to do.
-
-    Examples
-    --------
     >>> a, b, c = (0, (0.0, 0.0, 0.0)), (1, (0.0, 0.0, 1.0)), (1, (0.0, 0.0, 2.0))
     >>> check_pins([Pin("link", (a, b), 1), Pin("forbid", (a, c), 2)])
     >>> check_pins([Pin("end", (b,), 1), Pin("no_particle", (b,), 2)])
@@ -109,41 +88,26 @@ def check_pins(pins: Sequence[Pin], rows: Sequence[tuple[int, ...]] | None = Non
     Traceback (most recent call last):
     outbid.errors.SettingsError: pin 1: end frame 0 (0, 0, 0) contradicts pin 2: link frame 0 ...
     """
-    after: dict[object, tuple[object, Pin]] = {}
-    before: dict[object, tuple[object, Pin]] = {}
-    for k, pin in enumerate(pins):
+    held: dict[tuple[str, object], tuple[set[object], Pin]] = {}  # what comes before or after a detection
+    named = list(zip(pins, [pin.detections for pin in pins] if rows is None else rows, strict=True))
+    for pin, of in named:
         _check_form(pin)
-        first, *others = pin.detections if rows is None else rows[k]
-        if pin.kind == "link":
-            _state(after, first, {others[0]}, pin)
-            _state(before, others[0], {first}, pin)
-        elif pin.kind == "division":
-            _state(after, first, set(others), pin)
-            for daughter in others:
-                _state(before, daughter, {first}, pin)
-        elif pin.kind in ("end", "no_particle"):
-            _state(after, first, set(), pin)
-        if pin.kind in ("start", "no_particle"):
-            _state(before, first, set(), pin)
-    for k, pin in enumerate(pins):
-        if pin.kind not in ("forbid", "same_cell"):
-            continue
-        first, last = pin.detections if rows is None else rows[k]
-        stated, other = after.get(first, (None, pin))
-        if pin.kind == "forbid" and stated and last in stated:  # type: ignore[operator]
-            _refuse(other, pin)
-        if pin.kind == "same_cell":
-            for held, side in ((after, first), (before, last)):
-                stated, other = held.get(side, (None, pin))
-                if stated == set():
+        first, *others = of
+        said: list[tuple[str, object, set[object]]] = []
+        if pin.kind in ("link", "division"):
+            said = [("after", first, {*others}), *(("before", other, {first}) for other in others)]
+        said += [("after", first, set())] * (pin.kind in ("end", "no_particle"))
+        said += [("before", first, set())] * (pin.kind in ("start", "no_particle"))
+        for side, one, what in said:
+            stated, earlier = held.setdefault((side, one), (what, pin))
+            if stated != what:
+                _refuse(earlier, pin)
+    for pin, of in named:
+        if pin.kind in ("forbid", "same_cell"):
+            for end in (("after", of[0]), ("before", of[1])):
+                stated, other = held.get(end, ({None}, pin))
+                if stated & {*of} if pin.kind == "forbid" else not stated:
                     _refuse(other, pin)
-
-
-def _state(held: dict[object, tuple[object, Pin]], of: object, what: set[object], pin: Pin) -> None:
-    """Note what comes after, or before, a detection; refuse what differs from an earlier statement."""
-    stated, earlier = held.setdefault(of, (what, pin))
-    if stated != what:
-        _refuse(earlier, pin)
 
 
 def _refuse(one: Pin, other: Pin) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -41,31 +42,15 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PinnedRows:
-    """What pins say of N detections.
+    """What pins say of N detections."""
 
-    Parameters
-    ----------
-    forced : (K, 2) int64 array
-        Links that hold, without those of divisions: rows of source and target.
-    divided : (D, 3) int64 array
-        Mothers and their daughters.
-    forbidden : (M, 2) int64 array
-        Links that do not hold.
-    same : (S, 2) int64 array
-        Detections of one particle, the earlier first.
-    row_closed, column_closed : (N,) bool arrays
-        Detections whose successors, and whose predecessors, are stated.
-    clutter : (N,) bool array
-        Which are no particle.
-    """
-
-    forced: Rows
-    divided: Rows
-    forbidden: Rows
-    same: Rows
-    row_closed: NDArray[np.bool_]
-    column_closed: NDArray[np.bool_]
-    clutter: NDArray[np.bool_]
+    forced: Rows  # (K, 2) source and target of links that hold, without those of divisions
+    divided: Rows  # (D, 3) mothers and their daughters
+    forbidden: Rows  # (M, 2) links that do not hold
+    same: Rows  # (S, 2) detections of one particle, the earlier first
+    row_closed: NDArray[np.bool_]  # (N,) whose successors are stated
+    column_closed: NDArray[np.bool_]  # (N,) whose predecessors are stated
+    clutter: NDArray[np.bool_]  # (N,) which are no particle
 
     @classmethod
     def of(cls, found: Found, count: int) -> PinnedRows:
@@ -76,12 +61,13 @@ class PinnedRows:
         }
         forced, divided = np.unique(by["link"].reshape(-1, 2), axis=0), by["division"].reshape(-1, 3)
         row, column, clutter = (np.zeros(count, np.bool_) for _ in range(3))
-        clutter[by["no_particle"].ravel()] = True
         for mask, stated in (
+            (clutter, ()),
             (row, (forced[:, 0], divided[:, 0], by["end"])),
             (column, (forced[:, 1], divided[:, 1:], by["start"])),
         ):
-            mask[np.concatenate([*(each.ravel() for each in stated), by["no_particle"].ravel()])] = True
+            for of in (*stated, by["no_particle"]):
+                mask[of] = True
         forbidden, same = (by[kind].reshape(-1, 2) for kind in ("forbid", "same_cell"))
         return cls(forced, divided, forbidden, same, row, column, clutter)
 
@@ -90,28 +76,23 @@ class PinnedRows:
         """(K + 2 D, 2) all links that hold."""
         return np.concatenate([self.forced, self.divided[:, :2], self.divided[:, ::2]])
 
-    def forces(self, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
-        """(E,) whether links of these rows are forced."""
-        return self._among(self.forced, tail, head)
-
     def allows(self, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
         """(E,) whether links of these rows may be, or are forced; those of pinned divisions may not."""
-        closed = self.row_closed[tail] | self.column_closed[head] | self._among(self.forbidden, tail, head)
-        return np.asarray(~closed | self.forces(tail, head))
+        count = np.int64(len(self.clutter))
+        key = tail.astype(np.int64) * count + head
+        forced, forbidden = (np.isin(key, pairs @ [count, 1]) for pairs in (self.forced, self.forbidden))
+        return np.asarray(forced | ~(self.row_closed[tail] | self.column_closed[head] | forbidden))
 
     def allows_divisions(self, slots: Rows) -> NDArray[np.bool_]:
         """(P,) whether divisions of mothers and daughters (3, P), other than the pinned ones, may be."""
-        return (
-            np.asarray(self.allows(slots[0], slots[1]) & self.allows(slots[0], slots[2]))
-            & ~(self.row_closed[slots[0]])
-        )
+        mother, *daughters = slots
+        allowed = [self.allows(mother, daughter) for daughter in daughters]
+        return np.asarray(~self.row_closed[mother] & allowed[0] & allowed[1])
 
     def acts(self, tails: slice, heads: slice) -> bool:
         """Whether they change how some rows are linked to others."""
-        first, second = self.forbidden.T
-        between = (
-            (first >= tails.start) & (first < tails.stop) & (second >= heads.start) & (second < heads.stop)
-        )
+        low, high = np.array([[tails.start, heads.start], [tails.stop, heads.stop]])
+        between = ((self.forbidden >= low) & (self.forbidden < high)).all(axis=1)
         return bool(self.row_closed[tails].any() or self.column_closed[heads].any() or between.any())
 
     def with_forced(self, pairs: Rows) -> PinnedRows:
@@ -139,34 +120,22 @@ class PinnedRows:
             self.clutter[::-1],
         )  # fmt: skip
 
-    def _among(self, pairs: Rows, tail: NDArray, head: NDArray) -> NDArray[np.bool_]:
-        count = np.int64(len(self.clutter))
-        return np.isin(tail.astype(np.int64) * count + head, pairs[:, 0] * count + pairs[:, 1])
-
 
 def resolve_pins(
     pins: Sequence[Pin],
     detections: Detections,
-    tolerance: float | None = None,
     *,
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
 ) -> Found:
-    """Find the detections that pins name, each the nearest of its frame.
+    """Find the detections that pins name, each the nearest within a quarter of the distance of neighbours.
 
     Parameters
     ----------
     pins : sequence of Pin
     detections : Detections
         Those on which pins were stated, or of another run of a detector.
-    tolerance : float, optional
-        Largest distance, in the unit of position x spacing. Default: a quarter of the median distance
-        between neighbours in that frame.
     spacing : (float, float, float)
         Size of a voxel along z, y, x.
-
-    Returns
-    -------
-    Found
 
     Raises
     ------
@@ -181,49 +150,31 @@ def resolve_pins(
     >>> found.rows, len(found.unmatched)
     (((0, 1),), 1)
     """
-    scale, frames = np.asarray(spacing, np.float64), dict[int, _Frame]()
-
-    def row_of(frame: int, at: tuple[float, float, float]) -> int:
-        if frame not in frames:
-            rows = detections.rows_of(frame)
-            frames[frame] = _Frame(detections.position[rows], rows.start)
-        return frames[frame].row_of(np.asarray(at, np.float64), scale, tolerance)
-
-    held: list[tuple[Pin, tuple[int, ...]]] = []
-    unmatched = []
-    for pin in pins:
-        rows = tuple(row_of(*place) for place in pin.detections)
-        if min(rows) < 0:
-            unmatched.append(pin)
-        else:
-            held.append((pin, rows))
-    kept, every = tuple(pin for pin, _ in held), tuple(rows for _, rows in held)
-    check_pins(kept, every)
-    return Found(kept, every, tuple(unmatched))
+    scale = np.asarray(spacing, np.float64)
+    rows = [tuple(_row_of(detections, *place, scale) for place in pin.detections) for pin in pins]
+    there = [min(of) >= 0 for of in rows]
+    kept = tuple(compress(pins, there)), tuple(compress(rows, there))
+    check_pins(*kept)
+    return Found(*kept, tuple(pin for pin, held in zip(pins, there, strict=True) if not held))
 
 
-class _Frame(NamedTuple):
-    """Positions (n, 3) in a frame, and the first row."""
+def _row_of(
+    detections: Detections, frame: int, at: tuple[float, float, float], scale: NDArray[np.float64]
+) -> int:
+    """Row of the detection at a place, else of the nearest that is near enough, else -1."""
+    rows = detections.rows_of(frame)
+    place = detections.position[rows]
+    if not len(place):
+        return -1
+    apart = np.where((place == at).all(axis=1), -1.0, np.linalg.norm((place - at) * scale, axis=1))
+    k = int(apart.argmin())
+    return rows.start + k if apart[k] < 0 or apart[k] <= _reach(place * scale) else -1
 
-    place: NDArray[np.float64]
-    start: int
 
-    def row_of(self, at: NDArray[np.float64], scale: NDArray[np.float64], tolerance: float | None) -> int:
-        """Row of the detection at a place, else of the nearest within the tolerance, else -1."""
-        if not len(self.place):
-            return -1
-        same = np.flatnonzero((self.place == at).all(axis=1))
-        if len(same):
-            return self.start + int(same[0])
-        apart = np.linalg.norm((self.place - at) * scale, axis=1)
-        k, reach = int(apart.argmin()), self._reach(scale) if tolerance is None else tolerance
-        return self.start + k if apart[k] <= reach else -1
-
-    def _reach(self, scale: NDArray[np.float64]) -> float:
-        """Distance up to which a place is that of a detection of this frame."""
-        place = self.place * scale
-        if len(place) < 2:
-            return float(np.abs(place).max()) * _ROUNDED
-        some = place[:: max(1, len(place) // _SAMPLE)]
-        apart = np.linalg.norm(some[:, None] - place[None], axis=2)
-        return _NEAR * float(np.median(np.partition(apart, 1, axis=1)[:, 1]))
+def _reach(place: NDArray[np.float64]) -> float:
+    """Distance up to which a place is that of a detection of this frame."""
+    if len(place) < 2:
+        return float(np.abs(place).max()) * _ROUNDED
+    some = place[:: max(1, len(place) // _SAMPLE)]
+    apart = np.linalg.norm(some[:, None] - place[None], axis=2)
+    return _NEAR * float(np.median(np.partition(apart, 1, axis=1)[:, 1]))

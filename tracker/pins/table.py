@@ -53,10 +53,7 @@ def read_pins(path: str | os.PathLike[str]) -> tuple[Pin, ...]:
 def append_pin(path: str | os.PathLike[str], pin: Pin) -> Pin:
     """Append a pin to a table, which is made if it is not there.
 
-    Returns
-    -------
-    Pin
-        With its number, and the time if it had none.
+    It is returned with its number, and the time if it had none.
 
     Raises
     ------
@@ -68,29 +65,22 @@ def append_pin(path: str | os.PathLike[str], pin: Pin) -> Pin:
     time = pin.time or datetime.now(UTC).isoformat(timespec="seconds")
     pin = pin._replace(number=max((one.number for one in held), default=0) + 1, time=time)
     check_pins([*held, pin])
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    if not held and not (path.exists() and path.stat().st_size):
-        writer.writerow(_HEADER)
-    places = [value for frame, at in pin.detections for value in (frame, *map(repr, map(float, at)))]
-    known = "" if math.isnan(pin.p_before) else repr(float(pin.p_before))
+    places = [value for frame, at in pin.detections for value in (frame, *map(float, at))]
+    known = "" if math.isnan(pin.p_before) else float(pin.p_before)
     fixed = [pin.number, pin.time, pin.user, pin.kind, known, pin.audit]
-    writer.writerow([*fixed, *places, *[""] * (len(_HEADER) - len(fixed) - len(places))])
-    with path.open("ab") as file:
-        file.write(text.getvalue().encode())
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if not file.tell():
+            writer.writerow(_HEADER)
+        writer.writerow([*fixed, *places, *[""] * (len(_HEADER) - len(fixed) - len(places))])
     return pin
 
 
 def drop_last(path: str | os.PathLike[str]) -> Pin | None:
     """Drop the last pin of a table, and return it; None if there is none."""
-    held = read_pins(path)
-    if not held:
-        return None
-    content = Path(path).read_bytes()
-    end = content.rstrip(b"\r\n").rfind(b"\n") + 1
-    with Path(path).open("r+b") as file:
-        file.truncate(end)
-    return held[-1]
+    if held := read_pins(path):
+        os.truncate(path, Path(path).read_bytes().rstrip(b"\r\n").rfind(b"\n") + 1)
+    return held[-1] if held else None
 
 
 def _pin(line: dict[str, str], number: int) -> Pin:
@@ -100,8 +90,6 @@ def _pin(line: dict[str, str], number: int) -> Pin:
         if (line.get(f"frame_{k}") or "").strip():
             z, y, x = (float(line.get(f"{name}_{k}") or 0) for name in "zyx")
             places.append((int(line[f"frame_{k}"]), (z, y, x)))
-    return Pin(
-        line["kind"], tuple(places), int(line.get("number") or number), line.get("time") or "",
-        line.get("user") or "", float(line.get("p_before") or math.nan),
-        line.get("audit") or "",
-    )  # fmt: skip
+    time, user, audit = (line.get(name) or "" for name in ("time", "user", "audit"))
+    known = float(line.get("p_before") or math.nan)
+    return Pin(line["kind"], tuple(places), int(line.get("number") or number), time, user, known, audit)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,8 @@ class AskedLayers:
         """Show a question in the middle of the view, in steps between which the window may answer."""
         seen, links, row = session.tracks.detections, session.tracks.links, asked.doubt.row
         at, frame = seen.position[row], int(seen.frame[row])
-        ways = np.array([to for to, _ in asked.doubt.alternatives if to >= 0], np.int64)
+        values = {to: value for to, value in asked.doubt.alternatives if to >= 0}
+        ways = np.array(list(values), np.int64)
         far = np.linalg.norm((seen.position[ways] - at) * self._place.spacing, axis=1).max(initial=0.0)
         near = max(self._near, 3.0 * far)
         self._drawing = True
@@ -66,17 +68,13 @@ class AskedLayers:
         begin, stop = (int(np.searchsorted(seen.frame, frame + by)) for by in (-_TRAIL, _TRAIL + 1))
         trails = links[slice(*np.searchsorted(links[:, 0], [begin, stop]))]
         trails = trails[np.isin(trails[:, 0], close(np.arange(begin, stop)))]
-        numbers = {
-            int(to): "\n" * (k - 1) + f"{k}: {_known(value, asked)}"
-            for k, (to, value) in enumerate(
-                ((to, value) for to, value in asked.doubt.alternatives if to >= 0), 1
-            )
-        }
+        numbers = {to: "\n" * k + f"{k + 1}: {_known(values[to], asked)}" for k, to in enumerate(values)}
         rows = np.concatenate([now, np.setdiff1d(then, ways), ways])
-        self._points(
-            seen.position[rows],
-            np.where(np.arange(len(rows)) < len(now), "red", "lime"),
-            [numbers.get(int(to), "") for to in rows],
+        colours = np.where(np.arange(len(rows)) < len(now), "red", "lime")
+        changing = {"features": {"text": [numbers.get(int(to), "") for to in rows]}, "border_color": colours}
+        looks = _LOOKS | {"size": self._near / 45 / self._place.spacing[2]}
+        self._put(
+            "Detections of frames t and t + 1", seen.position[rows], self._viewer.add_points, changing, looks
         )
         yield
         ends = np.concatenate([trails, np.column_stack([np.full(len(ways), row), ways])])
@@ -100,41 +98,30 @@ class AskedLayers:
             take_away(self._viewer, layer)
         self._layers.clear()
 
-    def _points(self, rows: NDArray[np.float64], colours: NDArray, texts: list[str]) -> None:
-        name = "Detections of frames t and t + 1"
-        layer, self._rows[name] = self._layers.get(name), rows
-        if layer is None or layer not in self._viewer.layers:
-            size = self._near / 45 / self._place.spacing[2]
-            self._layers[name] = self._viewer.add_points(
-                self._shown(rows), name=name, features={"text": texts}, border_color=colours, size=size,
-                **_LOOKS, **self._where(),
-            )  # fmt: skip
-        else:
-            _uncover(layer)
-            layer.data = self._shown(rows)
-            layer.features = {"text": texts}
-            layer.border_color = colours
-
     def _lines(self, name: str, ends: NDArray[np.float64], colours: NDArray, style: str) -> None:
-        layer, self._rows[name] = self._layers.get(name), ends
-        if layer is None or layer not in self._viewer.layers:
-            width = self._near / 150 / self._place.spacing[2]
-            self._layers[name] = self._viewer.add_vectors(
-                self._shown(ends), name=name, edge_color=colours if len(ends) else "silver",
-                edge_width=width, vector_style=style, blending="translucent_no_depth", **self._where(),
-            )  # fmt: skip
-        else:
-            _uncover(layer)  # napari slices no hidden layer, and then finds no colours for its lines
-            layer.data = self._shown(ends)
-            if len(ends):
-                layer.edge_color = colours
-
-    def _where(self) -> dict[str, Any]:
-        place = self._place
-        return {
-            "scale": place.scale[1:], "translate": place.translate[1:], "units": place.units[1:],
-            "axis_labels": place.axis_labels[1:],
+        looks = {
+            "edge_color": "silver", "edge_width": self._near / 150 / self._place.spacing[2],
+            "vector_style": style, "blending": "translucent_no_depth",
         }  # fmt: skip
+        self._put(name, ends, self._viewer.add_vectors, {"edge_color": colours} if len(ends) else {}, looks)
+
+    def _put(
+        self, name: str, rows: NDArray[np.float64], add: Callable[..., Any], changing: dict[str, Any],
+        looks: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """Add a layer, or give the one that is there other rows and what changes with them."""
+        place, layer, self._rows[name] = self._place, self._layers.get(name), rows
+        if layer is None or layer not in self._viewer.layers:
+            self._layers[name] = add(
+                self._shown(rows), name=name, scale=place.scale[1:], translate=place.translate[1:],
+                units=place.units[1:], axis_labels=place.axis_labels[1:], **looks | changing,
+            )  # fmt: skip
+            return
+        if not layer.visible:  # napari slices no hidden layer, and then finds no colours for its lines
+            layer.visible = True
+        layer.data = self._shown(rows)
+        for attribute, values in changing.items():
+            setattr(layer, attribute, values)
 
     def _shown(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rows (n, 3) or ends of lines (n, 2, 3) as layers have them; in 2D all are in the plane shown."""
@@ -155,20 +142,13 @@ class AskedLayers:
                     layer.data = self._shown(self._rows[name])
 
 
-def _uncover(layer: Any) -> None:
-    """Show a layer; napari slices one anew even if it is shown already."""
-    if not layer.visible:
-        layer.visible = True
-
-
 def texts_of(asked: Question) -> str:
     """All alternatives as a line."""
-    number, texts = 0, []
-    for row, value in asked.doubt.alternatives:
-        number += row >= 0
-        key = f"{number}" if row >= 0 else {-1: "0 end", -2: "C no particle"}[row]
-        texts.append(f"{key}: {_known(value, asked)}".removesuffix(": "))
-    return ", ".join(texts)
+    number, named = count(1), {-1: "0 end", -2: "C no particle"}
+    texts = (
+        f"{named.get(to) or next(number)}: {_known(value, asked)}" for to, value in asked.doubt.alternatives
+    )
+    return ", ".join(text.removesuffix(": ") for text in texts)
 
 
 def _known(value: float, asked: Question) -> str:

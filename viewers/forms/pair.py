@@ -31,7 +31,7 @@ from ..scene import frames_that_fit, in_frames
 from ..taken import moved, tracks_from
 from .fields import LayerBox, NumberBox
 from .form import Form
-from .shown import Place, go_to, place_of, preferences, record_of, show
+from .shown import Place, features_of, go_to, place_of, preferences, record_of, show
 from .work import Report, Task
 
 _MOST_OF_MANY = 200_000
@@ -325,9 +325,7 @@ class PairForm(Form):
 
 def tracks_of(layer: Any) -> Tracks:
     """The tracks of a layer, in its voxels."""
-    return tracks_from(
-        layer.data, unit=place_of(layer).unit, features=dict(layer.features), graph=layer.graph
-    )
+    return tracks_from(layer.data, unit=place_of(layer).unit, features=features_of(layer), graph=layer.graph)
 
 
 def can_be_held(layer: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ from .fields import LayerBox
 from .form import Form
 from .lineage import LineagePlot
 from .pair import can_be_held, tracks_of
-from .shown import Place, place_of, record_of
+from .shown import Place, features_of, place_of, record_of
 from .source import settings_of
 from .table import NumbersTable
 from .work import Report, Task
@@ -55,15 +54,6 @@ _BLINKS, _BLINK = 6, 200  # times, and milliseconds
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".geff", ".xml")
 _MOST_LISTED = 200
 _ENDING = "_proofread"
-
-
-@dataclass(frozen=True, eq=False)
-class _Ready:
-    """A session, and what the table and the lineage need of it."""
-
-    session: Session
-    columns: dict[str, NDArray]
-    said: str = ""
 
 
 class ProofreadForm(Form):
@@ -108,7 +98,8 @@ class ProofreadForm(Form):
         place, record, path = place_of(layer), dict(record_of(layer) or {}), self.pins_path
         settings, foreign = TrackingSettings(spacing=place.spacing), not isinstance(layer, Points)
         if isinstance(layer, Points):
-            taken = Tracks(detections_from(layer.data, unit=place.unit), np.empty((0, 2), np.int64))
+            seen = detections_from(layer.data, unit=place.unit, features=features_of(layer))
+            taken = Tracks(seen, np.empty((0, 2), np.int64))
         else:
             taken = tracks_of(layer)
             if record.get("command") == "track":
@@ -116,30 +107,30 @@ class ProofreadForm(Form):
         self._place, self._record = place, record
         layer.visible = False
 
-        def work(report: Report) -> _Ready:
+        def work(report: Report) -> object:
             pins = read_pins(path) if path.exists() else ()
             return _ready(proofreading.opened(taken, settings, pins, foreign=foreign, progress=report))
 
         self.session = self.asked = None
         return work
 
-    def show_result(self, result: _Ready) -> None:
+    def show_result(self, result: tuple[Session, dict[str, NDArray], str]) -> None:
         """Show the session after a step; the first question of one that was opened."""
-        first = self.session is None
-        session = proofreading.stored(result.session, self.pins_path)
-        edited = self.session is not None and session.held.detections is not self.session.held.detections
+        session, columns, said = result
+        before, session = self.session, proofreading.stored(session, self.pins_path)
+        edited = before is None or session.held.detections is not before.held.detections
         self.session = session
         self.headline.setText(proofreading.headline(session))
-        self.table.hold(result.columns)
-        self.lineage.hold(Spans(*(result.columns[name] for name in ("mother", "from", "to"))))
-        self._list_changes()
+        self.table.hold(columns)
+        self.lineage.hold(Spans(*(columns[name] for name in ("mother", "from", "to"))))
+        self._list_changes(session)
         unmatched = session.now.found.unmatched
         missing = f"{len(unmatched)} pins name no detection: {unmatched[0]}, …" if unmatched else ""
-        self.show_message(" ".join(filter(None, [result.said, missing])))
-        if first:
+        self.show_message(" ".join(filter(None, [said, missing])))
+        if before is None:
             self._layers = self._layers or AskedLayers(self.viewer, self._place, session)
             self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
-        if first or edited:
+        if edited:
             self.next()
         elif self.asked is not None:
             self.ask(self.asked.doubt.row)
@@ -159,10 +150,10 @@ class ProofreadForm(Form):
         """Ask the next question."""
         if self.session is not None:
             self.session, asked = proofreading.next_question(self.session)
-            if asked is None:
-                self.show_message("Nothing is in doubt any more.")
-            else:
+            if asked is not None:
                 self._show(asked)
+            else:
+                self.show_message("Nothing is in doubt any more.")
 
     def ask(self, row: int) -> None:
         """Ask about a detection."""
@@ -181,9 +172,11 @@ class ProofreadForm(Form):
             self.do(proofreading.undo if key == "Z" else proofreading.redo)
         elif key in _CLICKS:
             self._key = key
-            self.show_message(
-                f"{KEYS[key]}: click {_CLICKS[key]} place{'s' * (_CLICKS[key] > 1)} in the view."
+            deep = " It gets the depth of the detection in question." * (
+                key in "AM" and self.viewer.dims.ndisplay == 3
             )
+            places = f"{_CLICKS[key]} place{'s' * (_CLICKS[key] > 1)}"
+            self.show_message(f"{KEYS[key]}: click {places} in the view.{deep}")
         elif asked is not None:
             self._answer(session, asked, key)
 
@@ -206,26 +199,31 @@ class ProofreadForm(Form):
         session, asked, key = self.session, self.asked, self._key
         if session is None or self._work is not None:
             return
-        frame, at, along = _in_data(world, direction, self._place)
-        if key == "A":
-            if direction is not None:
-                self.show_message("Add detections in 2D: a click in 3D has no depth.", error=True)
-            else:
-                self.do(proofreading.edit, Edit(None, (frame, _triple(at))))
-        elif key == "M" and asked is not None:
-            place = session.place(asked.doubt.row)
-            way = at - place[1]
-            to = np.asarray(place[1]) + way - along * (way @ along)
-            self.do(proofreading.edit, Edit(place, (place[0], _triple(to))))
+        spacing = np.asarray(self._place.spacing)
+        frame, at, along = _ray(world, direction, self._place)
+        seen = None if asked is None else session.place(asked.doubt.row)
+
+        def across(position: NDArray[np.float64]) -> NDArray[np.float64]:
+            """(N, 3) ways from the ray to positions (N, 3)."""
+            way = position * spacing - at
+            return way - np.outer(way @ along, along)
+
+        if key in ("A", "M"):
+            if key == "M" or direction is not None:
+                if seen is None:
+                    self.show_message("Click on a detection first: its depth is taken.", error=True)
+                    return
+                at = seen[1] * spacing - across(np.array([seen[1]]))[0]
+            z, y, x = (at / spacing).tolist()
+            before, when = (None, frame) if key == "A" or seen is None else (seen, seen[0])
+            self.do(proofreading.edit, Edit(before, (when, (z, y, x))))
         else:
             # The green points are those of the next frame.
-            later = key in ("J", "V") and asked is not None and frame == session.place(asked.doubt.row)[0]
+            later = key in ("J", "V") and seen is not None and frame == seen[0]
             rows = session.tracks.detections.rows_of(frame + later)
-            way = (session.tracks.detections.position[rows] - at) * self._place.spacing
-            ray = along * self._place.spacing / np.linalg.norm(along * self._place.spacing)
-            apart = np.linalg.norm(way - np.outer(way @ ray, ray), axis=1)
-            if not len(apart):
+            if rows.start == rows.stop:
                 return
+            apart = np.linalg.norm(across(session.tracks.detections.position[rows]), axis=1)
             row = rows.start + int(apart.argmin())
             if key not in ("J", "V") or asked is None:
                 self.ask(row)
@@ -281,11 +279,10 @@ class ProofreadForm(Form):
         self.table.select(track)
         self.lineage.show_track(track)
 
-    def _list_changes(self) -> None:
-        assert self.session is not None
-        tracks = self.session.tracks
+    def _list_changes(self, session: Session) -> None:
+        tracks = session.tracks
         self.changes.clear()
-        for row in self.session.changed[:_MOST_LISTED].tolist():
+        for row in session.changed[:_MOST_LISTED].tolist():
             here = slice(*np.searchsorted(tracks.links[:, 0], [row, row + 1]))
             ends = tracks.detections.position[tracks.links[here, 1]]
             after = " and ".join(f"at {', '.join(f'{x:.4g}' for x in end)}" for end in ends) or "nowhere"
@@ -368,22 +365,18 @@ class ProofreadForm(Form):
         self.drawing.timeout.connect(self._draw_on)
 
 
-def _ready(session: Session, said: str = "") -> _Ready:
-    return _Ready(session, columns_of(session.tracks), said)
+def _ready(session: Session, said: str = "") -> tuple[Session, dict[str, NDArray], str]:
+    """What `show_result` needs."""
+    return session, columns_of(session.tracks), said
 
 
-def _triple(at: NDArray[np.float64]) -> tuple[float, float, float]:
-    z, y, x = at.tolist()
-    return z, y, x
-
-
-def _in_data(
+def _ray(
     world: Sequence[float], direction: Sequence[float] | None, place: Place
 ) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-    """Frame, place and direction of view of a click, in the voxels of a layer; along z in 2D."""
-    own = (np.asarray(world)[-len(place.scale) :] - place.translate) / place.scale
-    at, along = np.zeros(3), np.array([1.0, 0.0, 0.0])
-    at[-(len(own) - 1) :] = own[1:]
+    """Frame, place and direction of view of a click, in the unit of the voxels; along z in 2D."""
+    own = np.asarray(world)[-len(place.scale) :] - place.translate
+    at, along, axes = np.zeros(3), np.array([1.0, 0.0, 0.0]), len(own) - 1
+    at[-axes:] = own[1:]
     if direction is not None:
-        along[-(len(own) - 1) :] = np.asarray(direction)[-(len(own) - 1) :] / place.scale[1:]
-    return round(float(own[0])), at, along / np.linalg.norm(along)
+        along[-axes:] = np.asarray(direction)[-axes:]
+    return round(float(own[0]) / place.scale[0]), at, along / np.linalg.norm(along)

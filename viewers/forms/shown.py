@@ -11,6 +11,7 @@ from napari.layers import Labels, Points, Tracks
 from napari.layers import Layer as NapariLayer
 from napari.settings import get_plugin_settings
 from napari.utils import Colormap
+from numpy.typing import NDArray
 
 from ..layers import RECORD, Layer
 from ..scene import point_size
@@ -70,8 +71,13 @@ def place_of(layer: Any) -> Place:
 
 def record_of(layer: Any) -> Mapping[str, Any] | None:
     """The run record stored with a layer, if there is one."""
-    record = layer.metadata.get(RECORD)
+    record = None if layer is None else layer.metadata.get(RECORD)
     return record if isinstance(record, Mapping) else None
+
+
+def features_of(layer: Any) -> dict[str, NDArray]:
+    """The columns of a layer of points or tracks."""
+    return {name: values.to_numpy() for name, values in layer.features.items()}
 
 
 def preferences() -> Any:

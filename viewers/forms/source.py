@@ -19,7 +19,7 @@ from outbid.tracking import TrackingSettings
 
 from ..taken import detections_from, frame_count, frames_from
 from .fields import AxesBox, LayerBox
-from .shown import Place, place_of
+from .shown import Place, features_of, place_of
 from .work import Report
 
 
@@ -117,7 +117,8 @@ class SourceFields(QObject):
             raise InputError("There is no layer to work on. Open a movie as an image, or add points.")
         place = place_of(layer)
         if isinstance(layer, Points):
-            return Source(layer.name, place, detections_from(layer.data, unit=place.unit))
+            found = detections_from(layer.data, unit=place.unit, features=features_of(layer))
+            return Source(layer.name, place, found)
         if getattr(layer, "rgb", False):
             raise InputError("The image has colours. Split its channels and choose the one with the spots.")
         data = layer.data[0] if layer.multiscale else layer.data

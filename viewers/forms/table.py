@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtWidgets import QAbstractItemView, QTableView
 
-_LINES = 8  # that are shown at least
+LINES = 8  # that are shown at least
 _SECTION = 72  # pixels of a column
 
 
@@ -22,7 +22,6 @@ class NumbersTable(QTableView):
 
     def __init__(self) -> None:
         super().__init__()
-        self._quiet = False
         self.setModel(_Columns())
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -30,26 +29,25 @@ class NumbersTable(QTableView):
         self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         self.verticalHeader().hide()
         self.horizontalHeader().setDefaultSectionSize(_SECTION)
-        self.setMinimumHeight((_LINES + 1) * self.verticalHeader().defaultSectionSize())
+        self.setMinimumHeight((LINES + 1) * self.verticalHeader().defaultSectionSize())
 
     def hold(self, columns: Mapping[str, NDArray]) -> None:
         """Show other columns, in the order of before."""
-        self._quiet = True
+        self.blockSignals(True)
         self.model().hold(columns)
-        self._quiet = False
+        self.blockSignals(False)
 
     def select(self, row: int) -> None:
         """Select a row of the columns, without `chosen`."""
-        at = np.flatnonzero(self.model().order == row)
-        self._quiet = True
-        if len(at):
-            self.setCurrentIndex(self.model().index(int(at[0]), 0))
-        self._quiet = False
+        self.blockSignals(True)
+        for at in np.flatnonzero(self.model().order == row).tolist():
+            self.setCurrentIndex(self.model().index(at, 0))
+        self.blockSignals(False)
 
     def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
         """Pass on which row the user chose; called by Qt."""
         super().currentChanged(current, previous)
-        if current.isValid() and not self._quiet:
+        if current.isValid():
             self.chosen.emit(int(self.model().order[current.row()]))
 
 

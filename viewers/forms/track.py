@@ -10,21 +10,22 @@ from napari.layers import Image, Labels, Points
 from qtpy.QtWidgets import QComboBox
 
 from outbid.assignment.variants import names
-from outbid.columns import columns_of, texts_of
 from outbid.detection_settings import DetectionSettings
 from outbid.detections import Detections
 from outbid.errors import InputError
-from outbid.known import known_of, text_of
+from outbid.known import known_of
+from outbid.known import text_of as text_of_known
 from outbid.tracking import TrackingRun, TrackingSettings, track
 
 from ..layers import points_layer, tracks_layer
 from ..nearby import frames_around, part_around
 from ..objects import labels_by_track
+from .columns import ColumnList, column_in, parts, text_of
 from .doubts import ConfidenceBar, DoubtfulLinks
 from .fields import choice_box
 from .form import Form
 from .rows import SettingRows
-from .shown import preferences, show, show_labels
+from .shown import preferences, record_of, show, show_labels
 from .source import Source, SourceFields, settings_of
 from .work import Report, Task
 
@@ -68,6 +69,7 @@ class TrackForm(Form):
         self.rows = SettingRows(
             TrackingSettings(), {"spacing": self.source.voxel, "solver": solver}, fixed=("spacing",)
         )
+        self.columns = ColumnList(self.rows["column"])
         self.colour = choice_box(COLOURS)
         self.colours, self.doubts = ConfidenceBar(), DoubtfulLinks(self.viewer)
         self.live.setText("preview around this frame")
@@ -91,15 +93,13 @@ class TrackForm(Form):
             values |= _GATED
         else:
             values |= dict.fromkeys(_LEARNED, "")
-        named = columns_of(_parts(values["column"]))
-        values["column"] = None if "-" in named else named or "auto"
-        return TrackingSettings(**values | {"known": known_of(_parts(values["known"]))})
+        texts = {"known": known_of(parts(values["known"])), "column": column_in(values["column"])}
+        return TrackingSettings(**values | texts)
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
         settings = settings_of(values, tuple(values.get("spacing") or (1.0, 1.0, 1.0)))
-        column = "-" if settings.column is None else "; ".join(texts_of(settings.column))
-        texts = {"known": "; ".join(text_of(settings.known)), "column": column}
+        texts = {"known": "; ".join(text_of_known(settings.known)), "column": text_of(settings.column)}
         self.rows.show(vars(settings) | texts)
 
     def task(self) -> Task:
@@ -179,6 +179,8 @@ class TrackForm(Form):
                 labels_by_track(source.image, run.tracks),
                 source.place,
             )
+        said = None if run.learned is None else run.learned.columns
+        self.columns.show_bits({} if said is None else said.links)
         self.show_message(_summary(run))
 
     def _recolour(self, layer: Any) -> None:
@@ -190,8 +192,15 @@ class TrackForm(Form):
 
     def _source_chosen(self) -> None:
         self.rows.set_unit(self.source.symbol, self.source.voxel.values()[2])
+        self.columns.hold(self.source.layers.layer())
         self.result.choose(None)  # a result of another layer is not to be replaced unasked
         self.changed()
+
+    def _result_chosen(self) -> None:
+        """Show what columns said in the run of the chosen result, too."""
+        super()._result_chosen()
+        record = record_of(self.result.layer()) or {}
+        self.columns.show_bits(record.get("learned", {}).get("columns", {}).get("links", {}))
 
     def _colour_chosen(self) -> None:
         self.colours.setVisible(self.colour.currentIndex() == 0)
@@ -203,11 +212,13 @@ class TrackForm(Form):
         given = self.rows["max_distance"].number() is not None
         self.rows.enable(tuple(_GATED), given)
         self.rows.enable(("divisions", "merges", *_LEARNED), not given)
+        self.columns.setEnabled(not given)
 
     def _fill(self) -> None:
         form = self.fields
         form.addRow("layer", self.source.layers)
         self.rows.fill(form)
+        form.addRow(self.columns)
         form.addRow("colour by", self.colour)
         form.addRow("", self.colours)
         form.addRow("result", self.result)
@@ -220,11 +231,6 @@ class TrackForm(Form):
         self.rows["max_distance"].valueChanged.connect(self._enable)
         self.source.chosen.connect(self._source_chosen)
         self.colour.currentIndexChanged.connect(self._colour_chosen)
-
-
-def _parts(text: str) -> list[str]:
-    """What stands between semicolons."""
-    return [part.strip() for part in text.split(";") if part.strip()]
 
 
 def _refuse_without_spots(found: Detections, source: Source) -> None:

@@ -1,4 +1,4 @@
-"""Date & Nagi's Table 1: seconds of the Hungarian algorithms for small instances, integers in [0, n]."""
+"""Date & Nagi's Table 1, and the same as curves: seconds of the Hungarian algorithms, integers in [0, n]."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from outbid.assignment.hungarian import Hungarian, processors
 
-from ...experiment import Panel, Row
+from ...experiment import Panel, Row, Size
 from ...matrices import uniform
-from ...paper import Claim, Paper, Problems, curves_of, judged, paid, paper_value, ratio, solved
+from ...paper import Claim, Key, Paper, compared, curves_of, extent, paid, paper_value, solved
 
 NAME = "date-nagi-table1"
 GPU = {"CU-CLASS": Hungarian("classical"), "CU-TREE": Hungarian("tree")}
@@ -37,11 +37,11 @@ class Table1(Paper):
 
     shows = "Date & Nagi's Table 1: seconds by threads and on the GPU, small instances, [0, n]."
     takes = "2 minutes; seconds with --quick"
-    quick = Problems((60, 120))
-    cpu = Problems((500, 1000, 1500, 2000, 2500, 3000))
-    gpu = Problems(tuple(range(500, 5001, 500)), instances=5, device="gpu")
+    quick = extent((60, 120))
+    cpu = extent((500, 1000, 1500, 2000, 2500, 3000))
+    gpu = extent(tuple(range(500, 5001, 500)), instances=5, device="gpu")
 
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         for size, instance in problems.runs():
             problem = uniform(size, "[0, n]", instance)
             for case, solver in _cases(problems.device, instance).items():
@@ -54,7 +54,7 @@ class Table1(Paper):
                 row["paper_objective"] = paper_value(NAME, "objective", n=size)
                 yield row
 
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         ours = curves_of(summary, "n", "seconds")
         paper = curves_of(summary, "n", "paper_seconds", "{}, paper")
         return [
@@ -63,28 +63,33 @@ class Table1(Paper):
         ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
-        largest = max(int(row["n"]) for row in summary)
-        gpu = ratio(summary, "seconds", {"n": largest, "case": "OMP-1"}, {"n": largest, "case": "CU-TREE"})
-        order = ratio(
-            summary, "seconds", {"n": largest, "case": "CU-TREE"}, {"n": largest, "case": "CU-CLASS"}
-        )
-        threads = ratio(summary, "seconds", {"n": largest, "case": "OMP-1"}, {"n": largest, "case": "OMP-2"})
-        if largest < 1500:
-            gpu = threads = None
+        large = [row for row in summary if int(row["n"]) >= 1500] or [{"n": 0}]
+        one: Key = {"case": "OMP-1"}
         return [
-            judged(
-                "The GPU is faster than one thread for n >= 1500", "section 6.1", gpu,
-                f"{{:.2g}} times at n = {largest}", lambda x: x > 1,
+            compared(
+                large, "The GPU is faster than one thread for n >= 1500", "section 6.1",
+                "{:.2g} times at n = {n}", one, {"case": "CU-TREE"},
             ),
-            judged(
-                "The classical variant is the quicker one on small instances", "section 6.1", order,
-                f"tree over classical: {{:.2f}} at n = {largest}", lambda x: x > 1,
+            compared(
+                summary, "The classical variant is the quicker one on small instances", "section 6.1",
+                "tree over classical: {:.2f} at n = {n}", {"case": "CU-TREE"}, {"case": "CU-CLASS"},
             ),
-            judged(
-                "More threads are quicker for n >= 1500", "section 6.1", threads,
-                f"one over two threads: {{:.2f}} at n = {largest}", lambda x: x > 1,
+            compared(
+                large, "More threads are quicker for n >= 1500", "section 6.1",
+                "one over two threads: {:.2f} at n = {n}", one, {"case": "OMP-2"},
             ),
         ]  # fmt: skip
 
 
-PAPER = Table1()
+class Figure2(Table1):
+    """The measurements are those of Table 1."""
+
+    shows = "Date & Nagi's Figure 2: seconds over n of CPU and GPU, [0, n]."
+
+    def figures(self, summary: list[Row]) -> list[Panel]:
+        ours = curves_of(summary, "n", "seconds")
+        paper = curves_of(summary, "n", "paper_seconds", "{}, paper", kind="theory")
+        return [Panel("", "n", "seconds", [*ours, *(one for one in paper if one.x)])]
+
+
+PAPERS = {NAME: Table1(), "date-nagi-figure2": Figure2()}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from outbid.assignment.hungarian import Hungarian
 
-from ...experiment import Curve, Panel, Row
+from ...experiment import Curve, Panel, Row, Size
 from ...matrices import uniform
-from ...paper import Claim, Paper, Problems, paper_value, solved
+from ...paper import Claim, Paper, extent, paper_value, solved
 
 NAME = "date-nagi-table2"
 _FIVES = 7
@@ -20,12 +20,12 @@ class Table2(Paper):
 
     shows = "Date & Nagi's Table 2: assignments in iterations 1 to 5, 6 to 10 and so on, [0, n]."
     takes = "half a minute; seconds with --quick"
-    quick = Problems((100,))
-    cpu = Problems((1000, 2000, 3000, 4000, 5000))
-    gpu = Problems((1000, 2000, 3000, 4000, 5000), instances=5, device="gpu")
+    quick = extent((100,))
+    cpu = extent((1000, 2000, 3000, 4000, 5000))
+    gpu = extent((1000, 2000, 3000, 4000, 5000), instances=5, device="gpu")
     cell = ("n",)
 
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         for size, instance in problems.runs():
             problem = uniform(size, "[0, n]", instance)
             stats = solved(problem, Hungarian("tree"), problems.device, repeats=1)[1].stats
@@ -37,7 +37,7 @@ class Table2(Paper):
                 row[f"paper_{name}"] = paper_value(NAME, name, n=size)
             yield row
 
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         names = [f"[{5 * k + 1}-{5 * k + 5}]" for k in range(_FIVES)]
         at = [5.0 * k + 3 for k in range(_FIVES)]
         ours = [Curve(f"n = {row['n']}", at, [float(row[name]) for name in names]) for row in summary]
@@ -50,24 +50,18 @@ class Table2(Paper):
         falling = all(float(row["[1-5]"]) >= float(row["[6-10]"]) for row in summary)
         return [
             Claim(
-                "Some 87 % of the rows are assigned before the first dual update",
-                "Table 2",
-                f"{min(share):.1%} to {max(share):.1%}",
-                all(0.8 < one < 0.95 for one in share),
+                "Some 87 % of the rows are assigned before the first dual update", "Table 2",
+                f"{min(share):.1%} to {max(share):.1%}", all(0.8 < one < 0.95 for one in share),
             ),
             Claim(
-                "The initial assignments are those of Table 2",
-                "Table 2",
-                f"within {max(off):.2%}" if off else "",
-                max(off) < 0.02 if off else None,
+                "The initial assignments are those of Table 2", "Table 2",
+                f"within {max(off):.2%}" if off else "", max(off) < 0.02 if off else None,
             ),
             Claim(
-                "Many paths are found early, fewer in later iterations",
-                "section 6.1",
-                "falls from [1-5] to [6-10] at every n" if falling else "rises at some n",
-                falling,
+                "Many paths are found early, fewer in later iterations", "section 6.1",
+                "falls from [1-5] to [6-10] at every n" if falling else "rises at some n", falling,
             ),
-        ]
+        ]  # fmt: skip
 
 
-PAPER = Table2()
+PAPERS = {"date-nagi-table2": Table2()}

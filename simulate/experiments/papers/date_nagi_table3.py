@@ -1,4 +1,4 @@
-"""Date & Nagi's Table 3: seconds and stages for large instances in three ranges of costs."""
+"""Date & Nagi's Table 3 and Figure 3: seconds and stages, large instances in three ranges of costs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from outbid.assignment.hungarian import Hungarian, processors
 
-from ...experiment import Panel, Row
+from ...experiment import Curve, Panel, Row, Size
 from ...matrices import RANGES, uniform
-from ...paper import Claim, Key, Paper, Problems, curves_of, paid, paper_value, ratio, solved, where
+from ...paper import Claim, Key, Paper, curves_of, extent, paid, paper_value, ratio, solved, where
 
 NAME = "date-nagi-table3"
 STAGES = ("initial_reduction", "compress", "forward_pass", "dual_update", "augmentation_pass")
@@ -19,15 +19,15 @@ class Table3(Paper):
 
     shows = "Date & Nagi's Table 3: seconds and stages in [0, n/10], [0, n] and [0, 10n]."
     takes = "5 minutes; seconds with --quick"
-    quick = Problems((80,))
-    cpu = Problems((1000, 2000, 3000, 5000))
-    gpu = Problems((5000, 10_000, 15_000, 20_000, 40_000), instances=5, device="gpu")
+    quick = extent((80,))
+    cpu = extent((1000, 2000, 3000, 5000))
+    gpu = extent((5000, 10_000, 15_000, 20_000, 40_000), instances=5, device="gpu")
     cell = ("n", "costs", "case")
 
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         for size in problems.sizes:
             for costs in RANGES:
-                for instance in range(problems.instances):
+                for instance in range(problems.seeds):
                     problem = uniform(size, costs, instance)
                     for case, solver in self._cases(problems).items():
                         device = "gpu" if case.startswith("CU-") else "cpu"
@@ -44,14 +44,14 @@ class Table3(Paper):
                         row["paper_initial"] = paper_value(NAME, "initial", **known)
                         yield row
 
-    def _cases(self, problems: Problems) -> dict[str, Hungarian]:
+    def _cases(self, problems: Size) -> dict[str, Hungarian]:
         if problems.device == "gpu":
             return {"CU-CLASS": Hungarian("classical"), "CU-TREE": Hungarian("tree")}
         counts = sorted({1, min(8, processors())})
         tree = {f"OMP-{count}": Hungarian("tree", count) for count in counts}
         return tree | {f"OMP-{count}-CLASS": Hungarian("classical", count) for count in counts}
 
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         return [
             Panel(costs, "n", "seconds", curves_of(where(summary, costs=costs), "n", "seconds"))
             for costs in RANGES
@@ -100,4 +100,26 @@ def _serial(stats: Mapping[str, float], variant: str) -> float:
     return sum(stats.get(f"{name}_seconds", 0.0) for name in names)
 
 
-PAPER = Table3()
+class Figure3(Table3):
+    """The largest size of Table 3 alone."""
+
+    shows = "Date & Nagi's Figure 3: share of each stage, largest instances."
+    takes = "2 minutes; seconds with --quick"
+    cpu = extent((3000,))
+    gpu = extent((20_000,), instances=3, device="gpu")
+
+    def figures(self, summary: list[Row]) -> list[Panel]:
+        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
+        places = [float(k) for k in range(len(RANGES))]
+        found = []
+        for case in cases:
+            curves = []
+            for stage in STAGES:
+                lines = [where(summary, case=case, costs=costs)[0] for costs in RANGES]
+                shares = [100 * float(line[stage]) / float(line["seconds"]) for line in lines]
+                curves.append(Curve(stage, places, shares))
+            found.append(Panel(case, "range: n/10, n, 10n", "% of the time", curves))
+        return found
+
+
+PAPERS = {NAME: Table3(), "date-nagi-figure3": Figure3()}

@@ -12,9 +12,9 @@ from outbid.assignment import AssignmentProblem
 from outbid.assignment.greedy_switching import Evaluation
 from outbid.assignment.problem import on_gpu
 
-from ...experiment import Panel, Row
+from ...experiment import Panel, Row, Size
 from ...matrices import geom
-from ...paper import Claim, Key, Paper, Problems, curves_of, judged, ratio, timed
+from ...paper import Claim, Paper, compared, curves_of, extent, timed
 
 FORMS = ("shared", "global")
 
@@ -24,11 +24,11 @@ class Figure1(Paper):
 
     shows = "Roverso et al.'s Figure 1: seconds of one difference evaluation, GEOM."
     takes = "seconds"
-    quick = Problems((60, 120))
-    cpu = Problems((256, 512, 1024, 2048, 4096))
-    gpu = Problems((256, 512, 1024, 2048, 4096, 8192), instances=5, device="gpu")
+    quick = extent((60, 120))
+    cpu = extent((256, 512, 1024, 2048, 4096))
+    gpu = extent((256, 512, 1024, 2048, 4096, 8192), instances=5, device="gpu")
 
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         for size, instance in problems.runs():
             problem = geom(size, instance)
             row: Row = {"n": size, "instance": instance}
@@ -40,22 +40,19 @@ class Figure1(Paper):
                 taken = timed(partial(_with_transfers, problem, form))[0]
                 yield {**row, "case": f"{form} with transfers", "seconds": taken}
 
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         return [Panel("", "n", "seconds", curves_of(summary, "n", "seconds"))]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
-        largest = max(int(row["n"]) for row in summary)
-        at: Key = {"n": largest}
-        faster = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "shared with transfers"})
-        forms = ratio(summary, "seconds", at | {"case": "global"}, at | {"case": "shared"})
         return [
-            judged(
-                "The GPU's evaluation is dramatically faster, transfers included", "section 5, Figure 1",
-                faster, f"{{:.1f}} times at n = {largest}", lambda x: x > 1,
+            compared(
+                summary, "The GPU's evaluation is dramatically faster, transfers included",
+                "section 5, Figure 1", "{:.1f} times at n = {n}", {"case": "CPU"},
+                {"case": "shared with transfers"},
             ),
-            judged(
-                "Shared memory is consistently better than global memory", "section 5, Figure 1", forms,
-                f"global over shared: {{:.2f}} at n = {largest}", lambda x: x > 1,
+            compared(
+                summary, "Shared memory is consistently better than global memory", "section 5, Figure 1",
+                "global over shared: {:.2f} at n = {n}", {"case": "global"}, {"case": "shared"},
             ),
         ]  # fmt: skip
 
@@ -68,4 +65,4 @@ def _with_transfers(problem: AssignmentProblem, form: str) -> np.ndarray:
     return to_host(Evaluation(on_gpu(problem), form).evaluated())
 
 
-PAPER = Figure1()
+PAPERS = {"roverso-figure1": Figure1()}

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from outbid.assignment import solve_and_certify
 from outbid.assignment.greedy_switching import GreedySwitching
 
-from ...experiment import Panel, Row
+from ...experiment import Panel, Row, Size
 from ...matrices import geom
-from ...paper import Claim, Key, Paper, Problems, curves_of, judged, paid, ratio, solved
+from ...paper import Claim, Key, Paper, compared, curves_of, extent, judged, paid, ratio, solved
 
 CASES = {
     "CPU": ("cpu", GreedySwitching()),
@@ -27,11 +27,11 @@ class Figure2(Paper):
 
     shows = "Roverso et al.'s Figure 2: seconds and errors of Deep Greedy Switching by variant, GEOM."
     takes = "3 minutes; seconds with --quick"
-    quick = Problems((40, 80))
-    cpu = Problems((256, 512, 1024, 2048), instances=3)
-    gpu = Problems((256, 512, 1024, 2048, 4096), instances=5, device="gpu")
+    quick = extent((40, 80))
+    cpu = extent((256, 512, 1024, 2048), instances=3)
+    gpu = extent((256, 512, 1024, 2048, 4096), instances=5, device="gpu")
 
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         for size, instance in problems.runs():
             problem = geom(size, instance)
             best = solve_and_certify(problem, "sparsified").primal_cost
@@ -43,7 +43,7 @@ class Figure2(Paper):
                 row["error_percent"] = 100 * (paid(problem, answer) - float(best)) / abs(float(best))
                 yield row | {name: answer.stats[name] for name in ("evaluations", "rounds", "switches")}
 
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         return [
             Panel("", "n", label, curves_of(summary, "n", column))
             for label, column in (("seconds", "seconds"), ("% from the optimum", "error_percent"))
@@ -53,13 +53,13 @@ class Figure2(Paper):
         largest = max(int(row["n"]) for row in summary)
         worst = max(float(row["error_percent"]) for row in summary if "greedy" not in str(row["case"]))
         at: Key = {"n": largest}
-        gpu = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "GPU"})
         start = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "CPU greedy start"})
         return [
             Claim("The answer is at most 0.6 % from the optimum", "section 3", f"{worst:.3f} %", worst < 0.6),
-            judged(
-                "The GPU's variant is an order of magnitude faster than C for large n",
-                "sections 6 and 7, Figure 2", gpu, f"{{:.1f}} times at n = {largest}", lambda x: x > 10,
+            compared(
+                summary, "The GPU's variant is an order of magnitude faster than C for large n",
+                "sections 6 and 7, Figure 2", "{:.1f} times at n = {n}", {"case": "CPU"}, {"case": "GPU"},
+                least=10,
             ),
             judged(
                 "A greedy start has no clear advantage over a random one", "section 3.1", start,
@@ -69,4 +69,4 @@ class Figure2(Paper):
         ]  # fmt: skip
 
 
-PAPER = Figure2()
+PAPERS = {"roverso-figure2": Figure2()}

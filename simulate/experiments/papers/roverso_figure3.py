@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from outbid.assignment.auction import Auction
 from outbid.assignment.greedy_switching import GreedySwitching
 
-from ...experiment import Panel, Row
+from ...experiment import Panel, Row, Size
 from ...matrices import geom
-from ...paper import Claim, Paper, Problems, curves_of, judged, solved, where
+from ...paper import Claim, Paper, curves_of, extent, judged, solved, where
 
 SHARE = 1e-4
 """The fixed ε over the side of the square: n ε is then some .1 % of the sum for n in the hundreds."""
@@ -21,11 +21,11 @@ class Figure3(Paper):
 
     shows = "Roverso et al.'s Figure 3: speed-up of Deep Greedy Switching over the auction, GEOM."
     takes = "3 minutes; seconds with --quick"
-    quick = Problems((32, 64))
-    cpu = Problems((128, 256, 512))
-    gpu = Problems((256, 512, 1024, 2048), instances=5, device="gpu")
+    quick = extent((32, 64))
+    cpu = extent((128, 256, 512))
+    gpu = extent((256, 512, 1024, 2048), instances=5, device="gpu")
 
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         epsilon = SHARE * _SIDE
         auctions = {"fixed": Auction(epsilon, 1.0), "scaled": Auction(epsilon)}
         for size, instance in problems.runs():
@@ -51,7 +51,7 @@ class Figure3(Paper):
                         "speed_up": over / seconds,
                     }
 
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         return [Panel("", "n", "times as fast as the auction", curves_of(summary, "n", "speed_up"))]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
@@ -77,4 +77,4 @@ class Figure3(Paper):
         ]  # fmt: skip
 
 
-PAPER = Figure3()
+PAPERS = {"roverso-figure3": Figure3()}

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from outbid.tracks import Tracks
 
-from ...experiment import Panel, Row
+from ...experiment import Panel, Row, Size
 from ...linkers import linker_named
-from ...paper import Claim, Paper, Problems, curve, where
+from ...paper import Claim, Paper, curve, extent, where
 from ...scenes import Scene
 
 TURNOVERS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -26,12 +26,12 @@ class Failure(Paper):
         "Vasconcelos & Rosenhahn's failure: ends joined to starts over turnover, with and without options."
     )
     takes = "half a minute; seconds with --quick"
-    quick = Problems((60,))
-    cpu = Problems((500,), instances=5)
-    gpu = Problems((500,), instances=5, device="gpu")
+    quick = extent((60,))
+    cpu = extent((500,), instances=5)
+    gpu = extent((500,), instances=5, device="gpu")
     cell = ("n", "turnover", "case")
 
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         for size, instance in problems.runs():
             for turnover in TURNOVERS:
                 scene = Scene(0.1, noise=0.0, turnover=turnover, particles=size, frames=_FRAMES)
@@ -42,7 +42,7 @@ class Failure(Paper):
                     row: Row = {"n": size, "turnover": turnover, "case": case, "instance": instance}
                     yield row | judged(film, links)
 
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         return [
             Panel(
                 "", "turnover", label,
@@ -96,4 +96,4 @@ def judged(film: Tracks, links: NDArray[np.int64]) -> Row:
     }
 
 
-PAPER = Failure()
+PAPERS = {"vasconcelos-failure": Failure()}

@@ -9,9 +9,9 @@ from math import hypot
 from outbid.scoring import score
 from outbid.tracks import Tracks
 
-from ...experiment import Panel, Row
+from ...experiment import Panel, Row, Size
 from ...linkers import linker_named
-from ...paper import Claim, Paper, Problems, curve, where
+from ...paper import Claim, Paper, curve, extent, where
 from ...scenes import Scene
 
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -32,12 +32,12 @@ class Figure5(Paper):
 
     shows = "Vasconcelos & Rosenhahn's Figure 5: link F1 over persistence, auction and learned linking."
     takes = "2 minutes; seconds with --quick"
-    quick = Problems((40,))
-    cpu = Problems((500,), instances=5)
-    gpu = Problems((500,), instances=5, device="gpu")
+    quick = extent((40,))
+    cpu = extent((500,), instances=5)
+    gpu = extent((500,), instances=5, device="gpu")
     cell = ("n", "persistence", "steps", "case")
 
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         for size, instance in problems.runs():
             for level in LEVELS:
                 for steps, constant in STEPS.items():
@@ -49,7 +49,7 @@ class Figure5(Paper):
                         row: Row = {"n": size, "persistence": level, "steps": steps, "case": case}
                         yield row | {"instance": instance, "link_f1": values["link_f1"]}
 
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         return [
             Panel(
                 f"steps {steps}", "level of persistence", "link F1",
@@ -85,4 +85,4 @@ class Figure5(Paper):
         ]
 
 
-PAPER = Figure5()
+PAPERS = {"vasconcelos-figure5": Figure5()}

@@ -14,9 +14,9 @@ from outbid.assignment.shards.blocks import ArrayBlocks
 from outbid.assignment.shards.communicator import Virtual, run_ranks
 from outbid.assignment.shards.search import Setup, found
 
-from .experiment import Panel, Row
-from .matrices import uniform
-from .paper import Claim, Key, Paper, Problems, curves_of, paper_value, where
+from ...experiment import Panel, Row, Size
+from ...matrices import uniform
+from ...paper import Claim, Key, Paper, curves_of, extent, paper_value, where
 
 VARIANTS = ("classical", "tree")
 
@@ -28,18 +28,18 @@ class Scaling(Paper):
     is_weak: bool
     cell = ("n", "shards", "case")
 
-    def cells(self, problems: Problems) -> list[tuple[int, int]]:
+    def cells(self, problems: Size) -> list[tuple[int, int]]:
         """Sizes and numbers of shards."""
         counts = (1, 2, 4, 8)
         if self.is_weak:
             return [(round(size * count**0.5), count) for size in problems.sizes for count in counts]
         return [(size, count) for size in problems.sizes for count in counts]
 
-    def rows(self, problems: Problems) -> Iterator[Row]:
+    def rows(self, problems: Size) -> Iterator[Row]:
         for variant in VARIANTS:  # compiles
             _divided(uniform(40, "[0, 10n]", 0), 2, variant, problems.device)
         for size, shards in self.cells(problems):
-            for instance in range(problems.instances):
+            for instance in range(problems.seeds):
                 problem = uniform(size, "[0, 10n]", instance)
                 for variant in VARIANTS:
                     seconds, stats = _divided(problem, shards, variant, problems.device)
@@ -61,7 +61,7 @@ class Scaling(Paper):
             }
         return {"paper_seconds": seconds, "paper_efficiency": share}
 
-    def panels(self, summary: list[Row]) -> list[Panel]:
+    def figures(self, summary: list[Row]) -> list[Panel]:
         largest = max(int(row["n"]) for row in summary)
         lines = summary if self.is_weak else where(summary, n=largest)
         sent = curves_of(lines, "shards", "bytes_sent")
@@ -90,3 +90,30 @@ def _divided(
     start = time.perf_counter()
     stats = run_ranks(Virtual.all_of(shards), lambda way: found(blocks, way, work).stats)[0]
     return time.perf_counter() - start - stats["reading_seconds"], stats
+
+
+class Table4(Scaling):
+    """Integers in [0, 10n]."""
+
+    table = "date-nagi-table4"
+    is_weak = True
+    shows = "Date & Nagi's Table 4: weak scaling: messages of shards, seconds of one."
+    takes = "2 minutes; seconds with --quick"
+    quick = extent((60,))
+    cpu = extent((500, 1000))
+    gpu = extent((10_000,), instances=3, device="gpu")
+
+
+class Table5(Scaling):
+    """Integers in [0, 10n]."""
+
+    table = "date-nagi-table5"
+    is_weak = False
+    shows = "Date & Nagi's Table 5: strong scaling: messages of shards, seconds of one."
+    takes = "2 minutes; seconds with --quick"
+    quick = extent((90,))
+    cpu = extent((1000, 1414, 2000))
+    gpu = extent((10_000, 14_142, 20_000), instances=1, device="gpu")
+
+
+PAPERS = {one.table: one for one in (Table4(), Table5())}
