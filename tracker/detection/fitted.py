@@ -17,7 +17,7 @@ _REACH = 3.5  # widths about a spot in which it is fitted
 _TURNS = (4, 1, 1, 1, 1, 1)  # of the fit; before each the background is estimated without spots as they are
 _MEASURED = 0.2  # share of the information on a size that is not the prior, below which it says nothing
 _SIZES = 0.12  # standard deviation of the logarithm of a spot's size, a prior
-_LEVEL = 0.2  # standard deviation of a level beside the background over that of the camera's noise, a prior
+_LEVEL = 0.2  # of a level beside the background, over the camera's noise: its standard deviation, a prior
 _STEPS = np.array([0.3, 0.3, 0.3, 0.5, np.inf, 0.2, 0.2])  # largest: widths, share, grey values, logarithms
 
 
