@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
-_WIDER, _NARROWER = 0.5, 0.05  # prior on the logarithm of the width of noise's tail, above 0 and below
-_SHARE = 0.5  # prior on the logarithm of the number of noise maxima over the computed one
+_WIDER = 0.5  # logarithm of the width of noise's tail, at most
+_NUMBER = 1.1  # of the number of noise maxima over the computed one, at most and at least: more is a crowd
 _UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
 _PRESENT = 9.2  # logarithm of 10,000 : 1, for spots at all: a movie has thousands of frames
 _STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
@@ -68,10 +68,8 @@ class _Mixture:
     def loss(self, theta: NDArray[np.float64]) -> float:
         """Negative logarithm of the posterior."""
         noise, spots, expected = self.rates(theta)
-        wide = theta[0] / (_WIDER if theta[0] > 0 else _NARROWER)
         unequal = (theta[4] - np.log(_UNEQUAL)) / _UNEQUAL_BY
-        prior = (wide**2 + (theta[1] / _SHARE) ** 2 + unequal**2) / 2
-        return float(expected - np.log(noise + spots).sum() + prior)
+        return float(expected - np.log(noise + spots).sum() + unequal**2 / 2)
 
     def fitted(self) -> tuple[NDArray[np.float64], float]:
         """The parameters of the largest posterior, and its logarithm over that without spots."""
@@ -81,13 +79,14 @@ class _Mixture:
             start = np.array([0.1, 0.0, np.log(len(self.u) * (1 - at) + 1), mean, np.log(0.4)])
             simplex = start + np.vstack([np.zeros(5), np.diag([0.2, 0.3, 0.4, 0.3, 0.3])])
             options = {"maxiter": _TURNS, "initial_simplex": simplex}
-            fit = minimize(self.loss, start, method="Nelder-Mead", options=options)
+            bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), *[(None, None)] * 3]
+            fit = minimize(self.loss, start, method="Nelder-Mead", options=options, bounds=bounds)
             best = fit if best is None or fit.fun < best.fun else best
         assert best is not None
         none = min(
             self.loss(np.array([wide, share, -20.0, 1.0, np.log(_UNEQUAL)]))
-            for wide in np.linspace(0, 0.6, 13)
-            for share in (-0.5, 0.0, 0.5)
+            for wide in np.linspace(0, _WIDER, 13)
+            for share in np.linspace(-_NUMBER, _NUMBER, 5)
         )
         return best.x, none - float(best.fun)
 
