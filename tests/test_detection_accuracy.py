@@ -112,7 +112,8 @@ def test_a_task_that_fails_is_a_line_of_what_falls_short_and_loses_no_other() ->
 
 @pytest.mark.parametrize(
     "name",
-    ["camera 2D R1.5 SNR7 s12", "camera 2D R3 SNR7 s20", "optics 2D R3 SNR7 s20", "camera 3D R1.5 SNR4 s20"],
+    [f"camera 2D {kind}" for kind in ("R1.5 SNR7 s12", "R3 SNR7 s20")]
+    + ["optics 2D R3 SNR7 s20", "camera 3D R1.5 SNR4 s20", "camera 3D R8 SNR4 s20"],
 )
 def test_spots_are_found_with_nothing_set(name: str) -> None:
     peers = grid.frozen()["cells"][name]

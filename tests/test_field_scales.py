@@ -183,7 +183,9 @@ def test_centroids_of_labels_have_the_unit_of_voxels(scale: float) -> None:
 
 
 @pytest.mark.parametrize("exponent", [-5, -6, -9, 6, 12])
-def test_spots_do_not_depend_on_the_unit_of_grey_values(exponent: int, tmp_path: Path) -> None:
+def test_spots_depend_neither_on_the_unit_of_grey_values_nor_on_that_of_voxels(
+    exponent: int, tmp_path: Path
+) -> None:
     """Case 07."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:64, :64]
@@ -198,7 +200,8 @@ def test_spots_do_not_depend_on_the_unit_of_grey_values(exponent: int, tmp_path:
     for by in (1.0, 10.0**exponent):
         image = (movie * by).astype(np.float32)
         tifffile.imwrite(tmp_path / "a.tif", image, photometric="minisblack", metadata={"axes": "TYX"})
-        done("detect", tmp_path / "a.tif", "-o", tmp_path / "o.csv", "--overwrite")
+        done("detect", tmp_path / "a.tif", "-o", tmp_path / "o.csv", "--overwrite", "--spacing", *[by] * 3)
         found.append(read_detections(tmp_path / "o.csv"))
     assert len(found[0]) == len(found[1]) > 60
-    np.testing.assert_allclose(found[0].position, found[1].position, atol=0.05)  # pixels; single precision
+    pixels = found[1].position / 10.0**exponent
+    np.testing.assert_allclose(found[0].position, pixels, atol=0.05)  # single precision

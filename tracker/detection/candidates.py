@@ -47,17 +47,7 @@ class Seen(NamedTuple):
 
 
 def look(values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, how: Transform) -> Seen:
-    """Find the candidates of a frame.
-
-    Parameters
-    ----------
-    values : (Z, Y, X) float32 array
-        In units of the camera's noise.
-    sigma : (3,) float64 array
-        Widths of a spot in voxels.
-    noise : Noise
-    how : Transform
-    """
+    """Find the candidates of a frame (Z, Y, X) in units of the camera's noise; sigma: spots' widths."""
     modes = Modes(values.shape)
     mean = np.float32(values.mean(dtype=np.float64))
     ground = Ground(np.full(values.shape, mean), noise)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ _NUMBER = 1.1  # of the number of noise maxima over the computed one, at most an
 _UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
 _PRESENT = 9.2  # logarithm of 10,000 : 1, for spots at all: a movie has thousands of frames
 _STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
-_TURNS = 600  # of the simplex
+_TURNS = 200  # of the simplex
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +57,26 @@ class _Mixture:
     false: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     low: float
 
+    @cached_property
+    def above(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Heights, expected maxima of noise above each, and their density there: a table."""
+        height = np.linspace(self.low / 2, max(self.low, float(self.u.max())), 10_000)
+        number = self.false(height)
+        return height, number, -np.gradient(number, height)
+
     def rates(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Densities of noise and of spots at each candidate, and how many candidates there should be."""
-        (q, share, number, sd), mean, step = np.exp(theta[[0, 1, 2, 4]]), theta[3], 1e-3
-        slope = (self.false((self.u - step) / q) - self.false((self.u + step) / q)) / (2 * step)
+        (q, share, number, sd), mean = np.exp(theta[[0, 1, 2, 4]]), theta[3]
+        height, above, density = self.above
+        slope = np.interp(self.u / q, height, density) / q
         t = (np.log(self.u) - mean) / sd
         spots = number * np.exp(-t * t / 2) / (self.u * sd * np.sqrt(2 * np.pi))
         seen = number * float(ndtr((mean - np.log(self.low)) / sd))
-        return np.maximum(share * slope, 1e-300), spots, share * float(self.false(self.low / q)) + seen
+        return (
+            np.maximum(share * slope, 1e-300),
+            spots,
+            share * float(np.interp(self.low / q, height, above)) + seen,
+        )
 
     def loss(self, theta: NDArray[np.float64]) -> float:
         """Negative logarithm of the posterior."""

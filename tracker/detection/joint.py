@@ -217,16 +217,8 @@ def fit_together(
 ) -> tuple[Candidates, NDArray[np.float32], float]:
     """Candidates beside all others, what is left in local standard deviations, and the least significance.
 
-    Parameters
-    ----------
-    values : (Z, Y, X) float32 array
-        A frame in units of its camera's noise.
-    ground : Ground
-        Its light without spots.
-    filter_ : Filter
-    how : Transform
-    start : Candidates
-        Of the pass before, with which the rounds begin.
+    values: (Z, Y, X) f4, a frame in units of its camera's noise; ground: its light without spots; start: the
+    candidates of the pass before, with which the rounds begin.
     """
 
     def left(without: Candidates) -> NDArray[np.float32]:
