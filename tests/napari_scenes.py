@@ -62,7 +62,7 @@ def endless(*_: Any, gate: float = 0.0, progress: Any) -> None:  # noqa: ARG001 
         sleep(0.01)
 
 
-def run(window: "Window", form: Any, seconds: float = 30.0) -> None:
+def run(window: "Window", form: Any, seconds: float = 90.0) -> None:
     window.click(form.run_button)
     window.wait(form.run_button.isEnabled, seconds)
 

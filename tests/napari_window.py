@@ -98,7 +98,7 @@ class Window:
         self._watch()
         QTest.keyClick(widget, getattr(Qt.Key, f"Key_{key}"))
 
-    def wait(self, what: Callable[[], object], seconds: float = 30.0) -> float:
+    def wait(self, what: Callable[[], object], seconds: float = 90.0) -> float:
         """Let the window live until something holds; the seconds it took."""
         self._watch()
         start = monotonic()
