@@ -82,7 +82,7 @@ def test_the_bound_of_a_gaussian_spot_is_the_textbook_s() -> None:
     assert least == pytest.approx(2 * cells.BACKGROUND["camera"] / (np.pi * cell.amplitude**2), rel=0.15)
 
 
-@pytest.mark.parametrize("scene", [(2, 3.5, 15.0), (3, 2.5, 30.0)])
+@pytest.mark.parametrize("scene", [(2, 1.8, 15.0), (2, 3.5, 15.0), (3, 2.5, 30.0)])
 def test_bright_spots_are_found_once_and_as_precisely_as_light_allows(
     scene: tuple[int, float, float],
 ) -> None:

@@ -17,7 +17,6 @@ _REACH = 3.5  # widths about a spot in which it is fitted
 _TURNS = (4, 1, 1, 1, 1, 1)  # of the fit; before each the background is estimated without spots as they are
 _MEASURED = 0.2  # share of the information on a size that is not the prior, below which it says nothing
 _SIZES = 0.12  # standard deviation of the logarithm of a spot's size, a prior
-_LEVEL = 0.2  # of a level beside the background, over the camera's noise: its standard deviation, a prior
 _STEPS = np.array([0.3, 0.3, 0.3, 0.5, np.inf, 0.2, 0.2])  # largest: widths, share, grey values, logarithms
 
 
@@ -84,7 +83,7 @@ def fit_in_grey(
     sure = seen.significance > filter_.least()
     at = tuple(np.rint(all_of.place).astype(int).T)
     wide = np.where(filter_.sigma > 0, filter_.sigma, 1.0)
-    prior = np.array([*1 / wide**2, 1e-6 / noise.least, 1 / (_LEVEL**2 * noise.least), *[1 / _SIZES**2] * 2])
+    prior = np.array([*1 / wide**2, 1e-6 / noise.least, 1e-6 / noise.least, *[1 / _SIZES**2] * 2])
     most = _STEPS * [*wide, 1, 1, 1, 1]
     line = np.array([noise.base, noise.slope, noise.least, noise.top])
     whole, light = grey(values, noise), seen.ground.grey
