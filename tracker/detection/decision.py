@@ -60,7 +60,7 @@ class _Mixture:
     @cached_property
     def above(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Heights, expected maxima of noise above each, and their density there: a table."""
-        height = np.linspace(self.low / 2, max(self.low, float(self.u.max())), 10_000)
+        height = np.linspace(self.low / 2, self.low + 40, 10_000)  # beyond, the density of a Gaussian is 0
         number = self.false(height)
         return height, number, -np.gradient(number, height)
 
@@ -72,11 +72,8 @@ class _Mixture:
         t = (np.log(self.u) - mean) / sd
         spots = number * np.exp(-t * t / 2) / (self.u * sd * np.sqrt(2 * np.pi))
         seen = number * float(ndtr((mean - np.log(self.low)) / sd))
-        return (
-            np.maximum(share * slope, 1e-300),
-            spots,
-            share * float(np.interp(self.low / q, height, above)) + seen,
-        )
+        noise = share * float(np.interp(self.low / q, height, above))
+        return np.maximum(share * slope, 1e-300), spots, noise + seen
 
     def loss(self, theta: NDArray[np.float64]) -> float:
         """Negative logarithm of the posterior."""

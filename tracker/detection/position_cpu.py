@@ -107,10 +107,10 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
 
 
 @njit(nogil=True, cache=True)
-def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, turns):  # pragma: no cover
+def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, far, turns):  # pragma: no cover
     """Fit all spots (n, 7) in place, in turn; they are added to `model` (Z, Y, X) f4, the background.
 
-    start: (n, 3) places, from which they move a third of a width at most. most: (7,) largest step of each
+    start: (n, 3) places, from which they move by `far` widths at most. most: (7,) largest step of each
     parameter.
     """
     for i in range(len(spots)):
@@ -126,8 +126,8 @@ def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, turn
                     step[j] = min(max(step[j], -limit), limit)
                 spots[i, j] += step[j]
             for axis in range(3):
-                far = 0.35 * sigma[axis]
-                spots[i, axis] = min(max(spots[i, axis], start[i, axis] - far), start[i, axis] + far)
+                away = far * sigma[axis]
+                spots[i, axis] = min(max(spots[i, axis], start[i, axis] - away), start[i, axis] + away)
                 spots[i, axis] = min(max(spots[i, axis], -0.5), image.shape[axis] - 0.5)
             if sigma[0] == 0:
                 spots[i, Z] = start[i, Z]

@@ -31,7 +31,6 @@ _CHANCE = 3.0  # standard errors of a ring's power within which it is that of th
 _CAMERA = 0.1  # by which share the camera's noise may be wrong
 _NO_POWER = 1e-6  # of the camera's noise: no ring has less
 _KERNEL = 7.0  # widths of the response to a spot beyond which it counts as 0
-_BROAD = 1.0  # widths by which light is smoothed: what is left of a spot is not taken for it
 _LEAST_WALL = 0.1  # of the variance at a wall
 
 
@@ -292,7 +291,6 @@ class Filter:
         return how.back(transform * self.taps)
 
     def smooth(self, values: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
-        """Uneven light, wider than the spots: the Wiener filter of values without spots (Wiener 1949)."""
+        """Uneven light, no finer than a spot: the Wiener filter of values without spots (Wiener 1949)."""
         share = np.where(np.isfinite(self.power), np.maximum(1 - 1 / np.maximum(self.power, 1), 0), 1)
-        wider = self.modes.spot(_BROAD * self.sigma)
-        return how.back(how.forward(values) * share.astype(np.float32) * wider)
+        return how.back(how.forward(values) * share.astype(np.float32) * self.modes.spot(self.sigma))
