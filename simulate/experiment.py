@@ -95,22 +95,13 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Paths:
-    """Links in the plane: (from x, from y, to x, to y) of each, right and wrong ones."""
-
-    right: Sequence[Sequence[float]]
-    wrong: Sequence[Sequence[float]]
-
-
-@dataclass(frozen=True)
 class Panel:
-    """One plot of a picture, with labelled axes, and curves or paths of particles."""
+    """One plot of a picture, with labelled axes and curves."""
 
     title: str
     x_label: str = ""
     y_label: str = ""
     curves: Sequence[Curve] = ()
-    paths: Paths | None = None
 
 
 class Study(ABC):

@@ -27,7 +27,7 @@ from outbid.simulate.settings import ExperimentSettings
 from outbid.simulate.theory import nearest, nearest_precision
 
 UNTUNED = ("--where", "given=nothing")
-OURS = ("--where", "linker=outbid,plain,velocity,nearest,whole")
+OURS = ("--where", "linker=outbid,plain,velocity,nearest")
 
 
 # ---------------------------------------------------------------- what experiments say is true

@@ -15,7 +15,7 @@ from outbid.simulate.matrices import geom, uniform
 from outbid.simulate.paper import extent, mean_rows, values_of
 
 RECORD = json.loads(papers.RECORD.read_text("utf-8"))
-SIZES = {"date-nagi-table3": "60", "date-nagi-figure3": "60", "date-nagi-table5": "40"}
+SIZES = {"date-nagi-table3": "60", "date-nagi-table5": "40"}
 LEARNED = "vasconcelos-figure5"
 """Links by learning as well, which takes longer."""
 

@@ -7,17 +7,15 @@ from math import ceil, sqrt
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from outbid.simulate.experiment import Curve, Panel, Paths
+from outbid.simulate.experiment import Curve, Panel
 
 from .plots import style
 
 _COLOURS = ("#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a6d00", "#56b4e9", "#7a52a1", "#5f5f5f")
 _MARKERS = "osD^vPX"
 """One fewer, so that 56 curves differ."""
-_RIGHT, _WRONG = "#9a9a9a", "#c2185b"
 _ABREAST = 3
 
 
@@ -55,8 +53,6 @@ def _draw(axes: Axes, panel: Panel) -> None:
         axes.plot(curve.x, curve.y, dashes, color="black", lw=1, label=curve.label, zorder=1)
     if panel.curves:
         axes.legend(frameon=False, fontsize=6.5)
-    if panel.paths is not None:
-        _draw_paths(axes, panel.paths)
 
 
 def _draw_curve(axes: Axes, curve: Curve, colour: str, marker: str) -> None:
@@ -64,16 +60,6 @@ def _draw_curve(axes: Axes, curve: Curve, colour: str, marker: str) -> None:
         errors = np.abs(np.array([curve.low, curve.high]) - np.asarray(curve.y))
         axes.errorbar(curve.x, curve.y, errors, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
     axes.plot(curve.x, curve.y, marker=marker, ms=4, lw=1.2, color=colour, label=curve.label)
-
-
-def _draw_paths(axes: Axes, paths: Paths) -> None:
-    for links, colour, width in ((paths.right, _RIGHT, 0.5), (paths.wrong, _WRONG, 0.9)):
-        segments = np.asarray(links, dtype=np.float64).reshape(-1, 2, 2)
-        axes.add_collection(LineCollection(list(segments), colors=colour, linewidths=width))
-    axes.autoscale()
-    axes.set(aspect="equal", xticks=[], yticks=[])
-    axes.grid(False)
-    axes.set_xlabel(f"{len(paths.right)} right links, {len(paths.wrong)} wrong ones")
 
 
 __all__ = ["picture"]

@@ -7,14 +7,8 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
-from numpy.typing import NDArray
-
-from outbid.tracks import Tracks
-
 from ..comparison import SCORES, Comparison, curves_of
-from ..experiment import Curve, Experiment, Panel, Paths, Row, Size, Trial, grouped
-from ..linkers import linker_named
+from ..experiment import Curve, Experiment, Panel, Row, Size, Trial, grouped
 from ..scenes import Scene
 from ..theory import OPTIMAL, PREDICTED, nearest_precision, swapped
 
@@ -22,8 +16,6 @@ _SHARES = (0.0, 0.05, 0.1, 0.2, 0.3)
 """Of misses or clutter at kappa .15."""
 _SMALL = [number / 100 for number in range(2, 17)]
 """Values of kappa at which few links are wrong."""
-_DRAWN = (0.0, 0.5, 1.0)
-"""Levels of persistence of which paths are drawn."""
 
 
 def _nearest(over: str, scenes: list[Scene]) -> list[Curve]:
@@ -53,44 +45,6 @@ def _of_density(density: float) -> Scene:
     """Steps of standard deviation .2 along each axis and noise .03, in an absolute unit of length."""
     unit = density ** (1 / 3)  # the absolute unit of length in units of density^(-1/3)
     return Scene(0.2 * unit, density=density, noise=0.03 * unit)
-
-
-class Figure5(Comparison):
-    """Movies without births, deaths, misses, clutter or noise, as in the paper; kappa is .3.
-
-    The paper shows the paths of the particles. These are drawn together with the wrong links of the paper's
-    matching, which minimises the total distance with all pairs of detections allowed.
-
-    C. N. Vasconcelos and B. Rosenhahn, Bipartite graph matching computation on GPU, EMMCVPR 2009.
-    """
-
-    def panels(self, summary: list[Row], size: Size) -> list[Panel]:
-        curves = curves_of(summary, "persistence", "link_f1")
-        shown = [scene for scene in self.sized(size) if scene.persistence in _DRAWN]
-        return [
-            Panel("right links", "level of persistence", "link F1", curves),
-            *(Panel(f"persistence {scene.persistence:g}", paths=_paths(scene)) for scene in shown),
-        ]
-
-
-def _paths(scene: Scene) -> Paths:
-    """Links of the paper's matching in one movie, projected along z."""
-    film, linker = scene.film(0), linker_named("whole")
-    links = linker.link(film.detections, {}, scene.length_unit)
-    return Paths(*(_seen(Tracks(film.detections, some)) for some in _judged(links, film.links)))
-
-
-def _judged(links: NDArray[np.int64], truth: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Right links and wrong ones."""
-    size = int(max(links.max(initial=0), truth.max(initial=0))) + 1
-    right = np.isin(links @ [size, 1], truth @ [size, 1])
-    return links[right], links[~right]
-
-
-def _seen(tracks: Tracks) -> list[list[float]]:
-    y, x = tracks.detections.position.T[1:]
-    source, target = tracks.links.T
-    return np.column_stack([x[source], y[source], x[target], y[target]]).tolist()
 
 
 class FiveFrames(Comparison):
@@ -149,15 +103,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         shows="Accuracy against persistence at kappa .3, with a one-step velocity prediction.",
         varied=("persistence",), linkers=("plain", "velocity", "outbid"), theory=_predicted,
         scenes=tuple(Scene(0.3, persistence) for persistence in (0.0, 1.0, 3.0, 10.0, 30.0)),
-    ),
-    "figure5": Figure5(
-        shows="Vasconcelos & Rosenhahn's Figure 5: 500 particles in 3D, persistence 0 to 1, their matching.",
-        size=Size(seeds=5, frames=20, particles=500),
-        varied=("persistence",), linkers=("whole", "outbid"),
-        scenes=tuple(
-            Scene(0.3, level, noise=0.0, turnover=0.0, walk="vasconcelos")
-            for level in (0.0, 0.25, 0.5, 0.75, 1.0)
-        ),
     ),
     "five_frames": FiveFrames(
         shows="Five frames, births and deaths 5 %, velocity memory .8: other packages, tuned on the truth.",

@@ -1,8 +1,8 @@
 """Linkers that experiments compare: methods that link detections. A new linker is a new file in this folder.
 
 A file holds `LINKERS`, instances of `Linker` by name: Outbid's own (`outbid`, and `plain`, which is given a
-gate), baselines (`nearest`, `velocity`), the paper's matching (`whole`, and `auction` by its own algorithm)
-and other packages (`laptrack`, `trackpy`, `trackpy_velocity`, `btrack`, `byotrack`), if installed.
+gate), baselines (`nearest`, `velocity`), the paper's `auction`, and other packages (`laptrack`, `trackpy`,
+`trackpy_velocity`, `btrack`, `byotrack`), if installed.
 """
 
 from __future__ import annotations

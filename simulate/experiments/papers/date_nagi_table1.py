@@ -1,4 +1,4 @@
-"""Date & Nagi's Table 1, and the same as curves: seconds of the Hungarian algorithms, integers in [0, n]."""
+"""Date & Nagi's Table 1 and Figure 2: seconds of the Hungarian algorithms, integers in [0, n]."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Table1(Paper):
     alone.
     """
 
-    shows = "Date & Nagi's Table 1: seconds by threads and on the GPU, small instances, [0, n]."
+    shows = "Date & Nagi's Table 1, Figure 2: seconds by threads and on the GPU, small instances, [0, n]."
     takes = "2 minutes; seconds with --quick"
     quick = extent((60, 120))
     cpu = extent((500, 1000, 1500, 2000, 2500, 3000))
@@ -56,11 +56,8 @@ class Table1(Paper):
 
     def figures(self, summary: list[Row]) -> list[Panel]:
         ours = curves_of(summary, "n", "seconds")
-        paper = curves_of(summary, "n", "paper_seconds", "{}, paper")
-        return [
-            Panel("measured", "n", "seconds", ours),
-            Panel("the paper's", "n", "seconds", [one for one in paper if one.x]),
-        ]
+        paper = curves_of(summary, "n", "paper_seconds", "{}, paper", kind="theory")
+        return [Panel("", "n", "seconds", [*ours, *(one for one in paper if one.x)])]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         large = [row for row in summary if int(row["n"]) >= 1500] or [{"n": 0}]
@@ -81,15 +78,4 @@ class Table1(Paper):
         ]  # fmt: skip
 
 
-class Figure2(Table1):
-    """The measurements are those of Table 1."""
-
-    shows = "Date & Nagi's Figure 2: seconds over n of CPU and GPU, [0, n]."
-
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        ours = curves_of(summary, "n", "seconds")
-        paper = curves_of(summary, "n", "paper_seconds", "{}, paper", kind="theory")
-        return [Panel("", "n", "seconds", [*ours, *(one for one in paper if one.x)])]
-
-
-PAPERS = {NAME: Table1(), "date-nagi-figure2": Figure2()}
+PAPERS = {NAME: Table1()}

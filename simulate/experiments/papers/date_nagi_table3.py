@@ -1,4 +1,4 @@
-"""Date & Nagi's Table 3 and Figure 3: seconds and stages, large instances in three ranges of costs."""
+"""Date & Nagi's Table 3: seconds and stages, large instances in three ranges of costs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from outbid.assignment.hungarian import Hungarian, processors
 
-from ...experiment import Curve, Panel, Row, Size
+from ...experiment import Panel, Row, Size
 from ...matrices import RANGES, uniform
 from ...paper import Claim, Key, Paper, curves_of, extent, paid, paper_value, ratio, solved, where
 
@@ -100,26 +100,4 @@ def _serial(stats: Mapping[str, float], variant: str) -> float:
     return sum(stats.get(f"{name}_seconds", 0.0) for name in names)
 
 
-class Figure3(Table3):
-    """The largest size of Table 3 alone."""
-
-    shows = "Date & Nagi's Figure 3: share of each stage, largest instances."
-    takes = "2 minutes; seconds with --quick"
-    cpu = extent((3000,))
-    gpu = extent((20_000,), instances=3, device="gpu")
-
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
-        places = [float(k) for k in range(len(RANGES))]
-        found = []
-        for case in cases:
-            curves = []
-            for stage in STAGES:
-                lines = [where(summary, case=case, costs=costs)[0] for costs in RANGES]
-                shares = [100 * float(line[stage]) / float(line["seconds"]) for line in lines]
-                curves.append(Curve(stage, places, shares))
-            found.append(Panel(case, "range: n/10, n, 10n", "% of the time", curves))
-        return found
-
-
-PAPERS = {NAME: Table3(), "date-nagi-figure3": Figure3()}
+PAPERS = {NAME: Table3()}
