@@ -171,6 +171,7 @@ def test_blocks_of_any_length_are_one_stream(tmp_path: Path) -> None:
         (java(count(2**31 - 1)), "2147483647 spots"), (java(count(-5)), "-5 spots"),
         (java(MODEL[:90]), "2 spots"), (java(MODEL[:-20]), "1 links"),
         (b"\xac\xed\x00\x05\x7a\x7f\xff\xff\xffabc", "within a block"),
+        (b"\xac\xed\x00\x05\x77\x05" + count(0), "within a block"),
         (java(count(1) + spot(1, np.nan, 2, 0) + count(0)), "finite"),
         (java(count(1) + spot(1, 1, 2, -3) + count(0)), "frame -3"),
         (java(MODEL[:172] + count(1) + link(0, 7)), "detection 7"),

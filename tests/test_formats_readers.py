@@ -99,9 +99,10 @@ def test_openptv_links(tmp_path: Path) -> None:
     (tmp_path / "ptv_is.8").write_text("1\n -1 -2 5.0 5.0 5.0\n")
     with pytest.raises(InputError, match="row 1 of frame 8"):
         read_tracks(tmp_path)
-    (tmp_path / "ptv_is.8").write_text("2\n -1 -2 5.0 5.0 5.0\n")
-    with pytest.raises(InputError, match="1 rows where line 1 says 2"):
-        read_tracks(tmp_path)
+    for said in (0, 2):
+        (tmp_path / "ptv_is.8").write_text(f"{said}\n -1 -2 5.0 5.0 5.0\n")
+        with pytest.raises(InputError, match=f"1 rows where line 1 says {said}"):
+            read_tracks(tmp_path)
     (tmp_path / "ptv_is.8").write_text("1\n -1 -2 5.0 five 5.0\n")
     with pytest.raises(InputError, match="line 2"):
         read_tracks(tmp_path)
@@ -137,6 +138,9 @@ def test_numpy_arrays(tmp_path: Path, real_data: Path) -> None:
     np.save(file, [[0.5, 0, 2.0, 3.0]])
     with pytest.raises(InputError, match="whole"):
         read_tracks(file)
+    np.save(file, np.zeros((2, 6)))
+    with pytest.raises(InputError, match="rows of track number"):
+        read_detections(file)
     pickled = real_data / "formats/laptrack/grouped_poss_molecule_tracking.npy"
     with pytest.raises(InputError, match="Python objects"):
         read_detections(pickled)
