@@ -125,7 +125,7 @@ def today() -> str:
 
 def provenance() -> str:
     """Versions and machine, in a line."""
-    names = ["outbid", "numpy", "scipy", "numba", "ortools", "trackpy", "laptrack", "lapx"]
+    names = ["outbid", "numpy", "scipy", "numba", "trackpy", "laptrack", "lapx"]
     versions = [f"{name} {version}" for name in names if (version := _version(name))]
     versions.append(f"Python {platform.python_version()}")
     return f"{', '.join(versions)}; {_processor()}, {os.cpu_count()} cores"
