@@ -1,16 +1,15 @@
 """Accuracy of learned linking: what is measured of a movie, how two records are compared, a few movies."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
-from accuracy.ablation import keep, row_of
 from accuracy.compare import compared
 from accuracy.measured import Measured, Record, measured
 from accuracy.movies import Movie
-from accuracy.options import is_constant, scalable, scale_constant, varied
+from accuracy.options import is_constant, scale_constant
 from accuracy.served import Answer, Served
 
 
@@ -92,28 +91,6 @@ def test_a_linker_that_fails_is_scored_as_one_that_links_nothing() -> None:
     assert len(answer.links) == 0
 
 
-@dataclass(frozen=True)
-class Options:
-    rounds: int = 3
-    classes: tuple[int, ...] = (1, 2, 3)
-    still: float = 1e-3
-    gaps: bool = True
-
-
-def test_options_are_halved_doubled_and_switched_off() -> None:
-    usual = Options()
-    assert varied(usual, "") is usual
-    assert varied(usual, "still*0.5").still == 5e-4
-    assert varied(usual, "rounds*2").rounds == 6
-    assert varied(usual, "classes*2").classes == (1, 2, 3, 4, 5, 6)
-    assert varied(usual, "classes*0.5").classes == (1, 2)
-    assert not varied(usual, "gaps=off").gaps
-    assert scalable(usual) == ["rounds", "classes", "still"]
-    for wrong in ("none*2", "gaps*2"):
-        with pytest.raises(ValueError, match=r"option|does not change"):
-            varied(usual, wrong)
-
-
 def test_a_constant_is_scaled_wherever_it_is_read_and_set_back() -> None:
     sample, package = import_module("outbid.detection.sample"), import_module("outbid.detection")
     usual = sample.FRAMES
@@ -126,13 +103,3 @@ def test_a_constant_is_scaled_wherever_it_is_read_and_set_back() -> None:
     for wrong in ("learn.em._NONE*2", "detection.position_cpu.AMPLITUDE*2"):
         with pytest.raises(ValueError, match=r"no _NONE|Compiled functions"):
             scale_constant(wrong)
-
-
-def test_a_row_of_the_ablation_says_whether_a_change_pays(tmp_path: Path) -> None:
-    pays, does_not = row_of("a", *pair(0.01, 1e-3), lines=40), row_of("b", *pair(0.0, 0.01))
-    assert pays["admitted"]
-    assert pays["lines"] == 40
-    assert not does_not["admitted"]
-    for row in (pays, does_not, pays):
-        keep(tmp_path / "table.json", [row])
-    assert (tmp_path / "table.json").read_text().count('"name"') == 2

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import blocks
-import pytest
 import renew
 
 from outbid.assignment import SOLVERS
@@ -20,28 +19,6 @@ PAGES = {
 def test_the_blocks_of_the_front_page_do_what_they_say(tmp_path: Path) -> None:
     """Those of the other pages are run by `make docs`, which `.ci/run` does as well."""
     blocks.run_blocks(PAGES["README.md"], tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("block", "said"),
-    [
-        ("```sh\noutbid track nowhere.csv\n```\n", "ends with 3"),
-        ("```sh\noutbid info  # exit code 3\n```\n", "ends with 0"),
-        ("```sh\nmake gold\n```\n", "no target gold"),
-        ("```sh\npip install '.[gold]'\n```\n", "no extra"),
-        ("```sh\ncat tracks.csv\n```\n", "cannot be run"),
-        ("```python\nassert False\n```\n", "AssertionError"),
-    ],
-)
-def test_a_block_that_lies_is_found(block: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(blocks.BlockError, match=said):
-        blocks.run_blocks(blocks.blocks_of(block), tmp_path)
-
-
-def test_a_page_shows_what_its_blocks_print(tmp_path: Path) -> None:
-    page = "# Page\n\n```python\nprint(6 * 7)\n```\n\nThe end.\n"
-    shown = blocks.with_output(page, tmp_path)
-    assert re.sub(r"\n```\{code-block\} text\n:class: output\n\n42\n```\n", "", shown) == page
 
 
 def test_tables_name_every_solver_and_every_suffix() -> None:

@@ -74,28 +74,6 @@ def check_nearest(reduced: NDArray, limit: NDArray, nearest: NDArray, count: NDA
             np.testing.assert_array_equal(found, np.sort(row[row < limit[i]])[: nearest.shape[1]])
 
 
-@pytest.mark.parametrize("solver", EXACT)
-@pytest.mark.parametrize("shape", [(60, 60), (40, 80), (80, 40)])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_solver_answers_for_matrices_on_the_gpu(family, shape, solver):
-    costs = FAMILIES[family](np.random.default_rng(3), *shape)
-    here, there = (assign(AssignmentProblem(DenseCosts(c)), solver) for c in (costs, to_device(costs)))
-    assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-12)
-    assert there.status is Status.OPTIMAL
-    if costs.dtype.kind == "i":
-        assert there.gap == 0
-
-
-@pytest.mark.parametrize("solver", EXACT)
-@pytest.mark.parametrize("family", ["uniform_integers", "few_integers", "real_uniform", "two_costs"])
-def test_every_solver_answers_for_optional_rows_and_columns(family, solver):
-    rng = np.random.default_rng(4)
-    problem = optional(FAMILIES[family](rng, 50, 40), rng)
-    here, there = assign(problem, solver), assign(on_gpu(problem), solver)
-    assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-12)
-    assert there.status is Status.OPTIMAL
-
-
 @pytest.mark.parametrize("metric", ["euclidean", "squared"])
 @pytest.mark.parametrize("shape", [(60, 60), (30, 50), (50, 30)])
 def test_points_on_the_gpu_cost_what_they_cost_on_the_host(metric, shape):

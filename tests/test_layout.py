@@ -271,14 +271,6 @@ MACHINE_PATH = re.compile(rb"(?<![\w.:/<])/(?:work|root|home|tmp|Users|mnt|opt)(
 """An absolute path into folders that differ between machines; ``</root>`` of XML is none."""
 
 
-def test_the_pattern_of_machine_paths() -> None:
-    inside = (
-        b"/" + path for path in (b"work main", b"work/main", b"tmp/pytest-0", b"home/me/movie.csv", b"root")
-    )
-    assert all(MACHINE_PATH.search(b'"git clone ' + path) for path in inside)
-    assert not any(map(MACHINE_PATH.search, (b"</root>", b"example.org/home/a", b"data/work/a", b"/homes")))
-
-
 def test_no_committed_file_holds_a_path_of_a_machine() -> None:
     wrong = [
         f"{path.relative_to(REPOSITORY)}:{number}"

@@ -30,11 +30,6 @@ def read_by_users(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-def test_the_list_finds_words_and_no_parts_of_others() -> None:
-    assert WORDS.findall("We TOLD the house to mend it, whoever asks") != []
-    assert WORDS.search("A kinetic pacemaker, amended; a storyteller, soberly") is None
-
-
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
 def test_pages_use_the_field_s_terms(path: Path) -> None:
     lines = path.read_text("utf-8").splitlines()
