@@ -174,6 +174,8 @@ def test_thin_and_empty_problems(solver, shape):
     costs = DenseCosts(rng.integers(1, 9, shape))
     for problem in (
         AssignmentProblem(costs),
+        AssignmentProblem(costs.sparse()),
+        AssignmentProblem(DenseCosts(costs.values.astype(float))),
         AssignmentProblem(costs, np.full(shape[0], 50), np.full(shape[1], 50)),
         AssignmentProblem(costs.sparse(), np.full(shape[0], 50), np.full(shape[1], 50)),
     ):
@@ -219,6 +221,7 @@ def test_scipys_sparse_solver_is_ended_and_ours_answers_where_it_hangs(real_data
 @pytest.mark.parametrize(
     ("values", "error", "words"),
     [
+        ([1, 2, 3], ValueError, "rows and columns"),
         ([[np.nan, 1.0]], ValueError, "NaN at 0, 0"),
         ([[1.0, -np.inf]], ValueError, "minus infinity at 0, 1"),
         ([[1e308, 1.0]], ValueError, "so large"),

@@ -16,7 +16,6 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, random_array
 
 from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid._arrays import to_host
 from outbid.assignment import SOLVERS
 from outbid.assignment.problem import on_gpu
 
@@ -69,46 +68,6 @@ def test_small_inputs(at, solver, case, turned, kind, aim):
 @pytest.mark.parametrize("costs", [[[1, 2, 3], [4, 5, 6]], np.asmatrix([[1, 2, 3], [4, 5, 6]])])
 def test_lists_and_matrix_objects_are_arrays(solver, costs):
     assert assign(AssignmentProblem(DenseCosts(costs)), solver).primal_cost == 6
-
-
-def test_truth_values_are_numbers(at, solver):
-    ones = np.identity(3)
-    for dtype in (bool, float):
-        assert assign(at(AssignmentProblem(DenseCosts(ones.astype(dtype)))), solver).primal_cost == 0
-
-
-def test_constant_costs_match_everything(at, solver):
-    answer = assign(at(AssignmentProblem(DenseCosts(np.ones((8, 8))))), solver)
-    assert sorted(to_host(answer.col_of_row)) == list(range(8))
-
-
-@pytest.mark.parametrize("shape", [(0, 0), (0, 2), (3, 0)])
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_empty_matrices_have_empty_matchings(at, solver, shape, kind):
-    costs = DenseCosts(np.empty(shape)) if kind == "dense" else sparse(csr_array(shape))
-    answer = assign(at(AssignmentProblem(costs)), solver)
-    assert answer.col_of_row.tolist() == [-1] * shape[0]
-    assert answer.primal_cost == answer.gap == 0
-
-
-@pytest.mark.parametrize(
-    ("costs", "error", "words"),
-    [
-        ([1, 2, 3], ValueError, "rows and columns"),
-        (np.identity(3).astype(str), TypeError, "real numbers"),
-        (np.identity(3).astype(object), TypeError, "real numbers"),
-        (np.identity(3).astype(complex), TypeError, "real numbers"),
-        (np.diag([np.nan, 1, 1]), ValueError, "NaN at 0, 0"),
-        (np.diag([1, -np.inf, 1]), ValueError, "minus infinity at 1, 1"),
-        (np.where(np.arange(3) == 0, np.inf, np.identity(3)), ValueError, "infeasible"),
-    ],
-)
-def test_what_scipy_refuses_is_refused(at, solver, costs, error, words):
-    problem = AssignmentProblem(DenseCosts(costs))
-    if np.asarray(costs).dtype.kind in "iufc":  # the others are no arrays on a GPU
-        problem = at(problem)
-    with pytest.raises(error, match=words):
-        assign(problem, solver)
 
 
 @pytest.mark.parametrize(
