@@ -14,12 +14,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_STRIDE = 64
+STRIDE = 64
 """Number of entries compared at once without a branch; few such strides contain a relevant entry."""
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
-def _least(row, shift):  # pragma: no cover
+def least_above(row, shift):  # pragma: no cover
     """min_j (row_j - shift_j): a loop that the compiler can vectorise."""
     least = shift.dtype.type(row[0] - shift[0])
     for j in range(len(row)):
@@ -44,7 +44,7 @@ def extremes(costs, low, high, first, last):  # pragma: no cover
 def lower_to_slack(costs, v, u, first, last):  # pragma: no cover
     """u_i := min(u_i, min_j (c_ij - v_j)) for the rows of a block. v (C,); written: u (R,)."""
     for i in range(first, last):
-        u[i] = min(u[i], _least(costs[i], v))
+        u[i] = min(u[i], least_above(costs[i], v))
 
 
 @njit(nogil=True, cache=True)
@@ -73,9 +73,9 @@ def nearest_of_rows(costs, v, limit, row, of, nearest, count, first, last):  # p
         turn = (row + i) * cols // of
         for part in range(2):
             begin, end = (turn, cols) if part == 0 else (0, turn)
-            for start in range(begin, end, _STRIDE):
-                stop = min(start + _STRIDE, end)
-                if _least(cost[start:stop], v[start:stop]) < highest:
+            for start in range(begin, end, STRIDE):
+                stop = min(start + STRIDE, end)
+                if least_above(cost[start:stop], v[start:stop]) < highest:
                     for j in range(start, stop):
                         key = v.dtype.type(cost[j] - v[j])
                         if key < highest:
@@ -97,9 +97,9 @@ def nearest_of_cols(costs, u, limit, keys, nearest, count, row, first, last):  #
     room = nearest.shape[1]
     for i in range(costs.shape[0]):
         cost, base = costs[i], u[i]
-        for start in range(first, last, _STRIDE):
-            stop = min(start + _STRIDE, last)
-            if _least(cost[start:stop], limit[start:stop]) < base:
+        for start in range(first, last, STRIDE):
+            stop = min(start + STRIDE, last)
+            if least_above(cost[start:stop], limit[start:stop]) < base:
                 for j in range(start, stop):
                     key = u.dtype.type(cost[j] - base)
                     if key < limit[j]:

@@ -18,8 +18,8 @@ import time
 import numpy as np
 from numba import njit
 
-_STRIDE = 64
-"""Number of entries compared at once without a branch; few such strides contain a relevant entry."""
+from .dense_cpu import STRIDE, least_above
+
 _MANY = 1 << 17
 """Number of costs below which a stage uses one thread: each costs 1 ns, waking eight threads .1 ms."""
 _OPEN, _COVERED, _REACHED = 0, 1, 2
@@ -171,16 +171,6 @@ def far_of(never):
     return np.float64(1.5e300) if np.isinf(never) else never
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
-def least_above(row, shift):  # pragma: no cover
-    """min_j (row_j - shift_j): a loop that the compiler can vectorise."""
-    least = shift.dtype.type(row[0] - shift[0])
-    for j in range(len(row)):
-        reduced = shift.dtype.type(row[j] - shift[j])
-        least = reduced if reduced < least else least  # noqa: FURB136  (min() is slower)
-    return least
-
-
 @njit(nogil=True, cache=True)
 def after(row, col, rows):  # pragma: no cover
     """Cyclic distance of a row from the index of a column, as an unsigned 32-bit number."""
@@ -218,8 +208,8 @@ def scan(costs, offset, trees, columns, dual, tie, first, last, number, begin, e
     for k in range(first, last):
         i, base = joined[k], bases[k]
         row = costs[i]
-        for start in range(begin, end, _STRIDE):
-            stop = min(start + _STRIDE, end)
+        for start in range(begin, end, STRIDE):
+            stop = min(start + STRIDE, end)
             if least_above(row[start:stop], bar[start:stop]) > base:
                 continue
             for j in range(start, stop):
@@ -303,10 +293,10 @@ def _count_tight(costs, row_dual, col_dual, tie, count, first, last):  # pragma:
 def _fill_tight(costs, row_dual, col_dual, tie, indptr, indices, first, last):  # pragma: no cover
     for i in range(first, last):
         row, p = costs[i], indptr[i]
-        for start in range(0, len(row), _STRIDE):
+        for start in range(0, len(row), STRIDE):
             if p == indptr[i + 1]:
                 break
-            stop = min(start + _STRIDE, len(row))
+            stop = min(start + STRIDE, len(row))
             # Twice the tie, because this difference is rounded differently.
             if least_above(row[start:stop], col_dual[start:stop]) > row_dual[i] + 2 * tie:
                 continue
