@@ -9,8 +9,7 @@
 # make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/fuzz_record.json
 # make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/torture_record.json
 # make docs   builds the documentation into docs/_build; a warning is an error
-# make bench  prints the benchmark tables, and writes them as CSV into bench/ (some twenty minutes, most of
-#             them the peers'; bench_scale.py has a record instead)
+# make bench  prints the benchmark tables, and writes them as CSV into bench/ (bench_scale.py has a record instead)
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
 # make gpu-bench  runs the longer benchmarks of the GPU (about eight minutes), and renews tests/gpu_long_record.json
 # make gpu-scaling  divides one matrix over all GPUs there are (ten minutes), for tests/gpu_long_record.json

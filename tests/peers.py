@@ -1,7 +1,7 @@
 """Outbid beside LapTrack and trackpy: accuracy on real movies, speed on frame pairs; peers_record.json.
 
 Accuracy: the identities of a movie are removed. Each peer gets the settings of its grid that link a sibling
-movie, of the same kind, best by its truth; Outbid gets no setting. Speed: frame pairs of `bench_peers`, in
+movie, of the same kind, best by its truth; Outbid gets no setting. Speed: frame pairs of `pair_linkers`, in
 processor seconds of one core, which other work on the machine hardly changes. The movies are in OUTBID_DATA,
 by default in ../shared/data beside the checkout. With 16 cores it takes some five minutes.
 """
@@ -21,8 +21,8 @@ import numpy as np
 
 sys.path += [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent / "benchmarks")]
 
-import bench_peers
 import measure
+import pair_linkers
 from scipy.spatial import cKDTree
 
 from outbid import Detections, Tracks, read_tracks, score, track
@@ -89,7 +89,7 @@ def speed() -> list[dict[str, object]]:
     """Frame pairs, one linker after the other."""
     return [
         {"particles": count, "kappa": kappa, "gate": gate, "linker": name}
-        | measure.in_process(bench_peers.LINKERS[name], count, kappa, gate, limit=120)
+        | measure.in_process(pair_linkers.LINKERS[name], count, kappa, gate, limit=120)
         for count, kappa, gate in PAIRS
         for name in LINKERS
     ]

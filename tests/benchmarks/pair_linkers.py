@@ -1,18 +1,16 @@
-"""One frame pair on the CPU against LapTrack and trackpy: instances as in bench_gpu.py, to 100,000 points.
+"""One frame pair on the CPU by Outbid, LapTrack and trackpy, for tests/peers.py; as in bench_gpu.py.
 
 Lengths are in units of density^(-1/3); `displacement` is the standard deviation of a step along one axis
 (kappa). Each peer links with its own costs at the same gate: LapTrack with squared distances and its default
 costs of not linking, trackpy with squared distances and the full gate, and with adaptive search where groups
 of particles are too large for it. `recall` and `precision` are those of the links. Compilation is not timed.
-Each case runs in its own process and is ended after --limit seconds. `cpu_s` is processor time, which does
-not depend on other work on the machine; `times` is `cpu_s` over that of Outbid in the same run. All use one
-core. Takes up to --limit seconds for each case of a peer.
+`cpu_s` is processor time, which does not depend on other work on the machine. All use one core.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import measure
@@ -21,8 +19,6 @@ from numpy.typing import NDArray
 from pairs import frame_pair
 
 from outbid import match
-
-INSTANCES = [(10_000, 0.2, 0.8), (10_000, 0.5, 1.5), (100_000, 0.2, 0.8), (100_000, 0.5, 1.5)]
 
 
 def timed(work: Callable[[], Any]) -> tuple[measure.Row, Any]:
@@ -79,26 +75,3 @@ def trackpy(count: int, displacement: float, gate: float) -> measure.Row:
 
 
 LINKERS = {"outbid": outbid, "laptrack": laptrack, "trackpy": trackpy}
-
-
-def table(limit: float, who: list[str], most: int) -> Iterator[measure.Row]:
-    for instance in INSTANCES:
-        if instance[0] > most:
-            continue
-        own = 0.0
-        for name in who:
-            case = dict(zip(("particles", "displacement", "gate"), instance, strict=True))
-            row = measure.in_process(LINKERS[name], *instance, limit=limit)
-            if name == "outbid":
-                own = float(str(row["cpu_s"]))
-            elif own and "cpu_s" in row:
-                row["times"] = round(float(str(row["cpu_s"])) / own)
-            yield case | {"who": name} | row
-
-
-if __name__ == "__main__":
-    parser = measure.options(__doc__)
-    parser.add_argument("--who", nargs="+", default=list(LINKERS), help=", ".join(LINKERS))
-    parser.add_argument("--most", type=int, default=100_000, help="leave out instances of more particles")
-    chosen = parser.parse_args()
-    measure.show(table(chosen.limit, chosen.who, chosen.most), chosen.csv)
