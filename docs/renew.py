@@ -33,7 +33,6 @@ RECORD_OF = {
     "gpu_scaling": "GPU, longer",
     "huge_movie": "GPU, longer",
     "paper_claims": "papers",
-    "accuracy_unseen": "learned links",
     "posterior_developed": "learned links",
     "posterior_reported": "learned links",
     "scale_measured": "movies of any size",

@@ -88,12 +88,6 @@ def accuracy() -> str:
     return f"{shown(seen['accuracy'], columns)}\n\nMeasured on {origin(seen)}."
 
 
-def accuracy_unseen() -> str:
-    """Mean scores of the simulated kinds on which nothing was chosen, when `make accuracy` ran last."""
-    kinds = plan()["reported"]["kinds"]
-    return _by_kind(lambda kind: kind in kinds)
-
-
 def _by_kind(chosen: Callable[[str], bool]) -> str:
     """Mean scores of some kinds of movies when `make accuracy` ran last: link F1 at each κ."""
     groups: dict[str, dict[float, list[Measured]]] = {}
