@@ -16,6 +16,7 @@ from outbid.inference.posterior import updated
 from outbid.learn import Learned, learn
 from outbid.lineage import find_divisions, with_divisions, with_merges
 from outbid.lineage.candidates import Divisions
+from outbid.lineage.control import admission
 from outbid.lineage.daughters import DaughterModel, log_weight, maximised
 from outbid.lineage.joint import decide_jointly
 from outbid.lineage.lifetimes import Lifetimes, log_factors
@@ -112,6 +113,16 @@ def test_where_nothing_divides_links_stay_as_they_are(kind: str, kappa: float) -
     assert lineage.model is None
     assert not len(lineage.probability)
     assert (links.pairs == plain.pairs).all()
+
+
+def test_divisions_of_a_part_are_those_of_the_whole() -> None:
+    _, learned = seen("dividing")
+    found = [admission(learned.movie, learned.model, learned.posterior, most) for most in (10_000, 1500, 400)]
+    for each in found:
+        assert each is not None
+        assert each.real > 0.9
+        assert each.model.log_distance == pytest.approx(found[0].model.log_distance, abs=0.1)
+        assert each.model.rate == pytest.approx(found[0].model.rate, rel=0.3)
 
 
 def test_a_tissue_run_backward_merges_and_does_not_divide() -> None:

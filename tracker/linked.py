@@ -285,7 +285,11 @@ def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:
 def in_given_order(links: Links, order: NDArray[np.int64]) -> Links:
     """Convert links to the original row numbers, sorted by source and target."""
     pairs = order[links.pairs]
-    place = np.argsort(pairs[:, 0] * len(order) + pairs[:, 1])  # numbers that are all different
+    row = np.full(len(order), -1)
+    row[pairs[:, 0]] = np.arange(len(pairs))
+    place = row[row >= 0]
+    if len(place) < len(pairs):  # mothers are the source of two
+        place = np.argsort(pairs[:, 0] * len(order) + pairs[:, 1])  # numbers that are all different
     assert links.probability is not None
     return replace(
         links, pairs=pairs[place], cost=links.cost[place], margin=links.margin[place],

@@ -72,7 +72,9 @@ class Reading:
 
     def without_strays(self) -> Reading:
         """The detections whose distance from the middle does not make all others look like one point."""
-        away = np.abs(self.position - np.median(self.position, axis=0)).max(axis=1)
+        away = np.zeros(len(self.position))
+        for column in self.position.T:  # several times faster than rows of all axes
+            np.maximum(away, np.abs(column - np.median(column)), out=away)
         middle = np.median(away)
         near = away <= _STRAY * middle
         if near.all() or not middle > 0:
@@ -118,13 +120,14 @@ def read_movie(
     ('yx', 10, [0, 2, 1], [[1.0, 1.0], [2.0, 5.0], [3.0, 2.0]])
     """
     point = detections.position * np.asarray(spacing)
-    holes = holes and len(detections) >= _MANY * len(np.unique(detections.frame))
+    holes = holes and len(detections) >= _MANY * len(_distinct(detections.frame))
     number, interval = _counted(detections.frame, _multiple(detections.frame) if holes else None)
     number, time = _without_holes(number) if holes else (number, None)
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
-    wide = np.ptp(point, axis=0) > LEAST * _extent(point) if len(point) else np.zeros(3, np.bool_)
+    bounds = np.array([[column.min(initial=np.inf), column.max(initial=-np.inf)] for column in point.T])
+    wide = np.ptp(bounds, axis=1) > LEAST * _extent(point, bounds) if len(point) else np.zeros(3, np.bool_)
     axes = np.flatnonzero(wide) if wide.any() else np.array([0])
-    order = _by_place(point, number, axes, device)
+    order = _by_place(point, number, axes, bounds, device)
     position = np.ascontiguousarray(point[order][:, axes])
     return Reading(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval, time)
 
@@ -133,10 +136,15 @@ def _sample(position: NDArray[np.float64]) -> NDArray[np.float64]:
     return position[:: max(1, len(position) // _SAMPLE)]
 
 
-def _extent(point: NDArray[np.float64]) -> float:
+def _distinct(frame: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Distinct values of frames (N,), which do not decrease."""
+    return frame[np.append(True, frame[1:] > frame[:-1])[: len(frame)]]
+
+
+def _extent(point: NDArray[np.float64], bounds: NDArray[np.float64]) -> float:
     """Extent of four fifths of the points along the longest axis, which strays do not change."""
     some = np.quantile(_sample(point), (0.1, 0.9), axis=0)
-    width, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(point).max())
+    width, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(bounds).max())
     still = width <= _ROUNDED * float(np.abs(some).max())
     if farthest > LARGEST**2 or not (still or 1 / LARGEST < width < LARGEST):
         raise InputError(
@@ -147,12 +155,16 @@ def _extent(point: NDArray[np.float64]) -> float:
 
 
 def _by_place(
-    point: NDArray[np.float64], frame: NDArray[np.int64], axes: NDArray[np.int64], device: str
-) -> NDArray[np.int64]:
-    """(N,) order of the points by frame, then by cell, then by z, y, x; axes are those that vary."""
+    point: NDArray[np.float64], frame: NDArray[np.int64], axes: NDArray[np.int64],
+    bounds: NDArray[np.float64], device: str,
+) -> NDArray[np.int64]:  # fmt: skip
+    """(N,) order of the points by frame, then by cell, then by z, y, x; axes are those that vary.
+
+    bounds (3, 2) are the least and the largest coordinates.
+    """
     if not len(point):
         return frame
-    low, extent = point.min(axis=0), np.ptp(point, axis=0)
+    low, extent = bounds[:, 0], np.ptp(bounds, axis=1)
     edge = float(extent.max()) * (_IN_A_CELL / int(np.bincount(frame).max())) ** (1 / len(axes)) or 1.0
     cell = frame
     for values, least, wide in zip(point.T, low, extent, strict=True):
@@ -198,7 +210,7 @@ def _multiple(frame: NDArray[np.int32]) -> int | None:
     >>> _multiple(np.array([0, 20, 30, 50, 60, 90])), _multiple(np.array([0, 9, 21, 30, 38, 53]))
     (10, None)
     """
-    ahead = np.diff(np.unique(frame).astype(np.int64))
+    ahead = np.diff(_distinct(frame).astype(np.int64))
     if not len(ahead):
         return None
     least = int(np.quantile(ahead, 0.25, method="lower"))
@@ -216,10 +228,11 @@ def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     >>> frame[::20].tolist(), time.tolist()
     ([0, 1, 2, 3, 4], [0, 1, 2, 5, 6])
     """
-    seen, index = np.unique(number, return_inverse=True)
+    seen = _distinct(number)
     ahead = np.diff(seen)
     if not ((ahead > 1) & (ahead <= HOLE + 1)).any():
         return number, None
+    index = np.searchsorted(seen, number)
     # Longer ones stay longer than any link spans; what is cut off comes last.
     long = np.where(ahead > _FAR + HOLE, _FAR, ahead)
     frame, once = np.append(0, np.cumsum(np.where(ahead <= HOLE + 1, 1, long))), ahead == 1

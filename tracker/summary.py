@@ -19,7 +19,7 @@ from .model import AssociationModel, MotionModel
 from .model.gate import radius
 from .model.levels import LEAST, NEGLIGIBLE, TINY
 from .model.marks import clutter_odds
-from .model.movie import OUTER
+from .model.movie import OUTER, Movie
 from .reading import HOLE, Reading
 
 _SHORT = 0.5
@@ -204,14 +204,15 @@ def summarise(
     shown, given = Kinematics.of(movie, learned.model), movie.variance_given
     flow = learned.model.surroundings.flow @ np.linalg.pinv(movie.basis)
     reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), LEAST_REACH)
-    drift, scale = _drift(reading, learned, shown), motion.step_scale
+    mean = movie.mean_by_frame(learned.model.surroundings.flow)
+    drift, scale = _drift(reading, movie, mean, shown), motion.step_scale
     summary = Summary(
         step=np.sqrt(np.square(shown.step) + movie.mean_square(flow)), noise=shown.noise,
         gate=np.sqrt(given(np.full(movie.axes, reach**2))),
         persistence=persistence_of(shown.kept, shown.later),
         follow=_follow(rates, len(movie) if shorten else None), end=_rate(rates.clutter, rates.delay),
         start=_rate(rates.clutter, rates.delay_back), clutter=rates.clutter,
-        neighbours=_neighbours(learned, drift), uncertainty=_errors(learned, workers),
+        neighbours=_neighbours(learned, mean, drift), uncertainty=_errors(learned, workers),
         sweeps=learned.posterior.sweeps, axes=reading.axes, motion=motion, association=rates,
         basis=movie.basis, interval=reading.interval, drift=drift,
         step_scale=scale if scale.std() > _UNEVEN else None, time=reading.time,
@@ -273,26 +274,34 @@ def _follow(rates: AssociationModel, detections: int | None) -> tuple[float, ...
     return tuple(kept.tolist())
 
 
-def _neighbours(learned: Learned, drift: NDArray[np.float64] | None) -> int | None:
-    """Number of neighbours whose steps predict that of a particle: 0 for the whole frame, None for none."""
+def _neighbours(learned: Learned, mean: NDArray[np.float64], drift: NDArray[np.float64] | None) -> int | None:
+    """Number of neighbours whose steps predict that of a particle: 0 for the whole frame, None for none.
+
+    mean (F, D) is that of the flow.
+    """
     movie, flow, motion = learned.movie, learned.model.surroundings.flow, learned.model.motion
-    local = flow - movie.mean_by_frame(flow)[movie.frame]
-    shared, own = float(np.square(local).sum(axis=1).mean()), float((motion.share @ motion.variance).sum())
+    shared = sum(
+        float(np.square(column - each[movie.frame]).mean())
+        for column, each in zip(flow.T, mean.T, strict=True)
+    )
+    own = float((motion.share @ motion.variance).sum())
     if shared > SHARED * (shared + own):
         return OUTER
     return None if drift is None else 0
 
 
-def _drift(reading: Reading, learned: Learned, shown: Kinematics) -> NDArray[np.float64] | None:
+def _drift(
+    reading: Reading, movie: Movie, mean: NDArray[np.float64], shown: Kinematics
+) -> NDArray[np.float64] | None:
     """(F, A) offset of each frame relative to the first, if frames shift by more than the scatter of steps.
 
-    It is the sum of the jumps that were removed from the positions, and of the mean flow.
+    It is the sum of the jumps that were removed from the positions, and of the mean flow (F, D).
     """
-    movie, start = learned.movie, reading.frame_start
+    start = reading.frame_start
     held = np.diff(start) > 0
     rows = start[:-1][held]
-    jumped = (reading.position - reading.position.mean(axis=0))[rows] @ movie.basis - movie.position[rows]
-    flow = movie.mean_by_frame(learned.model.surroundings.flow)[held]
+    jumped = (reading.position[rows] - reading.position.mean(axis=0)) @ movie.basis - movie.position[rows]
+    flow = mean[held]
     seen = (jumped - jumped[0] + np.cumsum(flow, axis=0) - flow) @ np.linalg.pinv(movie.basis)
     error = np.linalg.norm(shown.step) / np.sqrt(np.diff(start)[held][1:])
     if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > CLEAR * error).any():

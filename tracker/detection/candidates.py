@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .joint import Candidates, fit_together, light_of, resolved
+from .joint import Candidates, Spread, fit_together, light_of, resolved
 from .noise import Noise
-from .response import local_maxima
 from .spectrum import Filter, Modes, Transform, spectrum
 from .stabilise import Ground
 
@@ -70,12 +69,13 @@ def look(values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, 
         filter_ = Filter(modes, sigma, power)
         bright = replace(bright, amplitude=height * filter_.scale)
     seen = resolved(seen, sigma, sure=seen.significance > filter_.least())
-    return Seen(seen, seen.significance / _tail(rest, filter_), filter_, least, ground)
+    return Seen(seen, seen.significance / _tail(*rest, filter_), filter_, least, ground)
 
 
-def _tail(rest: NDArray[np.float32], filter_: Filter) -> float:
+def _tail(rest: NDArray[np.float32], noise: Spread, filter_: Filter) -> float:
     """How much wider than a Gaussian's the tail of the minima is, at least 1."""
-    deep = -rest[tuple(local_maxima(-rest, _TAIL).T)].astype(np.float64)
+    voxel = noise.maxima(-rest, _TAIL)
+    deep = -rest[tuple(voxel.T)] / noise.at(voxel)
     u = np.linspace(_TAIL, _TAIL + 5, 200)
     expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.maxima.above(u))))
     mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)

@@ -8,6 +8,7 @@ leave.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,14 @@ from scipy import ndimage, sparse
 from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
-from .joint_cpu import between, sweep, widening
+from .joint_cpu import between, mean_depths, sweep, widening
 from .position_cpu import AMPLITUDE, X, render
 from .response import local_maxima
-from .spectrum import Filter, Transform, along
+from .spectrum import Filter, Transform
 from .stabilise import Ground
 
-_ROUNDS = 12  # in which candidates join, at most
 _MORE = 0.01  # share of candidates that are new, below which the rounds end
+_ROUNDS = 12  # in which candidates join, at most
 _BELOW = 2.0  # standard deviations below 0 where the spread of noise is read
 _PRIOR = 2.0  # maxima above that height that a spread of 1 counts for
 _SAMPLED = 250_000  # voxels of which a quantile is taken
@@ -80,27 +81,37 @@ def spread_of(values: NDArray, filter_: Filter) -> float:
     return max(float(np.sqrt((maxima * measured**2 + _PRIOR) / (maxima + _PRIOR))), 1e-9)
 
 
-def noise_map(values: NDArray[np.float32], filter_: Filter) -> NDArray[np.float32]:
-    """Spread of noise around each voxel, by the negative side of a response: in blocks of one width."""
+class Spread(NamedTuple):
+    """Spread of noise around each place, in blocks.
+
+    Parameters
+    ----------
+    blocks : (Z, Y, X) float64 array
+    size : (3,) int64 array
+        Voxels of a block.
+    """
+
+    blocks: NDArray[np.float64]
+    size: NDArray[np.int64]
+
+    def at(self, place: NDArray) -> NDArray[np.float64]:
+        """(n,): linear between the middles of blocks."""
+        return _at(self.blocks, (place - (self.size - 1) / 2) / self.size)
+
+    def maxima(self, values: NDArray[np.float32], least: float) -> NDArray[np.int64]:
+        """(n, 3): voxels of the maxima that stand out by so many times their spread."""
+        voxel = local_maxima(values, least * float(self.blocks.min()))
+        return voxel[values[tuple(voxel.T)] > least * self.at(voxel)]
+
+
+def spread_around(values: NDArray[np.float32], filter_: Filter) -> Spread:
+    """Spread of noise by the negative side of a response: two blocks a standard deviation of the window."""
     whole = spread_of(values, filter_)
-    size = tuple(max(1, round(width)) for width in filter_.sigma.tolist())
-    depth = np.maximum(-values, 0) * np.float32(np.sqrt(2 * np.pi))  # its mean is the spread
-    near = ndimage.gaussian_filter(means(depth, size), _WINDOW * filter_.sigma / size, mode="reflect")
-    noise = np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), max(_LEAST * whole, _FLOOR))
-    for axis, n in enumerate(size):
-        noise = np.repeat(noise, n, axis)
-    return noise[tuple(slice(n) for n in values.shape)].astype(np.float32)
-
-
-def means(values: NDArray[np.float32], size: tuple[int, ...]) -> NDArray[np.float32]:
-    """Means of blocks; those at the end may be smaller."""
-    for axis, n in enumerate(size):
-        if n > 1:
-            starts = np.arange(0, values.shape[axis], n)
-            sums = np.add.reduceat(values, starts, axis)
-            count = np.diff(np.append(starts, values.shape[axis])).astype(np.float32)
-            values = sums / along(axis, count)
-    return values
+    size = np.maximum(1, np.rint(_WINDOW / 2 * filter_.sigma)).astype(np.int64)
+    depth = mean_depths(values, size) * np.sqrt(2 * np.pi)  # the spread
+    near = ndimage.gaussian_filter(depth, _WINDOW * filter_.sigma / size, mode="reflect")
+    least = max(_LEAST * whole, _FLOOR)
+    return Spread(np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), least), size)
 
 
 def spots_of(
@@ -162,7 +173,7 @@ def _weaker(overlap: sparse.csr_matrix, u: NDArray[np.float64]) -> NDArray[np.bo
 
 
 def _fitted(
-    place: NDArray, before: Candidates, rest: NDArray, filter_: Filter, noise: NDArray, least: float
+    place: NDArray, before: Candidates, rest: NDArray, filter_: Filter, noise: Spread, least: float
 ) -> Candidates:
     """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out.
 
@@ -179,7 +190,7 @@ def _fitted(
         wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
         at = tuple(np.rint(place).astype(int).T)
         wall = np.broadcast_to(filter_.wall, rest.shape)[at]
-        error = wall * wide * np.sqrt(noise[at].astype(float) ** 2 + (_PROFILE * others) ** 2)
+        error = wall * wide * np.sqrt(noise.at(place) ** 2 + (_PROFILE * others) ** 2)
         u = amplitude / error
         drop = (u < least) & _weaker(overlap, u)
         if not drop.any() or drop.all() or turn == _WEAKEST - 1:
@@ -214,8 +225,8 @@ def resolved(seen: Candidates, sigma: NDArray[np.float64], sure: NDArray[np.bool
 
 def fit_together(
     values: NDArray[np.float32], ground: Ground, filter_: Filter, how: Transform, start: Candidates
-) -> tuple[Candidates, NDArray[np.float32], float]:
-    """Candidates beside all others, what is left in local standard deviations, and the least significance.
+) -> tuple[Candidates, tuple[NDArray[np.float32], Spread], float]:
+    """Candidates beside all others, what is left and its spread, and the least significance.
 
     values: (Z, Y, X) f4, a frame in units of its camera's noise; ground: its light without spots; start: the
     candidates of the pass before, with which the rounds begin.
@@ -224,26 +235,24 @@ def fit_together(
     def left(without: Candidates) -> NDArray[np.float32]:
         return filter_.respond(how.forward(values - light_of(ground, without, filter_)), how)
 
+    def around(sure: NDArray[np.bool_]) -> tuple[NDArray[np.float32], Spread]:
+        """What is left without the sure ones, and its spread: fitted noise would take noise away."""
+        plain = (rest if sure.all() else left(seen.of(sure))) / filter_.wall
+        return plain, spread_around(plain, filter_)
+
     seen = resolved(start, filter_.sigma, sure=False)
-    rest = plain = left(seen)
-    sure = np.ones(len(seen.place), bool)
+    rest, sure = left(seen), np.ones(len(seen.place), bool)
+    plain, noise = around(sure)
     for turn in range(_ROUNDS):
-        noise = noise_map(plain / filter_.wall, filter_)  # fitted noise would take noise away
         least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
-        voxel = local_maxima(rest / filter_.wall / noise, least)
+        voxel = noise.maxima(rest / filter_.wall, least)
         place = np.concatenate([_moved(seen, rest, filter_), vertices(rest, voxel)])
         if not len(place):
             break
-        before = len(seen.place)
-        seen = _fitted(place, seen, rest, filter_, noise, least)
-        sure = seen.significance > filter_.least()
-        rest = left(seen)
-        plain = rest if sure.all() else left(seen.of(sure))
+        before, seen = len(seen.place), _fitted(place, seen, rest, filter_, noise, least)
+        sure, rest = seen.significance > filter_.least(), left(seen)
+        (plain, now), was = around(sure), noise.at(seen.place)
+        seen, noise = replace(seen, error=seen.error * now.at(seen.place) / was), now
         if turn and len(seen.place) - before <= _MORE * before:
             break
-    plain = plain / filter_.wall
-    now = noise_map(plain, filter_)
-    if len(seen.place):
-        at = tuple(np.rint(seen.place).astype(int).T)
-        seen = replace(seen, error=seen.error * now[at] / noise[at])
-    return seen, plain / now, least
+    return seen, (plain, noise), least

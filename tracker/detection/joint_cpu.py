@@ -87,3 +87,29 @@ def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
         known = np.sum(np.linalg.solve(block, own[:m]) * own[:m])
         out[i] = 1 / max(1 - known, ridge)
     return np.sqrt(out)
+
+
+@njit(nogil=True, cache=True)
+def mean_depths(values, size):  # pragma: no cover
+    """Means of max(-value, 0) in blocks; those at the end may be smaller."""
+    shape = values.shape
+    deep, high, wide = (
+        -(-shape[0] // size[0]),
+        -(-shape[1] // size[1]),
+        -(-shape[2] // size[2]),
+    )
+    out, count = np.zeros((deep, high, wide)), np.zeros((deep, high, wide))
+    for z in range(shape[0]):
+        for y in range(shape[1]):
+            row, sums, number = (
+                values[z, y],
+                out[z // size[0], y // size[1]],
+                count[z // size[0], y // size[1]],
+            )
+            for block in range(wide):
+                total, low, top = 0.0, block * size[2], min((block + 1) * size[2], shape[2])
+                for x in range(low, top):
+                    total -= min(row[x], 0.0)
+                sums[block] += total
+                number[block] += top - low
+    return out / count

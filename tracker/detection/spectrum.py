@@ -217,32 +217,41 @@ class Filter:
     power: NDArray[np.float32]
 
     @cached_property
+    def spot(self) -> NDArray[np.float32]:
+        """Transform of a spot, 1 at k = 0."""
+        return self.modes.spot(self.sigma)
+
+    @cached_property
     def taps(self) -> NDArray[np.float32]:
         """G / P at every mode, normalised so that the response has variance 1."""
-        g = self.modes.spot(self.sigma)
-        taps = g / self.power
-        taps *= np.float32(1 / np.sqrt(float((g * taps).mean(dtype=np.float64))))
+        taps = self.spot / self.power
+        taps *= np.float32(1 / np.sqrt(float((self.spot * taps).mean(dtype=np.float64))))
         return taps
 
     @cached_property
     def weight(self) -> NDArray[np.float32]:
         """Power of the response at every mode; its mean is 1."""
-        return self.taps**2 * np.where(np.isfinite(self.power), self.power, 0)
+        weight = self.taps * self.spot
+        weight *= np.float32(1 / weight.mean(dtype=np.float64))
+        return weight
+
+    @cached_property
+    def along(self) -> list[NDArray[np.float64]]:
+        """Shares of the response's power by wave number along z, y, x."""
+        plane = self.weight.sum(axis=0, dtype=np.float64)
+        sums = self.weight.sum(axis=(1, 2), dtype=np.float64), plane.sum(axis=1), plane.sum(axis=0)
+        return [each / each.sum() for each in sums]
 
     @cached_property
     def curvature(self) -> NDArray[np.float64]:
         """(3,): mean squares of the response's slopes along each axis, in 1 / voxel²."""
-        total = float(self.weight.sum(dtype=np.float64))
-        return np.array([
-            float((self.weight.sum(axis=tuple({0, 1, 2} - {axis}), dtype=np.float64) * k**2).sum()) / total
-            for axis, k in enumerate(self.modes.k)
-        ])  # fmt: skip
+        return np.array([share @ k**2 for share, k in zip(self.along, self.modes.k, strict=True)])
 
     @cached_property
     def scale(self) -> float:
         """Response to a spot whose peak is 1, in standard deviations."""
         wide = [np.sqrt(2 * pi) * s if s > 0 else 1.0 for s in self.sigma]
-        return float(np.prod(wide)) * float((self.modes.spot(self.sigma) * self.taps).mean(dtype=np.float64))
+        return float(np.prod(wide)) * float((self.spot * self.taps).mean(dtype=np.float64))
 
     @cached_property
     def wall(self) -> NDArray[np.float32]:
@@ -251,13 +260,17 @@ class Filter:
         for axis, n in enumerate(self.modes.shape):
             if n == 1:
                 continue
-            power = self.weight.sum(axis=tuple({0, 1, 2} - {axis}), dtype=np.float64)
-            power /= power.sum()
+            power = self.along[axis]
             sums = (fft.dct(np.append(power, 0), type=1) + power[0]) / 2  # of power · cos(π k m / n), by m
             m = 2 * np.arange(n) + 1
             variance = 1 + sums[np.minimum(m, 2 * n - m)]
             out = out * along(axis, np.sqrt(np.maximum(variance, _LEAST_WALL)))
         return out
+
+    @cached_property
+    def wiener(self) -> NDArray[np.float32]:
+        """Share of the power of every mode that is uneven light, no finer than a spot."""
+        return (1 - 1 / np.maximum(self.power, 1)) * self.spot
 
     @cached_property
     def maxima(self) -> Maxima:
@@ -291,6 +304,5 @@ class Filter:
         return how.back(transform * self.taps)
 
     def smooth(self, values: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
-        """Uneven light, no finer than a spot: the Wiener filter of values without spots (Wiener 1949)."""
-        share = np.where(np.isfinite(self.power), np.maximum(1 - 1 / np.maximum(self.power, 1), 0), 1)
-        return how.back(how.forward(values) * share.astype(np.float32) * self.modes.spot(self.sigma))
+        """Uneven light: the Wiener filter of values without spots (Wiener 1949)."""
+        return how.back(how.forward(values) * self.wiener)

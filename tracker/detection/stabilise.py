@@ -15,6 +15,7 @@ from scipy import ndimage
 from scipy.ndimage import gaussian_filter
 
 from .noise import Noise
+from .stabilise_cpu import stand_out, to_grey, to_noise
 
 _BALL = {2: np.pi, 3: 4 * np.pi / 3}  # area and volume of a ball of radius 1
 _WIDEST = 3.0  # radius in widths beyond which a saturated region is no spot
@@ -30,14 +31,8 @@ def stabilised(voxels: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]
     >>> bool(abs(np.diff(stabilised(light, Noise(0.0, 1.0, 1.0, np.inf)), axis=1).var() / 2 - 1) < 0.05)
     True
     """
-    variance = noise.base + noise.slope * voxels
-    root = np.float32(np.sqrt(noise.least))
-    if noise.slope == 0:
-        out = voxels / max(np.sqrt(max(noise.base, noise.least)), 1e-30)
-    else:
-        bright = np.sqrt(np.maximum(variance, noise.least)) * 2
-        out = (bright + np.minimum(variance - noise.least, 0) / root) / noise.slope
-    out = out.astype(np.float32)
+    out = np.empty(voxels.shape, np.float32)
+    to_noise(voxels.ravel(), out.ravel(), noise[:3])
     dead = ~np.isfinite(out)
     if dead.any():
         out[dead] = _filled(out, dead)[dead]
@@ -46,12 +41,9 @@ def stabilised(voxels: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]
 
 def grey(values: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]:
     """The inverse of `stabilised`."""
-    root = np.float32(np.sqrt(noise.least))
-    if noise.slope == 0:
-        return (values * max(np.sqrt(max(noise.base, noise.least)), 1e-30)).astype(np.float32)
-    bright = values * noise.slope / 2
-    variance = np.where(bright >= root, bright**2, noise.least + (2 * bright - 2 * root) * root)
-    return ((variance - noise.base) / noise.slope).astype(np.float32)
+    out = np.empty(values.shape, np.float32)
+    to_grey(values.ravel(), out.ravel(), noise[:3])
+    return out
 
 
 def _filled(values: NDArray[np.float32], dead: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -120,10 +112,7 @@ class Ground:
         return (top - self.grey[voxel]).astype(np.float64)
 
     def under(self, light: NDArray[np.float32]) -> NDArray[np.float32]:
-        """By how much an image with this light, in grey values, stands out, in units of the noise."""
-        if self.noise.slope == 0:
-            return light * stabilised(np.ones(1, np.float32), self.noise)
-        out, lit = np.zeros_like(light), np.flatnonzero(light)
-        dark = self.grey.ravel()[lit], self.values.ravel()[lit]
-        out.ravel()[lit] = stabilised(dark[0] + light.ravel()[lit], self.noise) - dark[1]
-        return out
+        """By how much this light, in grey values, stands out in units of the noise; in place."""
+        if light.any():
+            stand_out(light.ravel(), self.grey.ravel(), self.values.ravel(), self.noise[:3])
+        return light

@@ -97,6 +97,8 @@ def half_f1(probability: NDArray[np.float64], truth: float) -> float:
     """
     threshold = 0.5
     for _ in range(ROUNDS):
-        above = probability[probability > threshold]
+        above, last = probability[probability > threshold], threshold
         threshold = float(above.sum()) / max(len(above) + truth, TINY)
+        if threshold == last:
+            break
     return threshold

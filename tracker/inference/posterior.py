@@ -102,6 +102,23 @@ class LinkPosterior:
             displaced=displaced, pull=None if self.pull is None else self.pull[:, keep],
         )  # fmt: skip
 
+    def at(self, rows: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
+        """That of some detections (M,), which increase, and of links between them; frame (M,) is theirs."""
+        candidates, place = self.candidates, np.full(len(self.candidates.row_start) - 1, -1)
+        place[rows] = np.arange(len(rows))
+        first, last = candidates.row_start[rows[[0, -1]] + [0, 1]]
+        tail, head = (place[end[first:last]] for end in candidates[:2])
+        inner = (tail >= 0) & (head >= 0)
+        links, values = first + np.flatnonzero(inner), {}
+        of_links = dict.fromkeys(("probability", "rivals", "ratio", "past", "future"), links)
+        of_rows = dict.fromkeys(("clutter", "death", "birth", "fresh", "clutter_weight"), rows)
+        for name, index in (of_links | of_rows).items():
+            values[name] = getattr(self, name)[..., index]
+        key = tail[inner] * np.int64(len(rows)) + head[inner]
+        return replace(
+            self, candidates=candidates_of(key, frame), **values, moments=None, displaced=None, pull=None
+        )
+
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
         """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""
         old = self.candidates.key()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..inference.candidates import candidates_of
 from ..inference.jpda import displacements, no_link
 from ..inference.posterior import Displacements, LinkPosterior, updated
-from ..model import Model, Surroundings
+from ..model import Model
 from ..model.movie import Movie, summed
 
 _MARGIN = 2
@@ -39,31 +39,24 @@ class Region:
     ) -> tuple[Region, LinkPosterior]:
         """The region with this core, and its posterior before the next sweep."""
         whole = reached(posterior, core, _MARGIN)
-        rows, around, count = np.flatnonzero(whole), model.surroundings, len(movie)
+        rows, count = np.flatnonzero(whole), len(movie)
         tail, head, *_ = posterior.candidates
         inner, place = whole[tail] & whole[head], np.cumsum(whole) - 1
         links = np.flatnonzero(inner)
-        fields = around.flow[rows], around.survival[rows], around.survival_back[rows]
-        part = replace(
-            movie, position=movie.position[rows], frame=movie.frame[rows],
-            frame_start=np.searchsorted(rows, movie.frame_start), density=movie.density[rows], near=None,
-            marks=None if movie.marks is None else movie.marks.at(rows),
-            pins=None if movie.pins is None else movie.pins.at(rows),
-        )  # fmt: skip
+        part, around = movie.at(rows), model.surroundings.at(rows)
         keys = place[tail[links]] * np.int64(len(rows)) + place[head[links]]
         # Over missed frames the flow is that of the nearest detection of the whole movie.
-        away = displacements(movie, around.flow, posterior.candidates.kept(inner), workers)
+        away = displacements(movie, model.surroundings.flow, posterior.candidates.kept(inner), workers)
         begun = LinkPosterior(
             candidates_of(keys, part.frame), posterior.probability[links], posterior.rivals[:, links],
             clutter_weight=np.broadcast_to(posterior.clutter_weight, (2, count))[:, rows],
-            sweeps=posterior.sweeps, omega=posterior.omega, displaced=Displacements(fields[0], away),
+            sweeps=posterior.sweeps, omega=posterior.omega, displaced=Displacements(around.flow, away),
             pull=None if posterior.pull is None else posterior.pull[:, links],
         )  # fmt: skip
         odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
         pull = posterior.rivals * odds * (whole[tail] != whole[head])
         others = np.stack([summed(end, each, count) for end, each in zip((tail, head), pull, strict=True)])
-        small = replace(model, surroundings=Surroundings(*fields))
-        return cls(part, small, rows, core, links, others[:, rows]), begun
+        return cls(part, replace(model, surroundings=around), rows, core, links, others[:, rows]), begun
 
     def updated(
         self, posterior: LinkPosterior, none: NDArray[np.float64] | None, workers: int

@@ -15,6 +15,8 @@ LAGS = 6
 """Prior: largest lag of a link in frames, until links say that there are longer gaps."""
 LEAST_FRAMES = LAGS + LAGS
 """Least number of consecutive frames: the longest gap with frames before and after it."""
+_ENOUGH = 10
+"""Guard: samples of which the centre is the median; a larger movie is thinned out for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +66,14 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
     if held[first] * LEAST_FRAMES < min(most, int(held.max())):  # less than a frame of them
         first = int(held.argmax())
     span = slice(first, first + wanted)
-    rows = np.arange(frame_start[first], frame_start[first + wanted])
+    begin, end = frame_start[first], frame_start[first + wanted]
+    rows = np.arange(begin, end)
     if len(rows) > most:
-        apart = np.square(position[rows] - np.median(position[rows], axis=0)).sum(axis=1)
-        rows = rows[apart <= np.partition(apart, most - 1)[most - 1]]
+        some, apart = position[begin:end], np.zeros(end - begin)
+        middle = np.median(some[:: max(1, len(some) // (_ENOUGH * most))], axis=0)
+        for column, place in zip(some.T, middle, strict=True):
+            apart += np.square(column - place)
+        rows = begin + np.flatnonzero(apart <= np.partition(apart, most - 1)[most - 1])
     start = np.searchsorted(rows, frame_start[first : first + wanted + 1])
     return Sample(rows, span, start)
 

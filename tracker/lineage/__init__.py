@@ -31,7 +31,7 @@ from ..model import Model
 from ..model.movie import Movie
 from .candidates import Divisions
 from .control import Admission as Admission
-from .control import admission, admitted
+from .control import admission, admitted, rounds_over
 from .daughters import DaughterModel
 from .joint import decide_jointly
 from .learning import Context, Fit, beside, fitted, no_link_beside
@@ -156,7 +156,7 @@ def find_divisions(
         )
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
-        fit = fitted(context, divisions, fit.next_model, log_factor)
+        fit = fitted(context, divisions, fit.next_model, log_factor, rounds_over(movie))
         posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
         if turn < _TURNS - 1:
             model = adapted(movie, model, posterior, fields)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
 from ..model import Model
-from ..model.levels import TINY
+from ..model.levels import ROUNDS, TINY
 from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
 from .daughters import DISTANCE, SPREAD, DaughterModel
@@ -26,6 +26,10 @@ _BEGIN = 0.3
 """Prior: initial share of starts that are daughters."""
 _SAMPLE = 3000.0
 """Error level: starts in which divisions are looked for first; a tenth of them need no more."""
+_MOST, _MORE = 20_000, 4
+"""Guards: detections in which they are looked for first; how many times as many are next if these are few."""
+_MARGIN = 8.0
+"""Guard: spacings around these, beyond which links and divisions do not act on those within."""
 _CLEAR = 3.0
 """Error level: standard deviations by which divisions found forward must exceed those found backward."""
 _STRONG = 3.0
@@ -39,11 +43,13 @@ class Admission(NamedTuple):
     real: float
 
 
-def admission(movie: Movie, model: Model, posterior: LinkPosterior) -> Admission | None:
+def admission(movie: Movie, model: Model, posterior: LinkPosterior, most: int = _MOST) -> Admission | None:
     """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
-    parameters (the Bayesian information criterion). Both are computed in the middle frames of a large movie.
+    parameters (the Bayesian information criterion). Both are computed in the middle frames of a large movie,
+    and near the centre if even one of these is large. Many of them without enough evidence are looked for in
+    a larger part.
 
     Parameters
     ----------
@@ -51,21 +57,30 @@ def admission(movie: Movie, model: Model, posterior: LinkPosterior) -> Admission
     model : Model
     posterior : LinkPosterior
         Without divisions.
+    most : int
+        Detections in which they are looked for, if the movie has more.
     """
+    whole, near = (movie, model, posterior), np.ones(len(movie), np.bool_)
     starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)
-    reach, many = _middle(movie, starts)
-    forward, context = _first_fit(movie, model, posterior, reach, many)
+    reach, many = _middle(movie, starts, most)
+    if large := len(movie) > most:
+        rows, near = _central(movie, reach, model.association.longest, most)
+        many = float(starts[rows][near & (np.abs(movie.frame[rows] - (movie.frames - 1) / 2) <= reach)].sum())
+        movie = movie.at(rows)
+        model = replace(model, surroundings=model.surroundings.at(rows))
+        posterior = posterior.at(rows, movie.frame)
+    forward, context = _first_fit(movie, model, posterior, near, reach, many)
     count = _count(forward)
     if count <= _CLEAR * np.sqrt(count):
-        return None
-    backward = _count(_first_fit(*in_reverse(movie, model, posterior), reach, many)[0])
-    excess = count - backward
-    if excess <= _CLEAR * np.sqrt(count + backward):
         return None
     nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
     null = fitted(context, nothing, replace(forward.model, death=1.0, birth=1.0), 0.0)
     evidence = bethe_evidence(context, forward) - bethe_evidence(context, null)
     if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(many):
+        return admission(*whole, _MORE * most) if large and many < _SAMPLE else None
+    backward = _count(_first_fit(*in_reverse(movie, model, posterior), near[::-1], reach, many)[0])
+    excess = count - backward
+    if excess <= _CLEAR * np.sqrt(count + backward):
         return None
     return Admission(forward.next_model, excess / count)
 
@@ -76,25 +91,49 @@ def admitted(
     """Divisions that may be, and their fit from a known model."""
     every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
     whole = Context.of(movie, model, posterior).near(every)
-    fit = fitted(whole, every, known, 0.0)
+    fit = fitted(whole, every, known, 0.0, rounds_over(movie))
     return every.kept(fit.probability > TINY), fit
 
 
-def _middle(movie: Movie, starts: NDArray[np.float64]) -> tuple[float, float]:
-    """Distance of frames from the middle frame within which there are at most `_SAMPLE` starts, and these."""
+def rounds_over(movie: Movie) -> int:
+    """Rounds of EM over a movie: one where the model was learned from a part."""
+    return ROUNDS if len(movie) <= _MOST else 1
+
+
+def _middle(movie: Movie, starts: NDArray[np.float64], most: int) -> tuple[float, float]:
+    """Distance of frames from the middle frame within which there are at most `_SAMPLE` starts, and these.
+
+    There are at most `most` detections, too.
+    """
     away = np.abs(np.arange(movie.frames) - (movie.frames - 1) / 2)
     order = np.argsort(away, kind="stable")
     total = np.cumsum(summed(movie.frame, starts, movie.frames)[order])
-    last = max(int(np.searchsorted(total, _SAMPLE, side="right")) - 1, 0)
+    held = np.diff(movie.frame_start)[order]
+    inside = (total <= _SAMPLE) & (np.cumsum(held) <= most)
+    last = max(int(inside.sum()) - 1, int((held > 0).argmax()))
     return float(away[order[last]]), float(total[last])
 
 
+def _central(movie: Movie, reach: float, lags: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows (M,) of `most` detections near the middle and of those around; which are among them (M,)."""
+    away = np.abs(movie.frame - (movie.frames - 1) / 2)
+    rows = np.flatnonzero(away <= reach + lags + 1)
+    inner, apart = away[rows] <= reach, np.zeros(len(rows))
+    for column in movie.position[rows].T:
+        apart += np.square(column - np.median(column[inner]))
+    many = min(most, int(inner.sum()))
+    apart = np.sqrt(apart)
+    radius = np.partition(apart[inner], many - 1)[many - 1]
+    around = apart <= radius + _MARGIN
+    return rows[around], apart[around] <= radius
+
+
 def _first_fit(
-    movie: Movie, model: Model, posterior: LinkPosterior, reach: float, starts: float
+    movie: Movie, model: Model, posterior: LinkPosterior, near: NDArray[np.bool_], reach: float, starts: float
 ) -> tuple[Fit, Context]:
     """The best of the fits from the initial distances to frames near the middle, and its context."""
-    heads = np.abs(movie.frame - (movie.frames - 1) / 2) <= reach
-    tails = np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach
+    heads = near & (np.abs(movie.frame - (movie.frames - 1) / 2) <= reach)
+    tails = near & (np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach)
     divisions = candidate_divisions(movie, model.surroundings.flow, posterior, heads)
     context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
     context, divisions = context.of_rows(divisions)

@@ -164,6 +164,7 @@ class Fit:
 
 def fitted(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
+    rounds: int = ROUNDS,
 ) -> Fit:  # fmt: skip
     """EM from an initial model.
 
@@ -174,9 +175,11 @@ def fitted(
     model : DaughterModel
     log_factor : (P,) float64 array
         Log weights in addition to those of the model, such as those of ages.
+    rounds : int
+        Largest number of these.
     """
     pairs, last = context.pairs(divisions), -1.0
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         used, none = model, context.no_pair(model)
         pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
         pairs = propagated(none, pairs, context.omega)

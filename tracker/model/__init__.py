@@ -46,6 +46,10 @@ class Surroundings:
         one = array_module(flow).ones(len(flow))
         return cls(flow, one, one)
 
+    def at(self, rows: NDArray[np.int64]) -> Surroundings:
+        """Those of some detections (M,)."""
+        return Surroundings(self.flow[rows], self.survival[rows], self.survival_back[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class Model:

@@ -76,6 +76,15 @@ class Movie:
         position, frame, density, near = placed(arrays, place)
         return replace(self, position=position, frame=frame, density=density, near=near)
 
+    def at(self, rows: NDArray[np.int64]) -> Movie:
+        """The movie of some detections (M,), which increase; all frames stay."""
+        return replace(
+            self, position=self.position[rows], frame=self.frame[rows],
+            frame_start=np.searchsorted(rows, self.frame_start), density=self.density[rows], near=None,
+            marks=None if self.marks is None else self.marks.at(rows),
+            pins=None if self.pins is None else self.pins.at(rows),
+        )  # fmt: skip
+
     def of_frames(self, values: NDArray) -> NDArray:
         """(N, …) values of the frames of the detections, from values (F, …) on the host."""
         return array_module(self.frame).asarray(values)[self.frame]
@@ -119,8 +128,8 @@ class Movie:
 
     def mean_square(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
         """(D,) mean square of displacements (N, D) to the next frame: those of the last frame are none."""
-        lead = self.left > 0
-        return to_host(np.square(flow[lead]).sum(axis=0)) / max(int(lead.sum()), 1)
+        lead = int(self.frame_start[-2]) if self.frames else 0
+        return to_host(np.square(flow[:lead]).sum(axis=0)) / max(lead, 1)
 
 
 def summed(index: NDArray[np.integer], weight: NDArray[np.float64], count: int) -> NDArray[np.float64]:

@@ -1,0 +1,56 @@
+"""CPU kernels of the Anscombe transform and its inverse, on flat arrays.
+
+Serial and without the GIL. `line`: intercept, slope and least value of the variance of camera noise.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def transformed(value, line):  # pragma: no cover
+    """A grey value in units of the noise."""
+    base, slope, least = line
+    if slope == 0:
+        return value / math.sqrt(max(base, least))
+    if not math.isfinite(value):
+        return math.nan
+    variance = base + slope * value
+    return (2 * math.sqrt(max(variance, least)) + min(variance - least, 0) / math.sqrt(least)) / slope
+
+
+@njit(nogil=True, cache=True)
+def to_noise(values, out, line):  # pragma: no cover
+    """Grey values in units of the noise."""
+    for i in range(len(values)):
+        out[i] = transformed(values[i], line)
+
+
+@njit(nogil=True, cache=True)
+def to_grey(values, out, line):  # pragma: no cover
+    """The inverse of `to_noise`."""
+    base, slope, least = line
+    root, unit = math.sqrt(least), math.sqrt(max(base, least))
+    for i in range(len(values)):
+        if slope == 0:
+            out[i] = values[i] * unit
+            continue
+        bright = values[i] * slope / 2
+        variance = bright * bright if bright >= root else least + 2 * (bright - root) * root
+        out[i] = (variance - base) / slope
+
+
+@njit(nogil=True, cache=True)
+def stand_out(light, dark, values, line):  # pragma: no cover
+    """Turn light beside a background into what it adds in units of the noise.
+
+    dark, values: the background in grey values and in units of the noise.
+    """
+    for i in range(len(light)):
+        if light[i] != 0:
+            light[i] = transformed(dark[i] + light[i], line) - values[i]
