@@ -270,7 +270,8 @@ class Filter:
     @cached_property
     def wiener(self) -> NDArray[np.float32]:
         """Share of the power of every mode that is uneven light, no finer than a spot."""
-        return (1 - 1 / np.maximum(self.power, 1)) * self.spot
+        uneven: NDArray[np.float32] = 1 - 1 / np.maximum(self.power, 1)
+        return uneven * self.spot
 
     @cached_property
     def maxima(self) -> Maxima:
