@@ -138,14 +138,6 @@ class Modes:
             out[block] = np.exp(np.interp(self.plane, centre[used], row[used])).astype(np.float32)
         return out
 
-    def spot(self, sigma: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Transform of a Gaussian spot, 1 at k = 0."""
-        g = [
-            along(axis, np.exp(-((k * s) ** 2) / 2))
-            for axis, (k, s) in enumerate(zip(self.k, sigma, strict=True))
-        ]
-        return g[0] * g[1] * g[2]
-
 
 def _falling(power: NDArray[np.float64]) -> NDArray[np.float64]:
     """Power that never rises with the wave number: a quiet mode among loud ones is chance."""
@@ -219,7 +211,11 @@ class Filter:
     @cached_property
     def spot(self) -> NDArray[np.float32]:
         """Transform of a spot, 1 at k = 0."""
-        return self.modes.spot(self.sigma)
+        g = [
+            along(axis, np.exp(-((k * s) ** 2) / 2))
+            for axis, (k, s) in enumerate(zip(self.modes.k, self.sigma, strict=True))
+        ]
+        return g[0] * g[1] * g[2]
 
     @cached_property
     def taps(self) -> NDArray[np.float32]:
