@@ -266,8 +266,7 @@ class Filter:
     @cached_property
     def wiener(self) -> NDArray[np.float32]:
         """Share of the power of every mode that is uneven light, no finer than a spot."""
-        uneven: NDArray[np.float32] = 1 - 1 / np.maximum(self.power, 1)
-        return uneven * self.spot
+        return (1 - 1 / np.maximum(self.power, np.float32(1))).astype(np.float32) * self.spot
 
     @cached_property
     def maxima(self) -> Maxima:
