@@ -335,20 +335,21 @@ def test_the_size_of_a_voxel_is_that_of_the_layer(window: "Window") -> None:
     assert link_count(named(window, "Tracks of walks")) == len(want.links)
 
 
+@pytest.mark.timeout(300)
 def test_real_nuclei_from_the_raw_stacks(window: "Window", real_data: Path) -> None:
     from outbid.formats.images import open_movie
 
     frames = open_movie(real_data / "drosophila_nuclei" / "tif").frames()
-    movie = np.stack([frame for frame, _ in zip(frames, range(4), strict=False)])
+    movie = np.stack([frame for frame, _ in zip(frames, range(3), strict=False)])
     units = ("pixel", "micrometer", "micrometer", "micrometer")
     window.viewer.add_image(movie, name="nuclei", scale=(1, 5, 1, 1), units=units, rendering="mip")
     window.viewer.dims.ndisplay = 3
     form = window.form("Track particles")
-    run(window, form, seconds=120)  # a quarter of it on a core of its own, and kernels compile in it
+    run(window, form, seconds=240)  # a fifth of it on a core of its own, and kernels compile in it
     tracks = named(window, "Tracks of nuclei")
     assert tracks is not None, form.message.text()
     assert (
-        link_count(tracks) > 0.6 * len(tracks.data) * 3 / 4
+        link_count(tracks) > 0.6 * len(tracks.data) * 2 / 3
     )  # nothing set: texture of nuclei counts as spots
     window.viewer.reset_view()
     window.shot("track_nuclei")
