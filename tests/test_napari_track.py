@@ -348,9 +348,7 @@ def test_real_nuclei_from_the_raw_stacks(window: "Window", real_data: Path) -> N
     run(window, form, seconds=240)  # a fifth of it on a core of its own, and kernels compile in it
     tracks = named(window, "Tracks of nuclei")
     assert tracks is not None, form.message.text()
-    assert (
-        link_count(tracks) > 0.6 * len(tracks.data) * 2 / 3
-    )  # nothing set: texture of nuclei counts as spots
+    assert link_count(tracks) > 0.4 * len(tracks.data)  # nothing set: texture of nuclei counts as spots
     window.viewer.reset_view()
     window.shot("track_nuclei")
 
