@@ -107,7 +107,8 @@ docs: $(VENV)/installed $(VENV)/extra-docs
 # With the machine's own Python, for CuPy and its CUDA are no part of .venv. Eight at a time, for most of the time
 # kernels are compiled. A test that fails stands in the record, which the tests then
 # refuse; a benchmark that is ended after its time leaves the rows it has.
-GPU_TESTS := $(patsubst tests/%.py,%,$(wildcard tests/test_gpu*.py)) test_scipy_cases
+GPU_TESTS := $(patsubst tests/%.py,%,$(filter-out tests/test_gpu_record.py,$(wildcard tests/test_gpu*.py))) \
+  test_scipy_cases
 gpu-test:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
 	@rm -rf build/gpu

@@ -7,6 +7,7 @@ outcome of each of them, and the accuracy on recorded movies. records.py states 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import sys
 import xml.etree.ElementTree as ET
@@ -27,6 +28,18 @@ MOVIES = (
     ("turbulence/subcube.csv", 1), ("turbulence/subcube.csv", 2),
 )  # fmt: skip
 """Recorded movies beside the checkout, and every how many-th frame is linked."""
+
+
+def marked() -> set[str]:
+    """Tests with the marker `nightly`, of all cases or of some, as module::function."""
+    found = set()
+    for path in sorted((REPOSITORY / "tests").glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and any(
+                "pytest.mark.nightly" in ast.unparse(mark) for mark in node.decorator_list
+            ):
+                found.add(f"{path.stem}::{node.name}")
+    return found
 
 
 def outcomes(report: Path) -> dict[str, dict[str, object]]:

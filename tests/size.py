@@ -1,9 +1,9 @@
-"""How large code is: ``python tests/size.py tracker/model tracker/learn``.
+"""How large code is, and in which words it is written: ``python tests/size.py tracker/model tracker/learn``.
 
 ``python tests/size.py --lower`` lowers the budgets of tests/budgets.toml to what the folders have.
 
 Lines, named constants, kernels, the largest file, functions with many arguments, classes with many fields
-that change.
+that change; and words of names for which the field has a term, each with how often a name holds it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,23 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 BUDGETS = REPOSITORY / "tests" / "budgets.toml"
+REPLACED = frozenset((
+    "linking", "linkmodel", "follower", "before", "strange", "alone", "swept", "headings",
+    "look", "closely", "weigh", "weighed", "chained", "futures", "bridges", "untangle", "exchanged",
+    "chosen", "told", "tell", "trust", "chance", "doubt", "foretold", "crowd",
+    "pace", "rehearsal", "drawn", "survey", "census", "settled", "fuller", "restarts", "overlooked",
+    "sought", "flight", "sober", "sobriety", "families", "parting", "kin", "generations", "lives",
+    "means", "found", "learnt", "relink", "choice", "lap", "usual", "fewest",
+))  # fmt: skip
+"""Words of names that have a term of the field in their place. Odds and the gain of a filter
+are such terms, known and follow names of the interface."""
 ARGUMENTS = 8
 """Of a function that is no kernel, at most."""
 MUTABLE = 5
@@ -30,7 +41,7 @@ _KERNEL = re.compile(r"\b(njit|jit|vectorize|guvectorize|stencil)\b")
 
 @dataclass
 class Size:
-    """Counts over some files: lines, constants, kernels, functions and classes that are too large."""
+    """Counts over some files: lines, constants, kernels, mutable classes, replaced words."""
 
     files: int = 0
     lines: int = 0
@@ -39,6 +50,7 @@ class Size:
     largest: list = field(default_factory=lambda: [0, ""])
     many_arguments: list[str] = field(default_factory=list)
     mutable_classes: list[str] = field(default_factory=list)
+    replaced_words: dict[str, int] = field(default_factory=dict)
 
 
 def sized(paths: list[Path]) -> Size:
@@ -49,7 +61,7 @@ def sized(paths: list[Path]) -> Size:
     >>> sized([Path(__file__)]).constants > 3
     True
     """
-    size = Size()
+    size, words = Size(), Counter[str]()
     files = {file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py"))}
     for path in sorted(files):
         text = path.read_text("utf-8")
@@ -67,6 +79,8 @@ def sized(paths: list[Path]) -> Size:
                     size.many_arguments.append(f"{path}:{node.lineno} {node.name} ({given})")
             elif isinstance(node, ast.ClassDef) and changing(node) > MUTABLE:
                 size.mutable_classes.append(f"{path}:{node.lineno} {node.name} ({changing(node)})")
+        words.update(word for name in names(tree) for word in parts(name) if word in REPLACED)
+    size.replaced_words = dict(words.most_common())
     return size
 
 
@@ -96,6 +110,29 @@ def changing(node: ast.ClassDef) -> int:
             targets = part.targets if isinstance(part, ast.Assign) else [part.target]
             found |= {ast.unparse(name) for target in targets for name in ast.walk(target)}
     return sum(name.startswith("self.") and name.count(".") == 1 for name in found)
+
+
+def names(tree: ast.Module) -> Iterator[str]:
+    """Names that a module gives: functions, classes, arguments, variables and fields."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def parts(name: str) -> list[str]:
+    """The words of a name.
+
+    Examples
+    --------
+    >>> parts("_LinkModel"), parts("first_look2")
+    (['link', 'model', 'linkmodel'], ['first', 'look', 'firstlook'])
+    """
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
+    return [*words, "".join(words)] if len(words) > 1 else words
 
 
 def _number(value: object) -> bool:

@@ -8,8 +8,40 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from outbid import AssignmentProblem, DenseCosts, SparseCosts, assign
+from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
 from outbid.assignment.bid_and_augment import BidAndAugment
+
+
+def test_the_door_certifies_and_does_not_believe_a_solver():
+    class Liar(BidAndAugment):
+        def compute(self, problem):
+            answer = super().compute(problem)
+            return type(answer)(answer.col_of_row[::-1].copy(), answer.col_dual + 1000, {})
+
+    costs = DenseCosts(np.array([[0, 9], [9, 0]]))
+    answer = assign(AssignmentProblem(costs, np.full(2, 20), np.full(2, 20)), Liar())
+    assert answer.primal_cost == 18
+    assert answer.dual_cost <= 0
+    assert answer.status is Status.FEASIBLE
+
+    class Cheat(BidAndAugment):
+        def compute(self, problem):
+            return type(super().compute(problem))(np.zeros(2, np.int32), np.zeros(2), {})
+
+    for kind in (costs, costs.sparse()):
+        with pytest.raises(ValueError, match="column twice"):
+            assign(AssignmentProblem(kind), Cheat())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_door_refuses_a_forbidden_pair(kind):
+    class Trespasser(BidAndAugment):
+        def compute(self, problem):
+            return type(super().compute(problem))(np.array([0, 1], np.int32), np.zeros(2), {})
+
+    costs = DenseCosts(np.array([[np.inf, 9], [9, 1]]))
+    with pytest.raises(ValueError, match="forbidden pair"):
+        assign(AssignmentProblem(costs if kind == "dense" else costs.sparse()), Trespasser())
 
 
 def test_costs_may_change_between_two_calls():

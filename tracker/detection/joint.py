@@ -22,8 +22,8 @@ from .response import local_maxima
 from .spectrum import Filter, Transform
 from .stabilise import Ground
 
-_MORE = 0.01  # share of candidates that are new, below which the rounds end
 _ROUNDS = 12  # in which candidates join, at most
+_MORE = 0.01  # share of candidates that are new, below which the rounds end
 _BELOW = 2.0  # standard deviations below 0 where the spread of noise is read
 _PRIOR = 2.0  # maxima above that height that a spread of 1 counts for
 _SAMPLED = 250_000  # voxels of which a quantile is taken

@@ -15,8 +15,6 @@ LAGS = 6
 """Prior: largest lag of a link in frames, until links say that there are longer gaps."""
 LEAST_FRAMES = LAGS + LAGS
 """Least number of consecutive frames: the longest gap with frames before and after it."""
-_ENOUGH = 10
-"""Guard: samples of which the centre is the median; a larger movie is thinned out for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +68,8 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
     rows = np.arange(begin, end)
     if len(rows) > most:
         some, apart = position[begin:end], np.zeros(end - begin)
-        middle = np.median(some[:: max(1, len(some) // (_ENOUGH * most))], axis=0)
-        for column, place in zip(some.T, middle, strict=True):
-            apart += np.square(column - place)
+        for column in some.T:
+            apart += np.square(column - np.median(column))
         rows = begin + np.flatnonzero(apart <= np.partition(apart, most - 1)[most - 1])
     start = np.searchsorted(rows, frame_start[first : first + wanted + 1])
     return Sample(rows, span, start)

@@ -26,8 +26,10 @@ _BEGIN = 0.3
 """Prior: initial share of starts that are daughters."""
 _SAMPLE = 3000.0
 """Error level: starts in which divisions are looked for first; a tenth of them need no more."""
-_MOST, _MORE = 20_000, 4
-"""Guards: detections in which they are looked for first; how many times as many are next if these are few."""
+_MOST = 20_000
+"""Guard: detections in which divisions are looked for first."""
+_MORE = 4
+"""Guard: how many times as many are looked through next, if the evidence of those is not enough."""
 _MARGIN = 8.0
 """Guard: spacings around these, beyond which links and divisions do not act on those within."""
 _CLEAR = 3.0
@@ -47,9 +49,8 @@ def admission(movie: Movie, model: Model, posterior: LinkPosterior, most: int = 
     """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
-    parameters (the Bayesian information criterion). Both are computed in the middle frames of a large movie,
-    and near the centre if even one of these is large. Many of them without enough evidence are looked for in
-    a larger part.
+    parameters (the Bayesian information criterion). Both are computed from the middle of a large
+    movie. If divisions are likely there but their evidence is not enough, a larger part is taken.
 
     Parameters
     ----------
@@ -118,11 +119,9 @@ def _central(movie: Movie, reach: float, lags: int, most: int) -> tuple[NDArray[
     """Rows (M,) of `most` detections near the middle and of those around; which are among them (M,)."""
     away = np.abs(movie.frame - (movie.frames - 1) / 2)
     rows = np.flatnonzero(away <= reach + lags + 1)
-    inner, apart = away[rows] <= reach, np.zeros(len(rows))
-    for column in movie.position[rows].T:
-        apart += np.square(column - np.median(column[inner]))
+    inner = away[rows] <= reach
+    apart = np.sqrt(sum(np.square(column - np.median(column[inner])) for column in movie.position[rows].T))
     many = min(most, int(inner.sum()))
-    apart = np.sqrt(apart)
     radius = np.partition(apart[inner], many - 1)[many - 1]
     around = apart <= radius + _MARGIN
     return rows[around], apart[around] <= radius
