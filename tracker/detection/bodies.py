@@ -78,7 +78,7 @@ def find_bodies(image: NDArray[np.float32], sigma: NDArray[np.float64], fdr: flo
     if dead.any():
         values[dead] = 0
     voxel = local_maxima(values, 0.0)
-    place, at = vertices(values, voxel), tuple(voxel.T)
+    place, at = vertices(values, voxel)[0], tuple(voxel.T)
     top = values[at].astype(np.float64)
     scale = _local(values, sigma)
     bodies, unit = place[:0], np.where(sigma > 0, sigma * np.sqrt(1 + 1 / _BODY**2), 1.0)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .band import Band
 from .joint import Candidates, Spread, fit_together, light_of, resolved
 from .noise import Noise
-from .spectrum import Filter, Modes, Transform, spectrum
+from .spectrum import Filter, Maxima, Modes, Transform, spectrum
 from .stabilise import Ground
 
 _PASSES = 4  # of the spectrum, at most: of the frame, and of what is left without the sure spots
@@ -25,31 +27,44 @@ class Seen(NamedTuple):
 
     Parameters
     ----------
-    candidates : Candidates
+    place : (n, 3) float64 array
+        In voxels.
+    height : (n,) float64 array
+        By which each stands out of the background, in units of the camera's noise.
     significance : (n,) float64 array
         In standard deviations, without what the tail of noise is wider.
-    filter_ : Filter
+    sure : (n,) bool array
+        Where less than one maximum of noise is expected.
+    maxima : Maxima
+        Those of noise.
     least : float
         The significance that was looked down to.
     ground : Ground
+    smooth : callable
+        Uneven light of a frame without spots, by the Wiener filter (Wiener 1949).
     """
 
-    candidates: Candidates
+    place: NDArray[np.float64]
+    height: NDArray[np.float64]
     significance: NDArray[np.float64]
-    filter_: Filter
+    sure: NDArray[np.bool_]
+    maxima: Maxima
     least: float
     ground: Ground
+    smooth: Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
     def of(self, rows: NDArray[np.bool_]) -> Seen:
         """Some of them."""
-        return self._replace(candidates=self.candidates.of(rows), significance=self.significance[rows])
+        columns = (getattr(self, name)[rows] for name in Seen._fields[:4])
+        return Seen(*columns, *self[4:])
 
 
-def look(values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, how: Transform) -> Seen:
+def look(frame: NDArray[np.float32], sigma: NDArray[np.float64], camera: Noise, how: Transform) -> Seen:
     """Find the candidates of a frame (Z, Y, X) in units of the camera's noise; sigma: spots' widths."""
-    modes = Modes(values.shape)
+    band = Band.of(frame.shape, sigma)
+    values, noise, sigma = band.down(frame, how), band.noise(camera), sigma * band.scale
     mean = np.float32(values.mean(dtype=np.float64))
-    ground = Ground(np.full(values.shape, mean), noise)
+    modes, ground = Modes(values.shape), Ground(np.full(values.shape, mean), noise)
     floor = 1.0 if noise.given else 0.0
     first = spectrum(modes, how.forward(values - mean), floor)
     filter_ = Filter(modes, sigma, first)
@@ -58,7 +73,7 @@ def look(values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, 
         seen, rest, least = fit_together(values - mean, ground, filter_, how, bright)
         before, bright = len(bright.place), seen.of(seen.significance > filter_.least())
         without = values - light_of(ground, bright, filter_)
-        ground = Ground(filter_.smooth(without, how), noise)
+        ground = Ground(how.back(how.forward(without) * filter_.wiener), noise)
         if turn == _PASSES - 1 or (turn and len(bright.place) <= _MORE * before):
             break
         left = spectrum(modes, how.forward(without - mean), floor)
@@ -69,13 +84,22 @@ def look(values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, 
         filter_ = Filter(modes, sigma, power)
         bright = replace(bright, amplitude=height * filter_.scale)
     seen = resolved(seen, sigma, sure=seen.significance > filter_.least())
-    return Seen(seen, seen.significance / _tail(*rest, filter_), filter_, least, ground)
+    significance = seen.significance / _tail(*rest, filter_)
+    return Seen(
+        band.place(seen.place),
+        seen.amplitude / (filter_.scale * band.gain),
+        significance,
+        significance > filter_.least(),
+        filter_.maxima,
+        least,
+        Ground(band.up(ground.values, how) / np.float32(band.gain), camera),
+        lambda light: how.back(band.padded(band.cut(how.forward(light)) * filter_.wiener)),
+    )
 
 
 def _tail(rest: NDArray[np.float32], noise: Spread, filter_: Filter) -> float:
     """How much wider than a Gaussian's the tail of the minima is, at least 1."""
-    voxel = noise.maxima(-rest, _TAIL)
-    deep = -rest[tuple(voxel.T)] / noise.at(voxel)
+    _, deep = noise.maxima(-rest, _TAIL)
     u = np.linspace(_TAIL, _TAIL + 5, 200)
     expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.maxima.above(u))))
     mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
-_WIDER = 0.5  # logarithm of the width of noise's tail, at most
+_WIDER = 0.35  # logarithm of the width of noise's tail, at most: minima measured it before
 _NUMBER = 1.1  # of the number of noise maxima over the computed one, at most and at least: more is a crowd
 _UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
-_PRESENT = 9.2  # logarithm of 10,000 : 1, for spots at all: a movie has thousands of frames
+_PRESENT = 4.6  # logarithm of 100 : 1, for spots at all: of 38 images without any, 2.9 is the largest
 _STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
 _TURNS = 200  # of the simplex
 
@@ -89,7 +89,7 @@ class _Mixture:
             start = np.array([0.1, 0.0, np.log(len(self.u) * (1 - at) + 1), mean, np.log(0.4)])
             simplex = start + np.vstack([np.zeros(5), np.diag([0.2, 0.3, 0.4, 0.3, 0.3])])
             options = {"maxiter": _TURNS, "initial_simplex": simplex}
-            bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), *[(None, None)] * 3]
+            bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), (None, None), (np.log(self.low), None), (None, None)]
             fit = minimize(self.loss, start, method="Nelder-Mead", options=options, bounds=bounds)
             best = fit if best is None or fit.fun < best.fun else best
         assert best is not None

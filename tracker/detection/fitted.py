@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from .candidates import Seen
 from .noise import Noise
 from .position_cpu import AMPLITUDE, DEPTH, SIZE, X, Z, errors_of, fit_spots, render
-from .spectrum import Transform
 from .stabilise import grey, stabilised
 
 _REACH = 3.5  # widths about a spot in which it is fitted
@@ -66,7 +65,11 @@ def _median(size: NDArray[np.float64], error: NDArray[np.float64]) -> float:
 
 
 def fit_in_grey(
-    voxels: NDArray[np.float32], values: NDArray[np.float32], seen: Seen, noise: Noise, how: Transform
+    voxels: NDArray[np.float32],
+    values: NDArray[np.float32],
+    seen: Seen,
+    sigma: NDArray[np.float64],
+    noise: Noise,
 ) -> Fitted:
     """Fit the candidates in grey values.
 
@@ -77,26 +80,24 @@ def fit_in_grey(
     values : (Z, Y, X) float32 array
         The same in units of the camera's noise, without gaps.
     seen : Seen
+    sigma : (3,) float64 array
+        Widths of spots in voxels.
     noise : Noise
-    how : Transform
     """
-    all_of, filter_ = seen.candidates, seen.filter_
-    sure = seen.significance > filter_.least()
-    at = tuple(np.rint(all_of.place).astype(int).T)
-    wide = np.where(filter_.sigma > 0, filter_.sigma, 1.0)
+    at = tuple(np.rint(seen.place).astype(int).T)
+    wide = np.where(sigma > 0, sigma, 1.0)
     prior = np.array([*1 / wide**2, 1e-6 / noise.least, 1e-6 / noise.least, *[1 / _SIZES**2] * 2])
     most = _STEPS * [*wide, 1, 1, 1, 1]
     line = np.array([noise.base, noise.slope, noise.least, noise.top])
     whole, light = grey(values, noise), seen.ground.grey
-    spots = np.zeros((len(all_of.place), 7))
-    spots[:, Z : X + 1] = all_of.place
-    peaks = seen.ground.peaks(at, all_of.amplitude / filter_.scale)
-    spots[:, AMPLITUDE] = np.maximum(peaks, 0.1 * np.sqrt(noise.least))
+    spots = np.zeros((len(seen.place), 7))
+    spots[:, Z : X + 1] = seen.place
+    spots[:, AMPLITUDE] = np.maximum(seen.ground.peaks(at, seen.height), 0.1 * np.sqrt(noise.least))
     for number, turns in enumerate(_TURNS):
         if number:
-            fitted = render(voxels.shape, spots[sure], filter_.sigma, _REACH)
-            light = grey(filter_.smooth(stabilised(whole - fitted, noise), how), noise)
+            fitted = render(voxels.shape, spots[seen.sure], sigma, _REACH)
+            light = grey(seen.smooth(stabilised(whole - fitted, noise)), noise)
         model = light.copy()
-        fit_spots(voxels, model, spots, all_of.place, filter_.sigma, line, _REACH, prior, most, _FAR, turns)
-    error = errors_of(voxels, model, spots, filter_.sigma, line, _REACH, prior)
+        fit_spots(voxels, model, spots, seen.place, sigma, line, _REACH, prior, most, _FAR, turns)
+    error = errors_of(voxels, model, spots, sigma, line, _REACH, prior)
     return Fitted(spots, error, light[at].astype(np.float64))

@@ -112,12 +112,12 @@ def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, how: Transf
     whole = np.ascontiguousarray(voxels[:, tile.rows, tile.columns])
     values = stabilised(uncut(whole, model.sigma, model.noise.top), model.noise)
     seen = look(values, model.sigma, model.noise, how)
-    seen = seen.of(np.isfinite(whole[tuple(np.rint(seen.candidates.place).astype(int).T)]))
+    seen = seen.of(np.isfinite(whole[tuple(np.rint(seen.place).astype(int).T)]))
     seen = seen.of(_best_of_each(seen, whole >= model.noise.top))
-    fitted = fit_in_grey(whole, values, seen, model.noise, how)
+    fitted = fit_in_grey(whole, values, seen, model.sigma, model.noise)
     fitted.spots[:, Y : X + 1] += tile.start
     own = tile.owns(fitted.spots[:, Y : X + 1])
-    return _Part(seen.significance[own], fitted.of(own), seen.filter_.maxima, seen.least, tile.share)
+    return _Part(seen.significance[own], fitted.of(own), seen.maxima, seen.least, tile.share)
 
 
 def _best_of_each(seen: Seen, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -125,10 +125,10 @@ def _best_of_each(seen: Seen, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
     Where profiles are cut, two do not differ from one.
     """
-    label = ndimage.label(cut)[0][tuple(np.rint(seen.candidates.place).astype(int).T)]
+    label = ndimage.label(cut)[0][tuple(np.rint(seen.place).astype(int).T)]
     best = np.zeros(label.max(initial=0) + 1)
-    np.maximum.at(best, label, seen.candidates.amplitude)
-    return (label == 0) | (seen.candidates.amplitude >= best[label])
+    np.maximum.at(best, label, seen.height)
+    return (label == 0) | (seen.height >= best[label])
 
 
 def _columns(fitted: Fitted, model: SpotModel, settings: DetectionSettings) -> dict[str, NDArray[np.float64]]:

@@ -26,6 +26,7 @@ _ROUNDS = 12  # in which candidates join, at most
 _MORE = 0.01  # share of candidates that are new, below which the rounds end
 _BELOW = 2.0  # standard deviations below 0 where the spread of noise is read
 _PRIOR = 2.0  # maxima above that height that a spread of 1 counts for
+_SAMPLED_PEAK = 0.75  # of a maximum between voxels, at least, that a voxel has
 _SAMPLED = 250_000  # voxels of which a quantile is taken
 _WEAKEST = 8  # times that the weakest of neighbours leave in a round
 _SWEEPS = 30  # of Gauss-Seidel
@@ -98,10 +99,14 @@ class Spread(NamedTuple):
         """(n,): linear between the middles of blocks."""
         return _at(self.blocks, (place - (self.size - 1) / 2) / self.size)
 
-    def maxima(self, values: NDArray[np.float32], least: float) -> NDArray[np.int64]:
-        """(n, 3): voxels of the maxima that stand out by so many times their spread."""
-        voxel = local_maxima(values, least * float(self.blocks.min()))
-        return voxel[values[tuple(voxel.T)] > least * self.at(voxel)]
+    def maxima(
+        self, values: NDArray[np.float32], least: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Places (n, 3) and heights (n,) of the maxima that stand out by so many times their spread."""
+        voxel = local_maxima(values, _SAMPLED_PEAK * least * float(self.blocks.min()))
+        place, height = vertices(values, voxel)
+        height /= self.at(place)
+        return place[height > least], height[height > least]
 
 
 def spread_around(values: NDArray[np.float32], filter_: Filter) -> Spread:
@@ -133,19 +138,23 @@ def light_of(ground: Ground, seen: Candidates, filter_: Filter) -> NDArray[np.fl
     return ground.under(spots_of(ground.values.shape, seen.place, height, filter_.sigma))
 
 
-def vertices(values: NDArray[np.float32], voxel: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n, 3): maxima between voxels, by a parabola along each axis."""
-    place = voxel.astype(np.float64)
+def vertices(
+    values: NDArray[np.float32], voxel: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places (n, 3) and heights (n,) of maxima between voxels, by a parabola along each axis."""
+    place, top = voxel.astype(np.float64), values[tuple(voxel.T)].astype(np.float64)
+    height = top.copy()
     for axis, size in enumerate(values.shape):
         if size < 3:
             continue
         low, high = voxel.copy(), voxel.copy()
         low[:, axis] = np.maximum(voxel[:, axis] - 1, 0)
         high[:, axis] = np.minimum(voxel[:, axis] + 1, size - 1)
-        below, at, above = (values[tuple(v.T)].astype(np.float64) for v in (low, voxel, high))
-        place[:, axis] += np.clip((above - below) / np.maximum(2 * (2 * at - below - above), 1e-9), -0.5, 0.5)
-        place[:, axis] = np.clip(place[:, axis], 0, size - 1)
-    return place
+        below, above = (values[tuple(v.T)].astype(np.float64) for v in (low, high))
+        shift = np.clip((above - below) / np.maximum(2 * (2 * top - below - above), 1e-9), -0.5, 0.5)
+        place[:, axis] = np.clip(place[:, axis] + shift, 0, size - 1)
+        height += shift * (above - below) / 4
+    return place, height
 
 
 def _at(values: NDArray, place: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -188,9 +197,8 @@ def _fitted(
         sweep(overlap.indptr, overlap.indices, overlap.data, seen, amplitude, most, _SWEEPS)
         others = abs(overlap) @ amplitude - amplitude
         wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
-        at = tuple(np.rint(place).astype(int).T)
-        wall = np.broadcast_to(filter_.wall, rest.shape)[at]
-        error = wall * wide * np.sqrt(noise.at(place) ** 2 + (_PROFILE * others) ** 2)
+        wall = np.broadcast_to(filter_.wall, rest.shape)[tuple(np.rint(place).astype(int).T)]
+        error = wide * np.sqrt((wall * noise.at(place)) ** 2 + (_PROFILE * others) ** 2)
         u = amplitude / error
         drop = (u < least) & _weaker(overlap, u)
         if not drop.any() or drop.all() or turn == _WEAKEST - 1:
@@ -245,8 +253,8 @@ def fit_together(
     plain, noise = around(sure)
     for turn in range(_ROUNDS):
         least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
-        voxel = noise.maxima(rest / filter_.wall, least)
-        place = np.concatenate([_moved(seen, rest, filter_), vertices(rest, voxel)])
+        maxima, _ = noise.maxima(rest / filter_.wall, least)
+        place = np.concatenate([_moved(seen, rest, filter_), maxima])
         if not len(place):
             break
         before, seen = len(seen.place), _fitted(place, seen, rest, filter_, noise, least)

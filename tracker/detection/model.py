@@ -119,10 +119,10 @@ def _refined(
         for part in parts:
             values = stabilised(uncut(part, sigma, noise.top), noise)
             seen = look(values, sigma, noise, how)
-            choice = decide(seen.significance, seen.filter_.maxima.above, seen.least, settings.fdr)
+            choice = decide(seen.significance, seen.maxima.above, seen.least, settings.fdr)
             if choice.keep:
                 kept = np.isin(np.arange(len(seen.significance)), choice.order[: choice.keep])
-                grown.append(fit_in_grey(part, values, seen, noise, how).growth(kept))
+                grown.append(fit_in_grey(part, values, seen, sigma, noise).growth(kept))
         if not grown:
             return None
         plane, deep = np.clip(np.mean(grown, axis=0), -_MOST, 0.0)

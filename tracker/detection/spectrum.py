@@ -31,6 +31,7 @@ _CHANCE = 3.0  # standard errors of a ring's power within which it is that of th
 _CAMERA = 0.1  # by which share the camera's noise may be wrong
 _NO_POWER = 1e-6  # of the camera's noise: no ring has less
 _KERNEL = 7.0  # widths of the response to a spot beyond which it counts as 0
+_LOWEST = 2.0  # standard deviations: below, the Euler characteristic does not count maxima
 _LEAST_WALL = 0.1  # of the variance at a wall
 
 
@@ -245,19 +246,23 @@ class Filter:
 
     @cached_property
     def scale(self) -> float:
-        """Response to a spot whose peak is 1, in standard deviations."""
+        """Response to a spot whose peak is 1, in standard deviations, far from the walls.
+
+        The mean over all places holds the doubled response at walls as well: half of the power at k = 0.
+        """
         wide = [np.sqrt(2 * pi) * s if s > 0 else 1.0 for s in self.sigma]
-        return float(np.prod(wide)) * float((self.spot * self.taps).mean(dtype=np.float64))
+        deep = [1 - share[0] / 2 for share, s in zip(self.along, self.sigma, strict=True) if s > 0]
+        return float(np.prod(wide) * np.prod(deep)) * float((self.spot * self.taps).mean(dtype=np.float64))
 
     @cached_property
     def wall(self) -> NDArray[np.float32]:
-        """Spread of the response at every voxel: near walls, noise and its image add up."""
+        """Spread of the response at every voxel, over that of all: near walls, noise and its image add up."""
         out = np.ones((1, 1, 1), np.float32)
         for axis, n in enumerate(self.modes.shape):
             if n == 1:
                 continue
             power = self.along[axis]
-            sums = (fft.dct(np.append(power, 0), type=1) + power[0]) / 2  # of power · cos(π k m / n), by m
+            sums = (fft.dct(np.append(power, 0), type=1) - power[0]) / 2  # of power · cos(π k m / n) by m
             m = 2 * np.arange(n) + 1
             variance = 1 + sums[np.minimum(m, 2 * n - m)]
             out = out * along(axis, np.sqrt(np.maximum(variance, _LEAST_WALL)))
@@ -275,7 +280,7 @@ class Filter:
 
     def least(self, expected: float = 1.0) -> float:
         """The height above which so many maxima of noise are expected."""
-        u = np.linspace(1.5, 9, 600)
+        u = np.linspace(_LOWEST, 9, 600)
         below = self.maxima.above(u) < expected
         return float(u[np.argmax(below)]) if below.any() else float(u[-1])
 
@@ -298,7 +303,3 @@ class Filter:
     def respond(self, transform: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame of this cosine transform."""
         return how.back(transform * self.taps)
-
-    def smooth(self, values: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
-        """Uneven light: the Wiener filter of values without spots (Wiener 1949)."""
-        return how.back(how.forward(values) * self.wiener)

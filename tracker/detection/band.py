@@ -1,0 +1,84 @@
+"""The part of a frame's spectrum in which spots have power, as a frame of fewer voxels.
+
+A Gaussian of width σ has no power beyond some wave numbers 1 / σ. The cosine transform without them is that
+of a smaller frame, in which spots have the width `_SAMPLES` and white noise is white with the same variance:
+nothing that a matched filter sees is lost, and large spots cost less than small ones.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import next_fast_len
+
+from .noise import Noise
+from .spectrum import Transform
+
+_SAMPLES = 1.25  # voxels of a smaller frame that a width has at least: 4e-4 of a spot's amplitude is beyond
+
+
+class Band(NamedTuple):
+    """A frame, and the smaller one.
+
+    Parameters
+    ----------
+    shape, small : (int, int, int)
+        Voxels along z, y, x of both.
+    """
+
+    shape: tuple[int, ...]
+    small: tuple[int, ...]
+
+    @staticmethod
+    def of(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> Band:
+        """The band of spots of these widths in voxels.
+
+        Examples
+        --------
+        >>> Band.of((1, 200, 300), np.array([0.0, 2.5, 1.0])).small
+        (1, 100, 300)
+        """
+        needed = [ceil(n * min(_SAMPLES / s, 1.0)) if s > 0 else n for n, s in zip(shape, sigma, strict=True)]
+        return Band(
+            shape, tuple(min(next_fast_len(m, real=True), n) for m, n in zip(needed, shape, strict=True))
+        )
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """(3,): voxels of the smaller frame in one of the frame."""
+        return np.array(self.small) / np.array(self.shape)
+
+    @property
+    def gain(self) -> float:
+        """Of a value of both frames, in units of white noise."""
+        return float(np.prod(self.scale)) ** -0.5
+
+    def down(self, values: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
+        """The smaller frame."""
+        return values if self.small == self.shape else how.back(self.cut(how.forward(values)))
+
+    def up(self, values: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
+        """The frame without what the smaller one lacks."""
+        return values if self.small == self.shape else how.back(self.padded(how.forward(values)))
+
+    def cut(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The smaller frame's modes."""
+        z, y, x = self.small
+        return modes[:z, :y, :x]
+
+    def padded(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Modes of the frame: 0 where the smaller one has none."""
+        out = np.zeros(self.shape, np.float32)
+        self.cut(out)[:] = modes
+        return out
+
+    def noise(self, noise: Noise) -> Noise:
+        """Noise of grey values that are larger by the gain, as are values in its units."""
+        return noise._replace(slope=noise.slope / self.gain, top=noise.top * self.gain)
+
+    def place(self, small: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, 3): places in the frame of those in the smaller one."""
+        return (small + 0.5) / self.scale - 0.5
