@@ -69,3 +69,11 @@ def run(window: "Window", form: Any, seconds: float = 90.0) -> None:
 
 def preferences() -> Any:
     return import_module("napari.settings").get_plugin_settings("outbid")
+
+
+def gated(window: "Window", distance: str = "2") -> Any:
+    """The form for tracks of the sample, with a max. distance."""
+    walks(window)
+    form = window.form("Track particles")
+    window.write(form.rows["max_distance"], distance)
+    return form

@@ -139,32 +139,23 @@ except AttributeError as error:
     assert fresh_python(code) == f"{version}\nmodule 'outbid' has no attribute 'trak'"
 
 
-def test_importing_the_package_is_light() -> None:
-    code = f"import outbid, sys; print([name for name in {HEAVY} if name in sys.modules])"
-    assert fresh_python(code) == "[]"
-
-
 def test_importing_the_package_is_quick() -> None:
     """Its own modules take a few milliseconds, whatever Python itself takes to start."""
     code = "import time; t = time.process_time(); import outbid; print(time.process_time() - t)"
     assert min(float(fresh_python(code)) for _ in range(3)) < 0.1
 
 
-def test_importing_the_commands_is_light() -> None:
-    code = f"""
-import outbid.cli, outbid.simulate.cli, outbid.viewers.cli, sys
-print([name for name in {HEAVY} if name in sys.modules])
-"""
-    assert fresh_python(code) == "[]"
-
-
-def test_using_the_core_loads_no_screen_and_no_compiler() -> None:
-    code = f"""
-import sys
-from outbid import *
-print([name for name in {HEAVY} if name in sys.modules and name not in ("numpy", "scipy")])
-"""
-    assert fresh_python(code) == "[]"
+@pytest.mark.parametrize(
+    ("imported", "loaded"),
+    [
+        ("import outbid", ()),
+        ("import outbid.cli, outbid.simulate.cli, outbid.viewers.cli", ()),
+        ("from outbid import *", ("numpy", "scipy")),  # no screen and no compiler
+    ],
+)
+def test_an_import_is_light(imported: str, loaded: tuple[str, ...]) -> None:
+    heavy = [name for name in HEAVY if name not in loaded]
+    assert fresh_python(f"{imported}; import sys; print([n for n in {heavy} if n in sys.modules])") == "[]"
 
 
 def test_help_is_quick() -> None:

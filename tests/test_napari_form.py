@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from napari_scenes import (
     endless,
+    gated,
     is_settled,
     link_count,
     many,
@@ -19,7 +20,7 @@ from napari_scenes import (
     preferences,
     run,
     walks,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from napari_window import Window
@@ -63,9 +64,7 @@ def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(w
 
 
 def test_layers_may_go_while_a_run_is_on_its_way(window: "Window") -> None:
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.rows["max_distance"], "2")
+    form = gated(window)
     run(window, form)
     edited = named(window, "Tracks of walks")
     form.result.choose(edited)
@@ -81,9 +80,7 @@ def test_layers_may_go_while_a_run_is_on_its_way(window: "Window") -> None:
 
 
 def test_a_preview_that_is_deleted_is_not_made_again(window: "Window") -> None:
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.rows["max_distance"], "2")
+    form = gated(window)
     window.tick(form.live)
     window.wait(lambda: named(window, "Preview"))
     window.viewer.layers.remove(named(window, "Preview"))
@@ -149,9 +146,7 @@ def test_what_a_cancelled_run_returns_is_dropped(window: "Window", monkeypatch: 
         return real(*arguments)
 
     monkeypatch.setattr(module, "track", slow)
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.rows["max_distance"], "2")
+    form = gated(window)
     window.click(form.run_button)
     window.click(form.cancel_button)
     window.write(form.rows["max_distance"], "1")
@@ -180,9 +175,7 @@ def test_a_form_may_go_while_its_run_is_on_its_way(window: "Window", monkeypatch
 
 
 def test_settings_that_make_no_sense_say_what_to_change(window: "Window") -> None:
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.rows["max_distance"], "2")
+    form = gated(window)
     window.write(form.rows["unmatched_cost"], "1000000")
     run(window, form)
     assert "unmatched_cost" in form.message.text()
@@ -193,9 +186,7 @@ def test_more_vertices_than_preferred_are_shown_when_the_user_says_so(
     window: "Window", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preferences().window, "vertices", 3000)
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.rows["max_distance"], "2")
+    form = gated(window)
     run(window, form)
     assert named(window, "Tracks") is None
     assert "stand still" in form.message.text()
@@ -211,9 +202,7 @@ def test_a_fault_of_the_program_is_reported_and_the_form_goes_on(
         raise RuntimeError("out of luck")
 
     module = import_module("outbid.viewers.forms.track")
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.rows["max_distance"], "2")
+    form = gated(window)
     with monkeypatch.context() as patch:
         patch.setattr(module, "track", fails)
         run(window, form)
@@ -222,10 +211,3 @@ def test_a_fault_of_the_program_is_reported_and_the_form_goes_on(
     window.errors.clear()
     run(window, form)
     assert named(window, "Tracks of walks") is not None
-
-
-def test_a_closed_form_is_gone(window: "Window") -> None:
-    gone = weakref.ref(window.form("Track particles"))
-    window.clear()
-    gc.collect()
-    assert gone() is None

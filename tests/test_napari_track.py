@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from napari_scenes import SCALE, UNITS, is_settled, link_count, named, rows_of, run, walks
+from napari_scenes import SCALE, UNITS, gated, is_settled, link_count, named, rows_of, run, walks
 
 from outbid import Detections, SettingsError, TrackingSettings, Tracks, track
 from outbid.viewers.layers import tracks_layer
@@ -264,9 +264,7 @@ def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: 
 
 
 def test_settings_come_back_from_a_result_and_a_run_replaces_it(window: "Window") -> None:
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.rows["max_distance"], "2")
+    form = gated(window)
     form.rows["solver"].setCurrentText("jonker_volgenant")
     run(window, form)
     first = named(window, "Tracks of walks")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from pathlib import Path
 
 import papers
 import pytest
 from commands import run
+from experiment_runs import table
 
 from outbid.simulate.experiments.papers import PAPERS
 from outbid.simulate.matrices import geom, uniform
@@ -18,11 +17,6 @@ RECORD = json.loads(papers.RECORD.read_text("utf-8"))
 SIZES = {"date-nagi-table3": "60", "date-nagi-table5": "40"}
 LEARNED = "vasconcelos-figure5"
 """Links by learning as well, which takes longer."""
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize(

@@ -44,24 +44,14 @@ GOLDEN = {
     "track 1 split between t=4 and 5": ([line(0, 0, 4), line(0, 5, 9), line(1)], 0.75, 0.6, 0.6, 2 / 3, 0),
     "track 1 lacks t=4,5 (one id)": ([line(0, 0, 3) | line(0, 6, 9), line(1)], 0.9, 0.9, 0.9, 1, 0),
     "ids swapped from t=5 on": (
-        [line(0, 0, 4) | line(1, 5, 9), line(1, 0, 4) | line(0, 5, 9)],
-        0.5,
-        0.5,
-        1 / 3,
-        1,
-        0,
+        [line(0, 0, 4) | line(1, 5, 9), line(1, 0, 4) | line(0, 5, 9)], 0.5, 0.5, 1 / 3, 1, 0,
     ),
     "track 1 four frames too long": ([line(0, 0, 13), line(1)], 0.8, 0.8, 5 / 6, 1, 0),
     "only one track = first half of 1 + second half of 2": (
-        [line(0, 0, 4) | line(1, 5, 9)],
-        0.25,
-        0.25,
-        0.2,
-        0.5,
-        0,
+        [line(0, 0, 4) | line(1, 5, 9)], 0.25, 0.25, 0.2, 0.5, 0,
     ),
     "no candidates": ([], 0, 0, 0, 0, NAN),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", GOLDEN)

@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from outbid.matching import match
 from outbid.scoring import score
 from outbid.simulate.motions import BrownianWalk
-from outbid.simulate.theory import nearest, swapped
+from outbid.simulate.theory import OPTIMAL, nearest, swapped
 from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracks import Tracks
 
@@ -25,11 +25,10 @@ SIGMAS = 4
 NEAREST = {0.05: 0.9967, 0.10: 0.974, 0.15: 0.919, 0.20: 0.831, 0.30: 0.610, 0.40: 0.415}
 """Published accuracy of the nearest neighbour: theory, rounded."""
 
-OPTIMAL = {0.05: 0.9996, 0.10: 0.991, 0.15: 0.973, 0.20: 0.931, 0.30: 0.766, 0.40: 0.465}
-"""Published accuracy of the optimal assignment: a simulation of unknown size, so with an error of its own.
-
-Wrong links come in twos at least, since two particles swap: .9996 needs some 5,000 particles."""
 OPTIMAL_SAMPLE = 5000
+"""Particles of the published simulation of the optimal assignment, whose size is unknown, at least.
+
+Wrong links come in twos, since two particles swap: .9996 needs some 5,000 particles."""
 
 
 @cache
