@@ -17,7 +17,7 @@ import blocks
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from PIL import Image
+from pictures import save_small
 
 import outbid
 from outbid.images import open_images
@@ -130,9 +130,7 @@ def _draw(movie: Shown, tracks: outbid.Tracks, images: Path | None) -> None:
     axes.add_collection(LineCollection(list(place[kept][..., [2, 1]]), array=hue, cmap="hsv", linewidths=0.9))
     axes.set(xlim=(low[2], high[2]), ylim=(high[1], low[1]), aspect="equal", facecolor="black")
     axes.set(xlabel=f"x ({tracks.detections.unit})", ylabel="y")
-    figure.savefig(FOLDER / f"{movie.name}.png", dpi=100)
-    with Image.open(FOLDER / f"{movie.name}.png") as drawn:
-        drawn.convert("RGB").quantize(128).save(FOLDER / f"{movie.name}.png", optimize=True)
+    save_small(figure, FOLDER / f"{movie.name}.png", 100, 128)
 
 
 if __name__ == "__main__":

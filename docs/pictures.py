@@ -98,11 +98,11 @@ def _segments(detections: Detections, links: NDArray[np.int64]) -> NDArray[np.fl
     return detections.position[links][:, :, [2, 1]]
 
 
-def _kept(figure: Figure, file: Path, dpi: int) -> None:
+def save_small(figure: Figure, file: Path, dpi: int, colours: int = 256) -> None:
     """Save a figure with few colours, which keeps it small."""
     figure.savefig(file, dpi=dpi)
     with Image.open(file) as drawn:
-        drawn.convert("RGB").quantize(256).save(file, optimize=True)
+        drawn.convert("RGB").quantize(colours).save(file, optimize=True)
 
 
 def _of_tutorial() -> None:
@@ -116,12 +116,12 @@ def _of_tutorial() -> None:
         for panel_name, panel in panels.items():
             figure = Figure((5, 5), layout="constrained")
             panel(figure.subplots(), folder)
-            _kept(figure, IMAGES / f"{panel_name}.png", 110)
+            save_small(figure, IMAGES / f"{panel_name}.png", 110)
         figure = Figure((10, 3.75), layout="constrained")
         for axes, panel in zip(figure.subplots(1, 3), panels.values(), strict=True):
             panel(axes, folder)
             axes.set(xlabel="", ylabel="", xticks=[], yticks=[])
-        _kept(figure, HERE / "tracks.png", 95)
+        save_small(figure, HERE / "tracks.png", 95)
 
 
 def moving_picture(folder: Path) -> None:
@@ -143,7 +143,7 @@ def moving_picture(folder: Path) -> None:
         duration=_MILLISECONDS,
         loop=0,
         optimize=True,
-    )  # fmt: skip
+    )
 
 
 def _picture(grey: NDArray[np.float64], tracks: Tracks, frame: int, scale: float) -> Image.Image:

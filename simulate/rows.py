@@ -25,7 +25,7 @@ def as_csv(rows: list[Row]) -> str:
     table = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     table.writeheader()
     for row in rows:
-        table.writerow({name: _shown(value) for name, value in row.items()})
+        table.writerow({name: _short(value, 6) for name, value in row.items()})
     return text.getvalue()
 
 
@@ -72,9 +72,5 @@ def as_text(rows: list[Row]) -> str:
     )
 
 
-def _short(value: float | int | str) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _shown(value: float | int | str) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _short(value: float | int | str, digits: int = 4) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

@@ -47,23 +47,19 @@ def image(figure: Figure, kind: str = "svg") -> str:
 
 def accuracy(curve: Accuracy) -> Figure:
     """Precision and recall of the links over time."""
-    figure, axes = _figure()
-    marker = "o" if len(curve.frame) == 1 else ""
-    axes.plot(curve.frame, curve.precision, color=_BLUE, lw=1.4, marker=marker, label="precision")
-    axes.plot(curve.frame, curve.recall, color=_ORANGE, lw=1.4, ls="--", marker=marker, label="recall")
+    figure, axes = _over_frames(
+        curve.frame, (curve.precision, "precision"), (curve.recall, "recall"), width=1.4
+    )
     low = np.nanmin([*curve.precision, *curve.recall, 1.0])
-    axes.set(xlabel="frame", ylabel="share of right links", ylim=(max(0.0, low - 0.05 * (1.05 - low)), 1.005))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(ylabel="share of right links", ylim=(max(0.0, low - 0.05 * (1.05 - low)), 1.005))
     axes.legend(frameon=False, loc="best")
     return figure
 
 
 def detections(frame: NDArray[np.float64], count: NDArray[np.float64]) -> Figure:
     """Detections per frame over time."""
-    figure, axes = _figure()
-    axes.plot(frame, count, color=_BLUE, lw=1.2, marker="o" if len(frame) == 1 else "")
-    axes.set(xlabel="frame", ylabel="detections", ylim=(0, 1.08 * max(count.max(initial=0), 1)))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    figure, axes = _over_frames(frame, (count, ""))
+    axes.set(ylabel="detections", ylim=(0, 1.08 * max(count.max(initial=0), 1)))
     return figure
 
 
@@ -115,24 +111,17 @@ def starts_and_ends(
     frame: NDArray[np.float64], starts: NDArray[np.float64], ends: NDArray[np.float64]
 ) -> Figure:
     """Track starts and ends per frame over time."""
-    figure, axes = _figure()
-    marker = "o" if len(frame) == 1 else ""
-    axes.plot(frame, starts, color=_BLUE, lw=1.2, marker=marker, label="starts")
-    axes.plot(frame, ends, color=_ORANGE, lw=1.2, ls="--", marker=marker, label="ends")
-    most = max(starts.max(initial=0), ends.max(initial=0), 1)
-    axes.set(xlabel="frame", ylabel="tracks", ylim=(0, 1.15 * most))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    figure, axes = _over_frames(frame, (starts, "starts"), (ends, "ends"))
+    axes.set(ylabel="tracks", ylim=(0, 1.15 * max(starts.max(initial=0), ends.max(initial=0), 1)))
     axes.legend(frameon=False, loc="best", ncols=2)
     return figure
 
 
 def speeds(speed: Speed, unit: str) -> Figure:
     """Median speed over time, with its quartiles."""
-    figure, axes = _figure()
+    figure, axes = _over_frames(speed.frame, (speed.median, ""), width=1.3)
     axes.fill_between(speed.frame, speed.low, speed.high, color=_BLUE, alpha=0.25, lw=0)
-    axes.plot(speed.frame, speed.median, color=_BLUE, lw=1.3, marker="o" if len(speed.frame) == 1 else "")
-    axes.set(xlabel="frame", ylabel=f"speed ({_shown(unit)} per frame)", ylim=(0, None))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(ylabel=f"speed ({_shown(unit)} per frame)", ylim=(0, None))
     return figure
 
 
@@ -218,6 +207,20 @@ def _half_width(tracks: Tracks, rows: NDArray[np.int64], spacing: tuple[float, f
 def _figure() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(4.7, 3.0), layout="constrained")
     return figure, figure.subplots()
+
+
+def _over_frames(
+    frame: NDArray[np.float64], *curves: tuple[NDArray[np.float64], str], width: float = 1.2
+) -> tuple[Figure, Axes]:
+    """One or two curves with their labels over time; a point each where there is a single frame."""
+    figure, axes = _figure()
+    for (values, label), look in zip(
+        curves, ({"color": _BLUE}, {"color": _ORANGE, "ls": "--"}), strict=False
+    ):
+        axes.plot(frame, values, lw=width, marker="o" if len(frame) == 1 else "", label=label, **look)
+    axes.set(xlabel="frame")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure, axes
 
 
 def _shown(unit: str) -> str:

@@ -132,27 +132,29 @@ def layers_of_movie(path: str) -> list[LayerData]:
             parts = [f"scene {scene}"] * (scene is not None)
             parts += [called or f"channel {channel}"] * (len(channels) > 1)
             name = ": ".join([Path(path).name, ", ".join(parts)]) if parts else Path(path).name
-            layers.append(
-                _layer_of(one, name, COLOURS[channel % len(COLOURS)] if len(channels) > 1 else None)
-            )
+            colour = COLOURS[channel % len(COLOURS)] if len(channels) > 1 else None
+            layers.append(_layer_of(one, name, colour))
     return layers
 
 
 def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
     from .contrast import contrast_of
-    from .layers import Layer
 
     frames = movie.lazy()
     frames = frames[:, 0] if movie.shape[0] == 1 else frames
-    place = Layer("image", name, np.empty((0, 4)), {}, (1, *movie.spacing), movie.unit)
-    attributes = (place.in_plane() if frames.ndim == 3 else place).as_tuple()[1]
-    del attributes["features"]
+    attributes = _image(name, movie.spacing, movie.unit, flat=frames.ndim == 3)
     look = {} if colour is None else {"colormap": colour, "blending": "additive"}
-    return (
-        frames,
-        attributes | look | {"contrast_limits": contrast_of(frames[len(frames) // 2].compute())},
-        "image",
-    )
+    limits = contrast_of(frames[len(frames) // 2].compute())
+    return frames, attributes | look | {"contrast_limits": limits}, "image"
+
+
+def _image(name: str, spacing: tuple[float, ...], unit: str, *, flat: bool = False) -> dict[str, Any]:
+    """Attributes of a layer with an image of voxels of this size."""
+    from .layers import Layer
+
+    place = Layer("image", name, np.empty((0, 4)), {}, (1, *spacing), unit)
+    attributes = (place.in_plane() if flat else place).as_tuple()[1]
+    return {what: value for what, value in attributes.items() if what != "features"}
 
 
 def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:
@@ -215,15 +217,11 @@ def sample_movie() -> list[LayerData]:
     from outbid.simulate.motions import PersistentWalk
     from outbid.simulate.walks import WalkSettings, walk
 
-    from .layers import Layer
-
     box, spacing = (12.0, 80.0, 80.0), (2.0, 1.0, 1.0)
     truth = walk(WalkSettings(PersistentWalk(2.0, 0.8), 40, 20, box))
     camera = Camera.looking_at(box, psf=(2, 1.5, 1.5), snr=5, spacing=spacing)
     frames = np.stack(list(render(truth.detections, camera)))
-    attributes = Layer("image", "Simulated movie", np.empty((0, 4)), {}, (1, *spacing), "pixel").as_tuple()[1]
-    del attributes["features"]
-    return [(frames, attributes, "image")]
+    return [(frames, _image("Simulated movie", spacing, "pixel"), "image")]
 
 
 def _in_units(rows: NDArray, attributes: Mapping[str, Any]) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from outbid.tracks import Tracks
 
 from .judged import judge_links
 from .layers import Layer, error_layers, points_layer, tracks_layer
+from .taken import moved
 
 _LOG = logging.getLogger("outbid")
 _METRES = {
@@ -134,9 +135,9 @@ def scene(
     reach = None
     if truth is not None and tracks:
         hidden = {"Truth", *points, *tracks}
-        found, world = next(iter(tracks.values())), _scaled(truth, grid)
+        found, world = next(iter(tracks.values())), moved(truth, grid.spacing)
         reach = gate_for(gate, world)
-        judged = judge_links(_scaled(found, grid), world, reach.distance)
+        judged = judge_links(moved(found, grid.spacing), world, reach.distance)
         layers += error_layers(replace(judged, tracks=found, truth=truth), spacing=grid.spacing)
     layers = [_without_lone(layer) if layer.kind == "tracks" else layer for layer in layers]
     fitting = frames or frames_that_fit(layers, around, most=most)
@@ -223,12 +224,6 @@ def share_outside(seen: Detections, movie: Images) -> float:
     beyond = (seen.position < -1) | (seen.position > np.array(movie.shape))
     outside = beyond.any(axis=1) | (seen.frame >= movie.frame_count) | (seen.frame < 0)
     return float(outside.mean()) if len(seen) else 0.0
-
-
-def _scaled(tracks: Tracks, grid: Grid) -> Tracks:
-    """Detections with positions converted to the unit of the grid."""
-    seen = tracks.detections
-    return replace(tracks, detections=replace(seen, position=seen.position * np.array(grid.spacing)))
 
 
 # ---------------------------------------------------------------- what a screen takes

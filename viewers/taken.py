@@ -102,7 +102,7 @@ def tracks_from(
     return Tracks(Detections(seen.frame, seen.position, unit, own), links, **measures)
 
 
-def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float]) -> Tracks:
+def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float] = (0, 0, 0)) -> Tracks:
     """Copy of the tracks with positions multiplied by `scale` and shifted by `shift`, along z, y, x.
 
     Examples

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from outbid.detections import Detections
 
-from .linker import PIXELS, Linker, Settings, by_frame, grid_of, lengths
+from .linker import PIXELS, Grid, Linker, Settings, by_frame, grid_of, lengths
 
 
 class LapTrack(Linker):
@@ -22,9 +22,8 @@ class LapTrack(Linker):
         radii = lengths(0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
         whole = grid_of({"radius": radii, "start_cost": (1.05, 0.5), "gap": (0,)})
         # With gap closing it takes a hundred times as long, so only a part of the grid has it.
-        return whole + grid_of(
-            {"radius": lengths(1.25, 2.0), "start_cost": (0.5,), "gap": (1,)} if gaps else {}
-        )
+        closed: Grid = {"radius": lengths(1.25, 2.0), "start_cost": (0.5,), "gap": (1,)}
+        return whole + (grid_of(closed) if gaps else [])
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         import laptrack
@@ -33,19 +32,14 @@ class LapTrack(Linker):
         gap, cost = int(settings["gap"]), float(settings["start_cost"]) * cutoff
         make: Any = laptrack.LapTrack  # its signature hides which parameters have defaults
         tracker = make(
-            cutoff=cutoff,
-            track_start_cost=cost,
-            track_end_cost=cost,
-            gap_closing_cutoff=cutoff if gap else False,
+            cutoff=cutoff, track_start_cost=cost, track_end_cost=cost, splitting_cutoff=False,
+            merging_cutoff=False, gap_closing_cutoff=cutoff if gap else False,
             gap_closing_max_frame_count=gap,
-            splitting_cutoff=False,
-            merging_cutoff=False,
-        )
+        )  # fmt: skip
         first = detections.frame_start
         edges = tracker.predict(by_frame(detections)).edges
         links = [(first[t] + row, first[later] + follower) for (t, row), (later, follower) in edges]
         return np.array(sorted(links), dtype=np.int64).reshape(-1, 2)
 
 
-LINKER = LapTrack()
-LINKERS = {"laptrack": LINKER}
+LINKERS = {"laptrack": LapTrack()}

@@ -7,10 +7,10 @@ import io
 import logging
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import product
+from itertools import pairwise, product
 from typing import ClassVar
 
 import numpy as np
@@ -98,14 +98,22 @@ def grid_of(values: Grid) -> list[Settings]:
     >>> grid_of({"radius": (1.0, 2.0), "memory": (0,)})
     [{'radius': 1.0, 'memory': 0}, {'radius': 2.0, 'memory': 0}]
     """
-    if not values:
-        return []
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
 def links_of_labels(detections: Detections, label: NDArray[np.int64]) -> NDArray[np.int64]:
     """Links between successive detections of the same label; label -1 belongs to no track."""
     return Tracks.from_track_ids(detections, label).links
+
+
+def matched(detections: Detections, match: Callable[..., tuple[NDArray, NDArray]]) -> NDArray[np.int64]:
+    """Links of each two successive frames, of which `match` gives rows by their positions."""
+    found, place = [NONE], detections.position
+    for (a, b), (_, c) in pairwise(pairwise(detections.frame_start)):
+        if a < b < c:
+            source, target = match(place[a:b], place[b:c])
+            found.append(np.column_stack([a + source, b + target]).astype(np.int64))
+    return np.concatenate(found)
 
 
 def by_frame(detections: Detections) -> list[NDArray[np.float64]]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from outbid.detections import Detections
 
-from .linker import NONE, Linker, Settings
+from .linker import Linker, Settings, matched
 
 
 class Nearest(Linker):
@@ -18,12 +16,7 @@ class Nearest(Linker):
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         del settings, unit
-        found, start = [NONE], detections.frame_start
-        for (a, b), (_, c) in pairwise(pairwise(start)):
-            if a < b < c:
-                target = cKDTree(detections.position[b:c]).query(detections.position[a:b])[1]
-                found.append(np.column_stack([np.arange(a, b), b + target]))
-        return np.concatenate(found)
+        return matched(detections, lambda a, b: (np.arange(len(a)), cKDTree(b).query(a)[1]))
 
 
 LINKERS = {"nearest": Nearest()}

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,16 @@ from .linker import NONE, Linker, Settings, grid_of, lengths, links_of_labels
 
 
 class Trackpy(Linker):
-    """`trackpy.link`; the search range, which has no default, is reduced where subnets are too large."""
+    """`trackpy.link`; the search range, which has no default, is reduced where subnets are too large.
+
+    There are no links if they stay too large.
+    """
 
     packages = ("trackpy",)
     usual: ClassVar[Settings | None] = None
+
+    def __init__(self, *, predicts: bool) -> None:
+        self.predicts = predicts
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of(
@@ -27,37 +33,22 @@ class Trackpy(Linker):
         )
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+        import pandas as pd
         import trackpy
-
-        radius, memory = float(settings["radius"]) * unit, int(settings["memory"])
-        return linked(trackpy.link_df, detections, radius, memory)
-
-
-def linked(link: Any, detections: Detections, radius: float, memory: int) -> NDArray[np.int64]:
-    """Links found by `link`, trackpy's or a predictor's; none if subnets stay too large."""
-    import pandas as pd
-    import trackpy
-
-    trackpy.quiet()
-    axes = ["z", "y", "x"]
-    table = pd.DataFrame(detections.position, columns=axes).assign(frame=detections.frame)
-    try:
-        found = link(
-            table, radius, pos_columns=axes, memory=memory, adaptive_stop=0.1 * radius, adaptive_step=0.9
-        )
-    except trackpy.SubnetOversizeException:
-        return NONE
-    return links_of_labels(detections, found["particle"].sort_index().to_numpy(np.int64))
-
-
-class TrackpyVelocity(Trackpy):
-    """trackpy with its predictor of velocities, and with the settings of `Trackpy`."""
-
-    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         from trackpy.predict import NearestVelocityPredict
 
-        radius, memory = float(settings["radius"]) * unit, int(settings["memory"])
-        return linked(NearestVelocityPredict().link_df, detections, radius, memory)
+        trackpy.quiet()
+        link = NearestVelocityPredict().link_df if self.predicts else trackpy.link_df
+        radius, axes = float(settings["radius"]) * unit, ["z", "y", "x"]
+        table = pd.DataFrame(detections.position, columns=axes).assign(frame=detections.frame)
+        try:
+            found = link(
+                table, radius, pos_columns=axes, memory=int(settings["memory"]),
+                adaptive_stop=0.1 * radius, adaptive_step=0.9,
+            )  # fmt: skip
+        except trackpy.SubnetOversizeException:
+            return NONE
+        return links_of_labels(detections, found["particle"].sort_index().to_numpy(np.int64))
 
 
-LINKERS = {"trackpy": Trackpy(), "trackpy_velocity": TrackpyVelocity()}
+LINKERS = {"trackpy": Trackpy(predicts=False), "trackpy_velocity": Trackpy(predicts=True)}

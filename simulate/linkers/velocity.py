@@ -7,8 +7,6 @@ particles that have no previous step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
@@ -18,34 +16,21 @@ from outbid.detections import Detections
 
 from .linker import NONE, Linker, Settings, by_frame, grid_of, lengths
 
-
-@dataclass(frozen=True, eq=False)
-class _Ends:
-    """Last detections of tracks: rows, positions, steps per frame, whether these are known, age in frames."""
-
-    row: NDArray[np.int64]
-    position: NDArray[np.float64]
-    step: NDArray[np.float64]
-    known: NDArray[np.bool_]
-    age: NDArray[np.int64]
-
-    def take(self, kept: NDArray) -> _Ends:
-        """The track ends at the given indices."""
-        return _Ends(self.row[kept], self.position[kept], self.step[kept], self.known[kept], self.age[kept])
+_END = np.dtype([
+    ("row", np.int64), ("position", np.float64, 3), ("step", np.float64, 3), ("known", np.bool_),
+    ("age", np.int64),
+])  # fmt: skip
+"""The last detection of a track: its row, position, step per frame, whether this is known, age in frames."""
 
 
 class Velocity(Linker):
     """Linker by one-step velocity prediction, with variance-scaled costs and a sparse assignment."""
 
     def grid(self, *, gaps: bool) -> list[Settings]:
-        return grid_of(
-            {
-                "gate": lengths(0.8, 1.2, 1.6, 2.0, 2.5, 3.0),
-                "memory": (0.0, 0.5, 0.7, 0.85, 1.0),
-                "certainty": (1.0, 0.7),
-                "max_gap": (0, 1, 2) if gaps else (0,),
-            }
-        )
+        return grid_of({
+            "gate": lengths(0.8, 1.2, 1.6, 2.0, 2.5, 3.0), "memory": (0.0, 0.5, 0.7, 0.85, 1.0),
+            "certainty": (1.0, 0.7), "max_gap": (0, 1, 2) if gaps else (0,),
+        })  # fmt: skip
 
     def defaults(self, *, gaps: bool) -> Settings:
         return {"gate": lengths(1.5)[0], "memory": 1.0, "certainty": 0.7, "max_gap": 2 if gaps else 0}
@@ -56,37 +41,26 @@ class Velocity(Linker):
         most_age = int(settings["max_gap"]) + 1
         found, first, ends = [NONE], 0, _started(0, np.empty((0, 3)))
         for seen in by_frame(detections):
-            expected = ends.position + memory * ends.age[:, None] * ends.step
-            deviation = gate * spread[ends.known.astype(int)] * np.sqrt(ends.age)
+            expected = ends["position"] + memory * ends["age"][:, None] * ends["step"]
+            deviation = gate * spread[ends["known"].astype(int)] * np.sqrt(ends["age"])
             left, right = _pairs(expected, seen, deviation)
-            found.append(np.column_stack([ends.row[left], first + right]))
+            found.append(np.column_stack([ends["row"][left], first + right]))
             here = _started(first, seen)
-            here.step[right] = (seen[right] - ends.position[left]) / ends.age[left, None]
-            here.known[right] = True
-            lost = np.ones(len(ends.row), dtype=bool)
-            lost[left] = False
-            lost &= ends.age < most_age
-            ends = _joined(here, ends.take(lost))
+            here["step"][right] = (seen[right] - ends["position"][left]) / ends["age"][left, None]
+            here["known"][right] = True
+            lost = np.delete(ends, left)
+            lost = lost[lost["age"] < most_age]
+            lost["age"] += 1
+            ends = np.concatenate([here, lost])
             first += len(seen)
         links = np.concatenate(found)
         return links[np.lexsort((links[:, 1], links[:, 0]))]
 
 
-def _started(first: int, seen: NDArray[np.float64]) -> _Ends:
-    count = len(seen)
-    row = np.arange(first, first + count)
-    age, known = np.ones(count, dtype=np.int64), np.zeros(count, dtype=bool)
-    return _Ends(row, seen, np.zeros_like(seen), known, age)
-
-
-def _joined(here: _Ends, lost: _Ends) -> _Ends:
-    return _Ends(
-        np.concatenate([here.row, lost.row]),
-        np.concatenate([here.position, lost.position]),
-        np.concatenate([here.step, lost.step]),
-        np.concatenate([here.known, lost.known]),
-        np.concatenate([here.age, lost.age + 1]),
-    )
+def _started(first: int, seen: NDArray[np.float64]) -> NDArray[np.void]:
+    here = np.zeros(len(seen), dtype=_END)
+    here["row"], here["position"], here["age"] = first + np.arange(len(seen)), seen, 1
+    return here
 
 
 def _pairs(

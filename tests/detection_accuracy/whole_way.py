@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid import Detections, DetectionSettings, Tracks, detect, match, score, track
-from outbid.simulate.linkers.laptrack import LINKER
+from outbid.simulate.linkers.laptrack import LapTrack
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
 
@@ -123,7 +123,7 @@ def peers_on(movie: Movie) -> Row:
             for gap in GAPS:
                 settings = {"radius": gate, "start_cost": 1.05, "gap": gap}
                 rows = [
-                    scored(Tracks(seen[name], LINKER.link(seen[name], settings, 1.0)), truth)
+                    scored(Tracks(seen[name], LapTrack().link(seen[name], settings, 1.0)), truth)
                     for seen, (_, truth) in zip(located, films, strict=True)
                 ]
                 mean[f"{name}, gate {gate:g}, gap {gap}"] = {

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .memory import refuse_if_larger_than_memory
 from .stacks import Held, Stack, chosen, damage_explained, opened, refuse_level
+from .units import MICROMETRES
 
 SUFFIXES = (".czi",)
 _LETTERS = "TCZYX"
-_METRES_TO_MICROMETRES = 1e6
 _EMPTY = 100
 """Guard: voxels of a movie for each that is stored; more come from a damaged position of a tile."""
 
@@ -168,7 +168,7 @@ def _facts(text: str) -> _Facts:
     metres = [found.get(axis, 0.0) for axis in "ZYX"]
     if not metres[2] > 0:
         return _Facts()
-    spacing = [value * _METRES_TO_MICROMETRES if value > 0 else 1.0 for value in metres]
+    spacing = [value * MICROMETRES if value > 0 else 1.0 for value in metres]
     step = root.find(".//Dimensions/T/Positions/Interval/Increment")
     interval = float(step.text) if step is not None and step.text else None
     channels = tuple(each.get("Name", "") for each in root.iterfind(".//Dimensions/Channels/Channel"))

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .stacks import Held, Stack, chosen, damage_explained, opened, refuse_level
+from .units import MICROMETRES
 
 SUFFIXES = (".lif",)
-_METRES_TO_MICROMETRES = 1e6
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
@@ -27,7 +27,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         image = images[number]
         pixels = _Pixels(held, image, source)
         steps = {axis: _step(values) for axis, values in image.coords.items()}
-    spacing = [_METRES_TO_MICROMETRES * abs(steps.get(axis) or 0.0) or 1.0 for axis in "ZYX"]
+    spacing = [MICROMETRES * abs(steps.get(axis) or 0.0) or 1.0 for axis in "ZYX"]
     return Stack(
         pixels, "".join(image.dims), (spacing[0], spacing[1], spacing[2]),
         "micrometer" if steps.get("X") else "pixel", steps.get("T"), bool(steps.get("Z")), scenes=listed,

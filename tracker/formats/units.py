@@ -5,7 +5,7 @@ from __future__ import annotations
 _FULL = {
     "um": "micrometer", "µm": "micrometer", "μm": "micrometer", "micron": "micrometer",
     "microns": "micrometer", "px": "pixel", "pixels": "pixel", "nm": "nanometer", "mm": "millimeter",
-}  # fmt: skip  # fmt: skip
+}  # fmt: skip
 _SPELLED = {
     **{f"{of}met{end}": f"{of}meter" for of in ("micro", "nano", "milli") for end in ("ers", "re", "res")},
     **dict.fromkeys(("pix", "vox", "voxel", "voxels"), "pixel"),
@@ -24,6 +24,9 @@ TIMES = {
     **dict.fromkeys(("frame", "frames"), 0.0),
 }  # fmt: skip
 """Seconds in each unit of time by its spellings; 0 for frames."""
+
+MICROMETRES = 1e6
+"""In a metre, the unit in which microscopes' files state the size of a voxel."""
 
 
 def unit_of(given: str | None) -> str:

@@ -166,13 +166,9 @@ def _close_gaps(
     starts = starts.take(starts.frame > frames.min(initial=0))
     distance = settings.max_distance if settings.gap_distance is None else settings.gap_distance
     costs = LinkCosts(
-        distance,
-        settings.cost,
-        settings.unmatched_cost,
-        settings.solver,
-        settings.exact_margins,
+        distance, settings.cost, settings.unmatched_cost, settings.solver, settings.exact_margins,
         settings.periodic,
-    )
+    )  # fmt: skip
     links = link(
         (ends.position * settings.spacing, starts.position * settings.spacing),
         (2, int(settings.max_gap or 0) + 1),

@@ -8,17 +8,22 @@ from typing import Any
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QValidator
-from qtpy.QtWidgets import (
-    QComboBox,
-    QDoubleSpinBox,
-    QHBoxLayout,
-    QLabel,
-    QSpinBox,
-    QWidget,
-)
+from qtpy.QtWidgets import QComboBox, QDoubleSpinBox, QHBoxLayout, QLabel, QSpinBox, QWidget
 
 
-class NumberBox(QDoubleSpinBox):
+class _Automatic:
+    """What boxes for numbers share: the minimum can stand for an automatic value."""
+
+    def number(self: Any) -> Any:
+        """The value; None if it is automatic."""
+        return None if self.specialValueText() and self.value() == self.minimum() else self.value()
+
+    def set_number(self: Any, value: float | None) -> None:
+        """Show a value, or the automatic one."""
+        self.setValue(self.minimum() if value is None else value)
+
+
+class NumberBox(_Automatic, QDoubleSpinBox):
     """A number box; its minimum can mean that the value is estimated automatically.
 
     Numbers are read as Python reads them, whatever the locale of the user: 0.5, 5e-7, and also 0,5.
@@ -89,19 +94,11 @@ class NumberBox(QDoubleSpinBox):
         size = 10.0 ** math.floor(math.log10(abs(value))) / 10
         self.setValue(float(f"{value + steps * size:.6g}"))
 
-    def number(self) -> float | None:
-        """The value; None if it is automatic."""
-        return None if self.specialValueText() and self.value() == self.minimum() else self.value()
-
-    def set_number(self, value: float | None) -> None:
-        """Show a value, or the automatic one."""
-        self.setValue(self.minimum() if value is None else value)
-
     def _bare(self, text: str | None) -> str:
         return (text or "").strip().removesuffix(self.suffix().strip()).strip().replace(",", ".")
 
 
-class CountBox(QSpinBox):
+class CountBox(_Automatic, QSpinBox):
     """A box for whole numbers; its minimum can mean an automatic value, as in `NumberBox`."""
 
     def __init__(
@@ -112,14 +109,6 @@ class CountBox(QSpinBox):
         self.setRange(minimum, maximum)
         self.setSpecialValueText(automatic)
         self.set_number(value)
-
-    def number(self) -> int | None:
-        """The value; None if it is automatic."""
-        return None if self.specialValueText() and self.value() == self.minimum() else self.value()
-
-    def set_number(self, value: int | None) -> None:
-        """Show a value, or the automatic one."""
-        self.setValue(self.minimum() if value is None else value)
 
 
 _NARROW = (

@@ -270,11 +270,7 @@ class PairForm(Form):
 
     def _now(self) -> float:
         """Number of the frame that is shown."""
-        place = self._held.place if self._held is not None else None
-        if place is None:
-            return 0.0
-        time = self.viewer.dims.point[self.viewer.dims.ndim - len(place.scale)]
-        return float((time - place.translate[0]) / place.scale[0])
+        return 0.0 if self._held is None else self._held.place.frame_shown(self.viewer)
 
     def _guess(self, _: object = None) -> None:
         """Choose the result that came last, and what was opened last beside it."""

@@ -60,6 +60,11 @@ class Place:
         """The unit as fields show it."""
         return _SYMBOLS.get(self.unit, self.unit)
 
+    def frame_shown(self, viewer: Any) -> float:
+        """Number of the frame of the layer that a viewer shows."""
+        time = viewer.dims.point[viewer.dims.ndim - len(self.scale)]
+        return float((time - self.translate[0]) / self.scale[0])
+
 
 def place_of(layer: Any) -> Place:
     """The transform of a napari layer."""

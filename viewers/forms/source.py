@@ -127,14 +127,13 @@ class SourceFields(QObject):
 
     def looked_at(self, place: Place) -> tuple[int, tuple[float, float]]:
         """Number of the frame that is shown, and y, x of the middle of the view in voxels."""
-        time = self._viewer.dims.point[self._viewer.dims.ndim - len(place.scale)]
         y, x = (
             (centre - move) / size
             for centre, move, size in zip(
                 self._viewer.scene.camera.center[-2:], place.translate[-2:], place.scale[-2:], strict=True
             )
         )
-        return round((time - place.translate[0]) / place.scale[0]), (y, x)
+        return round(place.frame_shown(self._viewer)), (y, x)
 
     @property
     def symbol(self) -> str:

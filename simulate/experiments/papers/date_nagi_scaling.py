@@ -30,10 +30,8 @@ class Scaling(Paper):
 
     def cells(self, problems: Size) -> list[tuple[int, int]]:
         """Sizes and numbers of shards."""
-        counts = (1, 2, 4, 8)
-        if self.is_weak:
-            return [(round(size * count**0.5), count) for size in problems.sizes for count in counts]
-        return [(size, count) for size in problems.sizes for count in counts]
+        power = 0.5 if self.is_weak else 0.0
+        return [(round(size * count**power), count) for size in problems.sizes for count in (1, 2, 4, 8)]
 
     def rows(self, problems: Size) -> Iterator[Row]:
         for variant in VARIANTS:  # compiles
@@ -53,12 +51,9 @@ class Scaling(Paper):
         known: Key = {"shards": shards} if self.is_weak else {"shards": shards, "n": size}
         seconds = paper_value(self.table, variant, **known)
         first = paper_value(self.table, variant, **(known | {"shards": 1}))
-        share = ""
-        if not isinstance(seconds, str) and not isinstance(first, str):
-            return {
-                "paper_seconds": seconds,
-                "paper_efficiency": first / seconds / (1 if self.is_weak else shards),
-            }
+        if isinstance(seconds, str) or isinstance(first, str):
+            return {"paper_seconds": seconds, "paper_efficiency": ""}
+        share = first / seconds / (1 if self.is_weak else shards)
         return {"paper_seconds": seconds, "paper_efficiency": share}
 
     def figures(self, summary: list[Row]) -> list[Panel]:
@@ -73,11 +68,10 @@ class Scaling(Paper):
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         del summary
+        better = "The classical variant scales better than the tree variant"
         return [
             Claim("Efficiency deteriorates with more GPUs", "section 6.3", "", None),
-            Claim(
-                "The classical variant scales better than the tree variant", "sections 6.3 and 7", "", None
-            ),
+            Claim(better, "sections 6.3 and 7", "", None),
         ]
 
 

@@ -41,15 +41,9 @@ class Figure3(Paper):
             for kind, auction in auctions.items():
                 over, answer = solved(problem, auction, problems.device, repeats=1, compiled=again)
                 for case, seconds in spent.items():
-                    yield {
-                        "n": size,
-                        "case": f"{case} over {kind} ε",
-                        "instance": instance,
-                        "seconds": seconds,
-                        "auction_seconds": over,
-                        "auction_rounds": answer.stats["rounds"],
-                        "speed_up": over / seconds,
-                    }
+                    row: Row = {"n": size, "case": f"{case} over {kind} ε", "instance": instance}
+                    row |= {"seconds": seconds, "auction_seconds": over}
+                    yield row | {"auction_rounds": answer.stats["rounds"], "speed_up": over / seconds}
 
     def figures(self, summary: list[Row]) -> list[Panel]:
         return [Panel("", "n", "times as fast as the auction", curves_of(summary, "n", "speed_up"))]

@@ -57,25 +57,20 @@ class Failure(Paper):
     def claims(self, summary: list[Row]) -> list[Claim]:
         whole, optional = LINKERS.values()
         most = max(TURNOVERS)
-        ends = {
-            case: float(where(summary, turnover=most, case=case)[0]["swapped"]) for case in (whole, optional)
-        }
-        wrong = {
-            case: float(where(summary, turnover=most, case=case)[0]["wrong"]) for case in (whole, optional)
-        }
-        text = f"{ends[whole]:.0%} of the ends are linked at turnover {most:g}"
-        text += f", {ends[optional]:.0%} with optional rows and columns"
+        of_all, of_some = (where(summary, turnover=most, case=case)[0] for case in (whole, optional))
+        ends, wrong = ([float(row[name]) for row in (of_all, of_some)] for name in ("swapped", "wrong"))
         return [
             Claim(
-                "A particle that leaves is matched to one that enters", "section 6", text, ends[whole] > 0.5
+                "A particle that leaves is matched to one that enters", "section 6",
+                f"{ends[0]:.0%} of the ends are linked at turnover {most:g}, {ends[1]:.0%} with optional "
+                "rows and columns", ends[0] > 0.5,
             ),
             Claim(
-                "The model cannot identify that they are different particles",
-                "section 6",
-                f"wrong links {wrong[whole]:.1%}, with optional rows and columns {wrong[optional]:.1%}",
-                wrong[optional] > 0.5 * wrong[whole],
+                "The model cannot identify that they are different particles", "section 6",
+                f"wrong links {wrong[0]:.1%}, with optional rows and columns {wrong[1]:.1%}",
+                wrong[1] > 0.5 * wrong[0],
             ),
-        ]
+        ]  # fmt: skip
 
 
 def judged(film: Tracks, links: NDArray[np.int64]) -> Row:

@@ -71,18 +71,16 @@ class Figure5(Paper):
         best, lowest = f1(1.0, own, learned), min(f1(level, own, auction) for level in LEVELS)
         return [
             Claim(
-                "All correspondences are found where no particle leaves or enters",
-                "section 6",
+                "All correspondences are found where no particle leaves or enters", "section 6",
                 f"link F1 {lowest:.3f} or more at kappa .3; learned linking {best:.3f} at persistence 1",
                 lowest > 0.999,
             ),
             Claim(
-                "The level of persistence changes the result of the matching",
-                "Figure 5",
+                "The level of persistence changes the result of the matching", "Figure 5",
                 f"by {spread:.3f} where steps are held constant: positions alone hold nothing of it",
                 spread > 0.05,
             ),
-        ]
+        ]  # fmt: skip
 
 
 PAPERS = {"vasconcelos-figure5": Figure5()}
