@@ -250,12 +250,12 @@ def rows_of(
     ResourceError
         If a process is killed from outside.
     """
-    tell = progress or (lambda _done, _total: None)
-    tell(0, len(trials))
+    report = progress or (lambda _done, _total: None)
+    report(0, len(trials))
     if jobs == 1:
         for done, trial in enumerate(trials, 1):
             yield measure(trial)
-            tell(done, len(trials))
+            report(done, len(trials))
         return
     # Spawned, because the threads of compiled kernels do not survive a fork.
     context = multiprocessing.get_context("spawn")
@@ -263,7 +263,7 @@ def rows_of(
         try:
             for done, rows in enumerate(pool.map(measure, trials), 1):
                 yield rows
-                tell(done, len(trials))
+                report(done, len(trials))
         except BrokenProcessPool:
             raise ResourceError(
                 "A process was killed from outside, perhaps for lack of memory. Take fewer jobs; the rows "
