@@ -214,10 +214,9 @@ def _over_frames(
 ) -> tuple[Figure, Axes]:
     """One or two curves with their labels over time; a point each where there is a single frame."""
     figure, axes = _figure()
-    for (values, label), look in zip(
-        curves, ({"color": _BLUE}, {"color": _ORANGE, "ls": "--"}), strict=False
-    ):
-        axes.plot(frame, values, lw=width, marker="o" if len(frame) == 1 else "", label=label, **look)
+    marker = "o" if len(frame) == 1 else ""
+    for (values, label), (colour, dashes) in zip(curves, ((_BLUE, "-"), (_ORANGE, "--")), strict=False):
+        axes.plot(frame, values, color=colour, ls=dashes, lw=width, marker=marker, label=label)
     axes.set(xlabel="frame")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure, axes
