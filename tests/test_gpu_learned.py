@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from outbid import Detections, TrackingRun, TrackingSettings, track
 from outbid._arrays import on_device, placed, to_device, to_host
 from outbid.inference.candidates import Search, candidates_of, distinct, pairs_near
-from outbid.inference.posterior import LinkPosterior, updated
+from outbid.inference.jpda import updated
+from outbid.inference.posterior import LinkPosterior
 from outbid.learn.field import Fields
 from outbid.learn.m_steps import raw_steps, sums_of
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings

@@ -10,7 +10,8 @@ from posteriors import posterior_of
 
 from outbid.inference.candidates import Search, candidates_of, pairs_near
 from outbid.inference.decide import decide, log_odds
-from outbid.inference.posterior import LinkPosterior, updated
+from outbid.inference.jpda import updated
+from outbid.inference.posterior import LinkPosterior
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of
 

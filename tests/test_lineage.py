@@ -11,8 +11,7 @@ from accuracy.movies import KINDS
 from outbid import Tracks, score
 from outbid.inference.candidates import candidates_of
 from outbid.inference.decide import decide
-from outbid.inference.jpda import marginals, propagate
-from outbid.inference.posterior import updated
+from outbid.inference.jpda import marginals, propagate, updated
 from outbid.learn import Learned, learn
 from outbid.lineage import find_divisions, with_divisions, with_merges
 from outbid.lineage.candidates import Divisions

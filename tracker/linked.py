@@ -17,8 +17,8 @@ from .columns import marks_of
 from .detections import Detections
 from .errors import ResourceError, SettingsError
 from .inference.decide import decide, log_odds
-from .inference.jpda import exponent
-from .inference.posterior import LinkPosterior, converged, updated
+from .inference.jpda import converged, exponent, updated
+from .inference.posterior import LinkPosterior
 from .known import values_along
 from .learn import Learned, learn
 from .learn.fixed import Fixed

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .._arrays import array_module, on_device, placed, to_device, to_host
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
-from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, converged, updated
+from ..inference.jpda import converged, exponent, updated
+from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model
 from ..model.advection import advected
 from ..model.gate import predicted, reaches

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.posterior import LinkPosterior, updated
+from ..inference.jpda import updated
+from ..inference.posterior import LinkPosterior
 from ..model import Model, Surroundings
 from ..model.levels import OPEN, ROUNDS, TINY
 from ..model.movie import Movie, weighted

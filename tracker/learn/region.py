@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.candidates import candidates_of
-from ..inference.jpda import displacements, no_link
-from ..inference.posterior import Displacements, LinkPosterior, updated
+from ..inference.jpda import displacements, no_link, updated
+from ..inference.posterior import Displacements, LinkPosterior
 from ..model import Model
 from ..model.movie import Movie, summed
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from .._arrays import placed, to_device, to_host
 from .._timing import lap
 from ..inference.candidates import Search, candidates_of, pairs_near
-from ..inference.posterior import LinkPosterior, converged
+from ..inference.jpda import converged
+from ..inference.posterior import LinkPosterior
 from ..model import Model, Surroundings
 from ..model.gate import reaches
 from ..model.levels import NEGLIGIBLE

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.decide import decide
-from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, updated
+from ..inference.jpda import exponent, updated
+from ..inference.posterior import LinkPosterior
 from ..learn.field import Fields
 from ..learn.m_steps import adapted
 from ..linking import Links
