@@ -204,14 +204,13 @@ def marginals(
     return ratio / (ratio + raised(rivals[0] * rivals[1], omega))
 
 
-def wrong_share(probability: NDArray[np.float64]) -> float:
-    """Expected share of wrong links, each of which is right with its own probability (E,)."""
-    return float((probability * (1 - probability)).sum() / max(probability.sum(), 1.0))
-
-
 def exponent(probability: NDArray[np.float64], most: float = OMEGA[1]) -> float:
-    """The exponent of rivals, from the probabilities (E,) of links in the sweep before."""
-    return OMEGA[0] + (most - OMEGA[0]) * min(4 * wrong_share(probability), 1.0)
+    """The exponent of rivals, from the probabilities (E,) of links in the sweep before.
+
+    It grows with the expected share of wrong links, each of which is right with its own probability.
+    """
+    wrong = float((probability * (1 - probability)).sum() / max(probability.sum(), 1.0))
+    return OMEGA[0] + (most - OMEGA[0]) * min(4 * wrong, 1.0)
 
 
 def log_evidence(

@@ -19,8 +19,6 @@ class LearnOptions:
         Largest lag of a link in frames. Default: learned, from 6 on.
     nearest : int
         Number of candidates per detection and lag, in each direction of time.
-    classes : int
-        Motion classes at most; one more is tried while the criterion grows.
     still : float
         Change of the marginals, per detection, at which EM stops.
     dropped : float
@@ -45,7 +43,6 @@ class LearnOptions:
 
     longest_lag: int | None = None
     nearest: int = 10
-    classes: int = 3
     still: float = 5e-4
     dropped: float = 1e-4
     trial: int = 4_000
@@ -66,6 +63,6 @@ class LearnOptions:
         return detections <= 2 * self.sample
 
     def work(self, detections: int) -> int:
-        """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""
+        """Detections that the sweeps over a movie cover."""
         learned, last = (detections, 0) if self.whole(detections) else (self.sample, 2)
         return 4 * ROUNDS * min(learned, self.trial) + 2 * ROUNDS * learned + last * detections

@@ -40,8 +40,6 @@ _CORRELATION = (0.3,), (0.1, 0.6)
 """Where EM starts: one class; or two, of which the slow one diffuses, and the fast one is directed."""
 _DIRECTED = 0.95
 """Where EM starts: correlation of directed particles, and one minus their probability of renewal."""
-_SPLIT_SIZES, _SPLIT_SHARES = (0.6, 6.0), (0.8, 0.2)
-"""Initial values of EM with one more class: variances and shares of the two parts of a class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,17 +251,3 @@ def _start_model(
     delay = np.concatenate([[1 - MISSED], np.zeros((options.longest_lag or LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
-
-
-def split(model: Model) -> Model:
-    """The model with one more class of motion: a quarter of the largest class, with larger steps."""
-    motion = model.motion
-    largest = int(motion.share.argmax())
-    once = np.append(np.arange(motion.classes), largest)
-    size, share = np.ones(len(once)), motion.share[once]
-    size[[largest, -1]], part = _SPLIT_SIZES, np.ones(len(once))
-    part[[largest, -1]] = _SPLIT_SHARES
-    return replace(model, motion=replace(
-        motion, variance=motion.variance[once] * size[:, None], share=share * part,
-        correlation=motion.correlation[once], renewal=motion.renewal[once],
-    ))  # fmt: skip
