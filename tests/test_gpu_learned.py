@@ -133,13 +133,13 @@ def test_fields_are_the_cpus(axes):
     p = np.random.default_rng(2).random(len(here.probability))
     here, found = replace(here, probability=p), replace(found, probability=to_device(p))
     steps, of_there = raw_steps(movie, here), raw_steps(there, found)
-    flows = Fields.of(movie, large=True).flow(*steps), Fields.of(there, large=True).flow(*of_there)
+    flows = Fields.of(movie).flow(*steps), Fields.of(there).flow(*of_there)
     np.testing.assert_allclose(to_host(flows[1]), flows[0], rtol=1e-9, atol=1e-12)
     rates = [
         fields.survival(weight, weight**0)
         for fields, weight in (
-            (Fields.of(movie, large=True), steps[1]),
-            (Fields.of(there, large=True), of_there[1]),
+            (Fields.of(movie), steps[1]),
+            (Fields.of(there), of_there[1]),
         )
     ]
     np.testing.assert_allclose(to_host(rates[1]), rates[0], rtol=1e-9)

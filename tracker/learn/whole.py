@@ -65,7 +65,7 @@ def spread(
     shift = frame_shifts(movie.position, frame_start, options.workers)
     movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
-    fields = Fields.of(movie, flows=flows, large=True, workers=options.workers)
+    fields = Fields.of(movie, flows=flows, workers=options.workers)
     lap("density", movie.position)
     posterior, flow = _first(movie, held, flow, fields, options)
     scale = np.ones(len(movie.intervals))
