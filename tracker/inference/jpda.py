@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,12 +182,7 @@ def _half(
     n, (start, link), on = raised(none, 1 / omega), segments, kernels("outbid.inference.propagation", ratio)
     contested = on.begin(start, link, n, rivals[0], moved[0])
     arrays = (contested, *segments, ratio, n, *rivals, omega, *moved)
-    return partial(_half_round, on.compete, arrays), len(contested)
-
-
-def _half_round(compete: Callable[..., int], arrays: tuple, block: tuple[int, int]) -> int:
-    """How many links of a block of contested segments moved."""
-    return compete(*block, *arrays)
+    return lambda block: on.compete(*block, *arrays), len(contested)
 
 
 def raised(values: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
@@ -271,10 +265,20 @@ def _places(
 
 
 def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(N,) probabilities of no successor, and of no predecessor."""
-    around = model.surroundings
-    death = model.association.death(movie.left, around.survival)
-    return death, model.association.birth(movie.frame, around.survival_back)
+    """(N,) probabilities of no successor, and of no predecessor: none within the longest lag or the movie."""
+    rates, around = model.association, model.surroundings
+    death, birth = (
+        np.maximum(1 - survival * _within(delay, survival)[np.minimum(frames, len(delay))], LEAST)
+        for delay, frames, survival in (
+            (rates.delay, movie.left, around.survival), (rates.delay_back, movie.frame, around.survival_back),
+        )
+    )  # fmt: skip
+    return death, birth
+
+
+def _within(delay: NDArray[np.float64], like: NDArray) -> NDArray[np.float64]:
+    """(L + 1,) probabilities of a lag of at most 0, 1, …, L, on the device of an array."""
+    return array_module(like).asarray(np.concatenate([[0.0], np.cumsum(delay)]))
 
 
 def _direction(

@@ -131,6 +131,18 @@ class LinkPosterior:
             grown.ratio[place] = self.ratio
         return grown
 
+    def neighbours(self) -> NDArray[np.int64]:
+        """(2, N) probable successor in the next frame, and predecessor in the previous one; -1 for none.
+
+        Of likely links no two share an end.
+        """
+        candidates = self.candidates
+        likely = (self.probability > 0.5) & (candidates.lag == 1)
+        tail, head = candidates.tail[likely], candidates.head[likely]
+        rows = np.full((2, len(candidates.row_start) - 1), -1)
+        rows[0, tail], rows[1, head] = head, tail
+        return rows
+
     def linked(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(N,) probabilities that detections have a successor, and a predecessor."""
         candidates, p = self.candidates, self.probability

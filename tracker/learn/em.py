@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, on_device, placed, to_device, to_host
+from .._arrays import array_module, placed, to_device, to_host
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
 from ..inference.jpda import converged, exponent, updated
 from ..inference.posterior import LinkPosterior
@@ -56,17 +56,13 @@ def fit(
 
     The evidence is not known yet; see `with_evidence`.
     """
-    if options.device == "gpu" and not on_device(movie.position):
-        there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-        model, posterior = fit(
-            *there, fields and fields.placed(to_device), replace(options, workers=1), rounds
-        )
-        return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
+    on_gpu = options.device == "gpu"
+    movie, model, posterior = _there(movie, model, posterior, options)
+    fields = fields.placed(to_device) if fields and on_gpu else fields
     model = options.fixed.held(movie, model)
     for turn, now in enumerate(rounds):
-        posterior = updated(
-            movie, model, posterior, omega=exponent(posterior.probability, 1.0), workers=options.workers
-        )
+        omega = exponent(posterior.probability, 1.0)
+        posterior = updated(movie, model, posterior, omega=omega, workers=options.threads)
         options.on_sweep(len(movie))
         if turn >= len(FIRST) and posterior.change < options.still:
             break
@@ -74,30 +70,37 @@ def fit(
         model = options.fixed.held(movie, model)
         if now.fields:
             posterior = posterior.kept(posterior.probability > options.dropped * now.level)
-    return model, posterior
+    if not on_gpu:
+        return model, posterior
+    return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
 
 
 def converged_there(
     movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
 ) -> LinkPosterior:
     """As `converged`, by the device of the options; from and to the host."""
-    if options.device != "gpu":
-        return converged(movie, model, posterior, still=options.still, workers=options.workers)
-    there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-    return cast(LinkPosterior, placed(converged(*there, still=options.still), to_host))
+    there = _there(movie, model, posterior, options)
+    after = converged(*there, still=options.still, workers=options.threads)
+    return cast(LinkPosterior, placed(after, to_host))
 
 
 def with_evidence(
     movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
 ) -> LinkPosterior:
     """The posterior with its evidence, of messages that have converged under this model."""
-    last, workers = posterior, options.workers
-    if options.device == "gpu":
-        movie, model, last = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-        workers = 1
+    movie, model, last = _there(movie, model, posterior, options)
     for _ in range(_SETTLE):
-        last = updated(movie, model, last, with_moments=False, workers=workers)
+        last = updated(movie, model, last, with_moments=False, workers=options.threads)
     return replace(posterior, log_evidence=last.log_evidence)
+
+
+def _there(
+    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
+) -> tuple[Movie, Model, LinkPosterior]:
+    """The three on the device of the options."""
+    if options.device != "gpu":
+        return movie, model, posterior
+    return movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
@@ -127,14 +130,8 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
-    posterior = updated(
-        movie,
-        model,
-        posterior,
-        omega=exponent(posterior.probability),
-        with_moments=False,
-        workers=options.workers,
-    )
+    omega = exponent(posterior.probability)
+    posterior = updated(movie, model, posterior, omega=omega, with_moments=False, workers=options.workers)
     either = np.maximum(posterior.past, posterior.future)
     return posterior.kept(_explaining(model, posterior.candidates, either))
 

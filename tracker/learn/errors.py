@@ -7,16 +7,16 @@ measured by iterations from a nearby point.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.jpda import updated
 from ..inference.posterior import LinkPosterior
-from ..model import Model, Surroundings
+from ..model import Model
 from ..model.levels import OPEN, ROUNDS, TINY
-from ..model.movie import Movie, weighted
+from ..model.movie import Movie
 from .em import Round, fit
 from .m_steps import sums_of
 from .options import LearnOptions
@@ -26,36 +26,6 @@ _GROUPS = 8
 """Prior: number of groups of tracks; the relative accuracy of an error is then a quarter."""
 _AWAY = 1.1
 """Guard: relative change of the noise in the measurement of the convergence rate."""
-
-
-@dataclass(frozen=True)
-class Kinematics:
-    """Statistics of steps, in the unit of the positions and in frames.
-
-    Parameters
-    ----------
-    step : (A,) float64 array
-        Root mean square observed displacement per frame along each axis, without the flow.
-    noise : (A,) float64 array
-        Standard deviation of localisation along each axis.
-    kept : float
-        Correlation of successive steps, over all classes.
-    later : float
-        Correlation of steps two frames apart.
-    """
-
-    step: NDArray[np.float64]
-    noise: NDArray[np.float64]
-    kept: float
-    later: float
-
-    @classmethod
-    def of(cls, movie: Movie, model: Model) -> Kinematics:
-        """The statistics of a model."""
-        motion = model.motion
-        seen = weighted(motion.share, motion.variance) + 2 * motion.noise
-        step, noise = (np.sqrt(movie.variance_given(one)) for one in (seen, motion.noise))
-        return cls(step, noise, motion.kept(1), motion.kept(2))
 
 
 def standard_errors(
@@ -101,15 +71,6 @@ def standard_errors(
     return errors
 
 
-def errors_of_rates(movie: Movie, model: Model) -> dict[str, float]:
-    """Standard errors of end and start, as of shares of so many detections; clutter has no track."""
-    errors = {}
-    for name, delay in (("end", model.association.delay), ("start", model.association.delay_back)):
-        rest = float(np.clip(1 - (1 - model.association.clutter) * delay.sum(), 0, 1))
-        errors[name] = float(np.sqrt(rest * (1 - rest) / len(movie)))
-    return errors
-
-
 def _groups(movie: Movie, posterior: LinkPosterior) -> NDArray[np.int64]:
     """(N,) group of each detection; all detections of a track of probable links are in one group."""
     candidates, likely = posterior.candidates, posterior.probability > 0.5
@@ -129,8 +90,7 @@ def _part(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Movie, 
     part, some, sample = part_of(movie, posterior, LearnOptions.trial)
     around, motion, rows = model.surroundings, model.motion, sample.rows
     scale = motion.step_scale[sample.frames.start : sample.frames.stop - 1]
-    around = Surroundings(around.flow[rows], around.survival[rows], around.survival_back[rows])
-    return part, replace(model, motion=replace(motion, step_scale=scale), surroundings=around), some
+    return part, replace(model, motion=replace(motion, step_scale=scale), surroundings=around.at(rows)), some
 
 
 def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> float:

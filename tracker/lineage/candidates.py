@@ -86,8 +86,7 @@ class Divisions:
         offset = (position[first] + position[second]) / 2 - position[mother] - flow[mother]
         along = (np.einsum("ij,ij->i", offset, between) / distance) ** 2
         across = np.maximum(np.einsum("ij,ij->i", offset, offset) - along, 0)
-        next_row = _successor(posterior, len(movie))
-        later, growth = next_row[slots[1:]], np.full(len(mother), np.nan)
+        later, growth = posterior.neighbours()[0][slots[1:]], np.full(len(mother), np.nan)
         both = np.flatnonzero((later >= 0).all(axis=0))
         growth[both] = _apart(position, *later[:, both])[1] - distance[both]
         return cls(
@@ -108,14 +107,6 @@ def _apart(
     """Vectors (P, D) and distances (P,) from the first to the second of pairs of rows."""
     between = position[second] - position[first]
     return between, np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), LEAST)
-
-
-def _successor(posterior: LinkPosterior, count: int) -> NDArray[np.int64]:
-    """(N,) probable successor in the next frame; -1 for none. Of likely links no two share an end."""
-    candidates, successor = posterior.candidates, np.full(count, -1)
-    likely = (posterior.probability > 0.5) & (candidates.lag == 1)
-    successor[candidates.tail[likely]] = candidates.head[likely]
-    return successor
 
 
 def candidate_divisions(

@@ -180,10 +180,7 @@ def fitted(
     """
     pairs, last = context.pairs(divisions), -1.0
     for _ in range(rounds):
-        used, none = model, context.no_pair(model)
-        pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
-        pairs = propagated(none, pairs, context.omega)
-        beliefs = pairs.beliefs(none, context.omega)
+        used, (pairs, beliefs) = model, _believed(context, divisions, pairs, model, log_factor)
         model = _with_rates(context, model, pairs, beliefs)
         model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
         expected = float(beliefs.division.sum())
@@ -197,10 +194,19 @@ def under(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64]
 ) -> Fit:
     """The same under a model that is held."""
+    pairs, beliefs = _believed(context, divisions, context.pairs(divisions), model, log_factor)
+    return Fit(divisions, model, pairs, beliefs, model)
+
+
+def _believed(
+    context: Context, divisions: Divisions, pairs: Pairs, model: DaughterModel,
+    log_factor: NDArray[np.float64] | float,
+) -> tuple[Pairs, Beliefs]:  # fmt: skip
+    """The pairs after rounds of belief propagation under a model, and their probabilities."""
     none = context.no_pair(model)
-    pairs = context.pairs(divisions).weighing(log_weight(divisions, model) + log_factor, context.omega)
+    pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
     pairs = propagated(none, pairs, context.omega)
-    return Fit(divisions, model, pairs, pairs.beliefs(none, context.omega), model)
+    return pairs, pairs.beliefs(none, context.omega)
 
 
 def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

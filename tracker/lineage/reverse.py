@@ -61,10 +61,7 @@ def flow_to(movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior) -
     It is that of the probable predecessor; without one, that of the detection of the previous frame whose
     predicted position is nearest.
     """
-    source = np.full(len(movie), -1)
-    candidates = posterior.candidates
-    likely = (posterior.probability > 0.5) & (candidates.lag == 1)
-    source[candidates.head[likely]] = candidates.tail[likely]
+    source = posterior.neighbours()[1]
     without = np.flatnonzero((source < 0) & (movie.frame > 0))
     places = np.concatenate([movie.position[without], movie.position + flow])
     first = np.searchsorted(movie.frame[without], np.arange(movie.frames))
