@@ -7,25 +7,22 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import array_module, placed, to_device, to_host
-from ..inference.candidates import Candidates, Search, distinct, pairs_near
+from .._arrays import placed, to_device, to_host
+from ..inference.candidates import Search, distinct, pairs_near
 from ..inference.jpda import converged, exponent, updated
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model
 from ..model.advection import advected
-from ..model.gate import predicted, reaches
+from ..model.gate import reaches
 from ..model.levels import NEGLIGIBLE, OPEN
 from ..model.movie import Movie
 from .field import Fields
-from .m_steps import MISSED, maximised, over_one_interval
+from .m_steps import MISSED, maximised
 from .options import LearnOptions
 
 _SETTLE = 2
 """Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
-_WORTH = 0.1
-"""Error level: likelihood ratio against chance below which a gap is not bridged."""
 LEAST_REACH = 2.5
 """Prior: least search radius in the next frame, in spacings: some steps are much longer than most."""
 
@@ -108,7 +105,6 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
 
     Links over frames that were not recorded are searched once more: they were dropped before the persistence
     of steps was known.
-    Candidates over missed frames are kept only if the link explains the detection better than chance.
     """
     after, earlier = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
     longer = movie.intervals > 1
@@ -117,12 +113,11 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     tails, background = np.flatnonzero(after), OPEN * float(np.median(movie.density))
     keys = [movie.frame[:0]]
     ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
-    step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
         reach = reaches(movie, model.motion, lag, background)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         if reach.any():
-            expected = movie.position + predicted(movie, model.motion, lag, step)
+            expected = movie.position.copy()
             expected[tails] += way
             search = Search(lag, options.nearest, expected, after, earlier, reach)
             keys.append(pairs_near(movie, search, workers=options.workers))
@@ -131,23 +126,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
     omega = exponent(posterior.probability)
-    posterior = updated(movie, model, posterior, omega=omega, with_moments=False, workers=options.workers)
-    either = np.maximum(posterior.past, posterior.future)
-    return posterior.kept(_explaining(model, posterior.candidates, either))
-
-
-def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(N, D) expected displacement beside the flow over the interval before; 0 as far as it is not known."""
-    candidates = posterior.candidates
-    p = posterior.probability * over_one_interval(movie, posterior)
-    step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
-    return np.stack([candidates.at_heads(p * column) for column in step.T], axis=1)
-
-
-def _explaining(model: Model, candidates: Candidates, either: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(E,) whether links over gaps explain the detection better than chance; all others stay."""
-    delay: NDArray[np.float64] = array_module(either).asarray(model.association.delay)
-    return (candidates.lag == 1) | (either > _WORTH * delay[candidates.lag - 1])
+    return updated(movie, model, posterior, omega=omega, with_moments=False, workers=options.workers)
 
 
 def expecting_gaps(model: Model) -> Model:

@@ -155,12 +155,6 @@ class Fit:
         """(P,) of each division."""
         return self.beliefs.division
 
-    @property
-    def evidence(self) -> float:
-        """Evidence for divisions in nats, by which initial models are compared."""
-        p = np.bincount(self.divisions.mother, self.probability)
-        return float(-np.log1p(-np.minimum(p, 1 - TINY)).sum())
-
 
 def fitted(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
