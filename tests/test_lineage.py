@@ -209,7 +209,7 @@ def test_the_daughter_model_is_recovered() -> None:
         count, distance=distance, along=along, across=2 * across, room=room, direction=direction,
         growth=growth,
     )  # fmt: skip
-    model = DaughterModel.initial(0.3, 0.45, 3)
+    model = DaughterModel.initial(0.3, 3)
     for _ in range(60):
         probability = np.exp(-np.logaddexp(0, -log_weight(some, model)))
         model = maximised(some, probability, model, float(count))
