@@ -30,8 +30,8 @@ LEAST_REACH = 2.5
 class Round(NamedTuple):
     """What a round of EM does beside a sweep and the M-step of motion and rates.
 
-    fields: the flow and survival are renewed, and candidates dropped whose probability is below `dropped` of
-    the options times `level`.
+    fields: the flow and survival are renewed, and candidates dropped whose probability is below
+    `NEGLIGIBLE` times `level`.
     """
 
     fields: bool = False
@@ -51,7 +51,7 @@ def fit(
 ) -> tuple[Model, LinkPosterior]:  # fmt: skip
     """EM until the marginals converge; candidates with negligible marginals are dropped on the way.
 
-    The evidence is not known yet; see `with_evidence`.
+    Without fields, which stay then, it takes all rounds. The evidence is not known yet; see `with_evidence`.
     """
     on_gpu = options.device == "gpu"
     movie, model, posterior = _there(movie, model, posterior, options)
@@ -61,12 +61,12 @@ def fit(
         omega = exponent(posterior.probability, 1.0)
         posterior = updated(movie, model, posterior, omega=omega, workers=options.threads)
         options.on_sweep(len(movie))
-        if turn >= len(FIRST) and posterior.change < options.still:
+        if fields and turn >= len(FIRST) and posterior.change < NEGLIGIBLE:
             break
         model = maximised(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.held(movie, model)
         if now.fields:
-            posterior = posterior.kept(posterior.probability > options.dropped * now.level)
+            posterior = posterior.kept(posterior.probability > NEGLIGIBLE * now.level)
     if not on_gpu:
         return model, posterior
     return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
@@ -77,7 +77,7 @@ def converged_there(
 ) -> LinkPosterior:
     """As `converged`, by the device of the options; from and to the host."""
     there = _there(movie, model, posterior, options)
-    after = converged(*there, still=options.still, workers=options.threads)
+    after = converged(*there, still=NEGLIGIBLE, workers=options.threads)
     return cast(LinkPosterior, placed(after, to_host))
 
 
@@ -121,7 +121,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
             expected[tails] += way
             search = Search(lag, options.nearest, expected, after, earlier, reach)
             keys.append(pairs_near(movie, search, workers=options.workers))
-    posterior = posterior.kept(posterior.probability > options.dropped)
+    posterior = posterior.kept(posterior.probability > NEGLIGIBLE)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))

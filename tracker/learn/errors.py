@@ -100,7 +100,7 @@ def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) ->
     and correlations decays more slowly, and this slow rate determines the error.
     """
     away = replace(model, motion=replace(model.motion, noise=_AWAY * model.motion.noise))
-    fits, left, options = [(model, posterior), (away, posterior)], [], LearnOptions(still=0, workers=workers)
+    fits, left, options = [(model, posterior), (away, posterior)], [], LearnOptions(workers=workers)
     for rounds in ([Round()] * ROUNDS, [Round()]):
         fits = [fit(movie, *each, None, options, rounds) for each in fits]
         here, away = (each.motion.noise.mean() for each, _ in fits)
