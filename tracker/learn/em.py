@@ -143,11 +143,7 @@ def expecting_gaps(model: Model) -> Model:
 def longer(association: AssociationModel, most: int) -> AssociationModel:
     """Delays up to the lag beyond which hardly a link is expected, if each missed frame is as likely.
 
-    Parameters
-    ----------
-    association : AssociationModel
-    most : int
-        Largest lag.
+    No lag is above `most`.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from ..inference.jpda import updated
 from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.levels import OPEN, ROUNDS, TINY
-from ..model.movie import Movie
+from ..model.movie import Movie, chain_ends
 from .em import Round, fit
 from .m_steps import sums_of
 from .options import LearnOptions
@@ -31,15 +31,7 @@ _AWAY = 1.1
 def standard_errors(
     movie: Movie, model: Model, posterior: LinkPosterior, workers: int = 1
 ) -> dict[str, float]:
-    """Standard errors of step and noise (means over the axes) and persistence.
-
-    Parameters
-    ----------
-    movie, model, posterior
-        As learned; the posterior includes moments.
-    workers : int
-        Threads; they do not change the result.
-    """
+    """Standard errors of step and noise (means over the axes) and persistence."""
     posterior = updated(movie, model, posterior, workers=workers)
     assert posterior.moments is not None
     axes, group = movie.axes, _groups(movie, posterior)
@@ -53,17 +45,13 @@ def standard_errors(
     ]
     if not all((part[:, 0] > 1).all() for part in sums):
         return {}
-    rate, estimates = _rate(*_part(movie, model, posterior), workers), []
-    for left in range(_GROUPS):
-        steps, away = (part.sum(axis=0) - part[left] for part in sums)
-        variance, noise = steps[1 : 1 + axes] / steps[0], away[1:] / away[0]
-        estimates.append((variance, noise, steps[1 + axes] / max(steps[2 + axes], TINY)))
-    root = np.sqrt(_GROUPS - 1)
-    noise = [np.sqrt(movie.variance_given(noise)).mean() for _, noise, _ in estimates]
-    step = [
-        np.sqrt(movie.variance_given(variance + 2 * model.motion.noise)).mean() for variance, *_ in estimates
-    ]
-    kept = np.array([kept for *_, kept in estimates])
+    rate = _rate(*_part(movie, model, posterior), workers)
+    steps, away = (part.sum(axis=0) - part for part in sums)  # without each of the groups
+    noise, seen = away[:, 1:] / away[:, :1], steps[:, 1 : 1 + axes] / steps[:, :1] + 2 * model.motion.noise
+    noise, step = (
+        [np.sqrt(movie.variance_given(one)).mean() for one in variances] for variances in (noise, seen)
+    )
+    kept, root = steps[:, 1 + axes] / np.maximum(steps[:, 2 + axes], TINY), np.sqrt(_GROUPS - 1)
     errors = {"step": float(np.std(step) * root), "noise": float(np.std(noise) * root / (1 - rate))}
     mean = float(kept.mean())
     if 0 < mean < 1:  # of -1 / log(kept)
@@ -74,13 +62,9 @@ def standard_errors(
 def _groups(movie: Movie, posterior: LinkPosterior) -> NDArray[np.int64]:
     """(N,) group of each detection; all detections of a track of probable links are in one group."""
     candidates, likely = posterior.candidates, posterior.probability > 0.5
-    first = np.arange(len(movie))
-    first[candidates.head[likely]] = candidates.tail[likely]
-    while True:  # each looks as far back as the one before it has looked
-        farther = first[first]
-        if (farther == first).all():
-            return np.asarray(first % _GROUPS)
-        first = farther
+    earlier = np.arange(len(movie))
+    earlier[candidates.head[likely]] = candidates.tail[likely]
+    return chain_ends(earlier) % _GROUPS
 
 
 def _part(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Movie, Model, LinkPosterior]:

@@ -66,15 +66,7 @@ def first_order(
 ) -> FirstOrder:
     """Estimate shares of step scales, marginals and flow alternately.
 
-    Parameters
-    ----------
-    movie : Movie
-    candidates : Candidates
-        Pairs of detections in consecutive frames.
-    flow : (N, D) float64 array
-        Initial flow.
-    fields : Fields
-    workers : int
+    Candidates are pairs of detections in consecutive frames; the flow (N, D) is the initial one.
     """
     share, linked = np.full(_SCALES, 1 / _SCALES), 1 - MISSED
     posterior = LinkPosterior.unknown(candidates)
@@ -148,12 +140,6 @@ def whitened(
 
     In these coordinates the steps without the flow are isotropic, the spacing is 1, and axes along which
     nothing varies are removed.
-
-    Parameters
-    ----------
-    position : (N, A) float64 array
-    frame_start : (F + 1,) int64 array
-    options : LearnOptions
     """
     centred = position - position.mean(axis=0)
     _, extent, turn = np.linalg.svd(centred, full_matrices=False)
@@ -186,16 +172,9 @@ def whitened(
 def without_jumps(
     movie: Movie, flow: NDArray[np.float64], moved: NDArray[np.bool_]
 ) -> tuple[Movie, NDArray[np.float64]]:
-    """Remove jumps of whole frames from the movie and the flow, which would mislead gap links.
+    """Remove jumps of whole frames from the movie and the flow (N, D), which would mislead gap links.
 
-    The motion common to all frames remains in the flow.
-
-    Parameters
-    ----------
-    movie : Movie
-    flow : (N, D) float64 array
-    moved : (F,) bool array
-        Which frames moved significantly.
+    The motion common to all frames remains in the flow. `moved` (F,) are the frames that moved significantly.
     """
     mean = movie.mean_by_frame(flow)
     jump = mean - np.median(mean[:-1], axis=0) if movie.frames > 1 else 0 * mean

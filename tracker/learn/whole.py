@@ -38,18 +38,10 @@ def spread(
     options: LearnOptions,
     marks: Marks | None = None,
 ) -> tuple[Movie, Model, LinkPosterior]:
-    """Movie, model and posterior of all detections; motion comes from the sample, rates from all.
+    """Movie, model and posterior of all detections; motion and marks come from the sample, rates from all.
 
-    Parameters
-    ----------
-    given : (N, A) float64 array, (F + 1,) int64 array, (F,) int64 array or None
-        Positions, starts of frames, and times of frames; as in `learn`.
-    sample : Sample
-    learned : Movie, Model
-        Movie and model of the sample.
-    options : LearnOptions
-    marks : Marks, optional
-        Columns of all; what they say comes from the sample.
+    Given are positions, starts of frames and times of frames, as in `learn`; learned are movie and model of
+    the sample.
     """
     (part, held), (position, frame_start, time) = learned, given
     steps = float(held.motion.share @ held.motion.variance.sum(axis=1))

@@ -71,14 +71,7 @@ class Divisions:
     ) -> Divisions:
         """Divisions of mothers and daughters (3, P), with the distances that determine their weights.
 
-        Parameters
-        ----------
-        movie : Movie
-        flow : (N, D) float64 array
-            Step to the next frame that a detection shares with its neighbours.
-        posterior : LinkPosterior
-            Its probable links show where daughters are one frame later.
-        slots : (3, P) int64 array
+        Probable links of the posterior show where daughters are one frame later.
         """
         mother, first, second = slots
         position, log_density = movie.position, np.log(movie.density)
@@ -114,19 +107,8 @@ def candidate_divisions(
 ) -> Divisions:
     """All divisions that may be: one daughter at least is a start, both are near the mother.
 
-    Parameters
-    ----------
-    movie : Movie
-    flow : (N, D) float64 array
-    posterior : LinkPosterior
-        Without divisions.
-    inside : (N,) bool array
-        Which detections may be daughters.
-
-    Returns
-    -------
-    Divisions
-        Sorted by mother, then by daughters.
+    They are sorted by mother, then by daughters. The posterior is without divisions; starts are `inside`
+    (N,).
     """
     starts = (1 - posterior.linked(len(movie))[1] > OPEN) & inside & (movie.frame > 0)
     mother, daughter = _options(movie, flow, posterior, starts)

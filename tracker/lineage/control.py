@@ -49,17 +49,9 @@ def admission(movie: Movie, model: Model, posterior: LinkPosterior, most: int = 
     """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
-    parameters (the Bayesian information criterion). Both are computed from the middle of a large
-    movie. If divisions are likely there but their evidence is not enough, a larger part is taken.
-
-    Parameters
-    ----------
-    movie : Movie
-    model : Model
-    posterior : LinkPosterior
-        Without divisions.
-    most : int
-        Detections in which they are looked for, if the movie has more.
+    parameters (the Bayesian information criterion). Both are computed from at most so many detections in the
+    middle of a large movie. If divisions are likely there but their evidence is not enough, a larger part is
+    taken. The posterior is without divisions.
     """
     whole, near = (movie, model, posterior), np.ones(len(movie), np.bool_)
     starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)

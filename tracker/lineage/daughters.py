@@ -115,16 +115,9 @@ def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.floa
 def maximised(
     divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel, mothers: float
 ) -> DaughterModel:
-    """The M-step: moments weighted by the probabilities, with priors worth `_WORTH` divisions.
+    """The M-step: moments weighted by the probabilities (P,), with priors worth `_WORTH` divisions.
 
-    Parameters
-    ----------
-    divisions : Divisions
-    probability : (P,) float64 array
-    model : DaughterModel
-        The previous one; deaths and births stay.
-    mothers : float
-        Number of detections that may divide.
+    Deaths and births of the model stay; so many detections may be mothers.
     """
     axes, apart, room = len(model.shape), np.log(divisions.distance), divisions.room
     expected = float(probability.sum())

@@ -160,17 +160,9 @@ def fitted(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
     rounds: int = ROUNDS,
 ) -> Fit:  # fmt: skip
-    """EM from an initial model.
+    """EM from an initial model, in so many rounds at most.
 
-    Parameters
-    ----------
-    context : Context
-    divisions : Divisions
-    model : DaughterModel
-    log_factor : (P,) float64 array
-        Log weights in addition to those of the model, such as those of ages.
-    rounds : int
-        Largest number of these.
+    log_factor (P,) are log weights in addition to those of the model, such as those of ages.
     """
     pairs, last = context.pairs(divisions), -1.0
     for _ in range(rounds):

@@ -18,12 +18,6 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
     """A movie, its model and its posterior in reversed time.
 
     Row i becomes row N - 1 - i. The model of motion is reversible, so probabilities stay what they are.
-
-    Parameters
-    ----------
-    movie : Movie
-    model : Model
-    posterior : LinkPosterior
     """
     last = len(movie) - 1
     turned = replace(

@@ -12,12 +12,7 @@ from .movie import Movie
 def radius(motion: MotionModel, lag: int, background: float) -> float:
     """Distance from the predicted position within which detections `lag` intervals later are candidates.
 
-    Parameters
-    ----------
-    motion : MotionModel
-    lag : int
-    background : float
-        Density of chance pairs: the gate ends where the widest class is less probable.
+    The background is the density of chance pairs: the gate ends where the widest class is less probable.
 
     Examples
     --------
@@ -34,15 +29,6 @@ def radius(motion: MotionModel, lag: int, background: float) -> float:
 
 
 def reaches(movie: Movie, motion: MotionModel, lag: int, background: float) -> NDArray[np.float64]:
-    """(N,) the radius for each detection; frames that were not recorded make it longer.
-
-    Parameters
-    ----------
-    movie : Movie
-    motion : MotionModel
-    lag : int
-        In frames.
-    background : float
-    """
+    """(N,) the radius for each detection, `lag` frames later; frames not recorded make it longer."""
     between, index = np.unique(movie.lasting(lag), return_inverse=True)
     return movie.of_frames(np.array([radius(motion, int(many), background) for many in between])[index])
