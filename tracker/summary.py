@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ _SHORT = 0.5
 """Error level: persistence in frames below which steps count as independent."""
 _UNEVEN = 0.01
 """Error level: standard deviation of step scales below which all intervals are alike."""
+
+_OF_CLASSES = "share", "correlation", "renewal"
+_NOT_STATED = "motion", "association", "basis", "columns"
+"""Fields of a summary that are no plain values, or are stated in parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,31 +152,10 @@ class Summary:
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records and summaries."""
-        motion = self.motion
-        return {
-            "step": self.step.tolist(),
-            "noise": self.noise.tolist(),
-            "gate": self.gate.tolist(),
-            "persistence": self.persistence,
-            "follow": list(self.follow),
-            "end": self.end,
-            "start": self.start,
-            "clutter": self.clutter,
-            "neighbours": self.neighbours,
-            "classes": {
-                "share": motion.share.tolist(),
-                "correlation": motion.correlation.tolist(),
-                "renewal": motion.renewal.tolist(),
-            },
-            "uncertainty": dict(self.uncertainty),
-            "sweeps": self.sweeps,
-            "axes": self.axes,
-            "interval": self.interval,
-            "drift": None if self.drift is None else self.drift.tolist(),
-            "step_scale": None if self.step_scale is None else self.step_scale.tolist(),
-            "time": None if self.time is None else self.time.tolist(),
-            "known": list(self.known),
-        } | ({} if self.columns is None else {"columns": self.columns.as_dict()})
+        classes = {name: getattr(self.motion, name).tolist() for name in _OF_CLASSES}
+        names = [field.name for field in fields(self) if field.name not in _NOT_STATED]
+        values = {name: _plain(getattr(self, name)) for name in names} | {"classes": classes}
+        return values | ({} if self.columns is None else {"columns": self.columns.as_dict()})
 
 
 def summarise(
@@ -313,6 +296,13 @@ def _drift(
     if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > CLEAR * error).any():
         return None
     return np.asarray(seen[np.maximum(np.cumsum(held) - 1, 0)])
+
+
+def _plain(value: object) -> object:
+    """Arrays and tuples as lists."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 def _within(error: Mapping[str, float], name: str, form: str = " (± {:.1g})") -> str:

@@ -9,6 +9,7 @@
 `em`             alternating sweeps and M-steps; gaps
 `fixed`          parameters that are given, not learned
 `errors`         standard errors of learned parameters
+`lagged`         noise and steps from covariances of displacements
 `sample`         the part of a large movie from which its model is learned
 `whole`          the whole movie, with that model
 `pinned`         the posterior under the model and pins
@@ -30,6 +31,7 @@ from ..model.marks import Marks
 from ..model.movie import Movie
 from . import em
 from .field import Fields
+from .lagged import by_moments
 from .marks import mark_step
 from .options import LearnOptions
 from .sample import part_of, sample_of
@@ -201,12 +203,12 @@ class _Fits:
         return now
 
     def best_start(self, first: FirstOrder) -> tuple[_Fit, _Fit]:
-        """The best of the starts; and what it comes to."""
+        """The best of the starts; and what it comes to with the noise of its displacements."""
         start = narrowed(first.posterior)
         models = start_models(self.movie, first, self.options)
         starts = [self.judged(self.after(model, start, em.FIRST)) for model in models]
         best = max(starts, key=lambda now: now.criterion)
-        return best, self.after(best.model, best.posterior)
+        return best, self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
 
     def with_marks(self, now: _Fit, start: LinkPosterior) -> _Fit:
         """The fit in which links are compared by marks too, if tracks keep any and the criterion grows.

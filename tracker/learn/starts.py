@@ -17,7 +17,7 @@ from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.levels import LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
+from ..model.levels import FEW, LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
 from ..model.movie import Movie, movie_of, summed
 from .field import Fields
 from .m_steps import CLUTTER, MISSED, raw_steps
@@ -32,8 +32,6 @@ _ROUND = 0.8
 finds is less than these."""
 _SCALES = 11
 """Prior: step variances from 1 to 2^-10 squared spacings, each half of the previous one."""
-_FIELD_ROUNDS = 3
-"""Guard: rounds of scales, marginals and flow."""
 _RENEWAL, _NOISE = 0.3, 0.05
 """Initial values of EM: probability of renewal, and noise relative to the median step variance."""
 _CORRELATION = (0.3,), (0.1, 0.6)
@@ -76,7 +74,7 @@ def first_order(
     norm = (2 * np.pi * 0.5 ** np.arange(_SCALES)) ** (-movie.axes / 2)
     prior, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
     every = 1 + candidates.size // LearnOptions.sample
-    for _ in range(_FIELD_ROUNDS):
+    for _ in range(FEW):
         _measured(movie, candidates, flow, square, workers)
         for _ in range(ROUNDS):
             link_weights(square, linked * prior, share * norm, every, count, ratio)
@@ -127,7 +125,7 @@ def _propagated(
     likely = ratio > NEGLIGIBLE
     some, rivals = posterior.candidates.kept(likely), posterior.rivals[:, likely].copy()
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=_FIELD_ROUNDS, workers=workers)
+    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=FEW, workers=workers)
     probability, all_rivals = np.zeros_like(ratio), posterior.rivals.copy()
     probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA[1]), rivals
     return replace(posterior, probability=probability, rivals=all_rivals)
