@@ -7,25 +7,22 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import array_module, on_device, placed, to_device, to_host
-from ..inference.candidates import Candidates, Search, distinct, pairs_near
-from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, converged, updated
+from .._arrays import placed, to_device, to_host
+from ..inference.candidates import Search, distinct, pairs_near
+from ..inference.jpda import converged, exponent, updated
+from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model
 from ..model.advection import advected
-from ..model.gate import predicted, reaches
+from ..model.gate import reaches
 from ..model.levels import NEGLIGIBLE, OPEN
 from ..model.movie import Movie
 from .field import Fields
-from .m_steps import MISSED, maximised, over_one_interval
+from .m_steps import MISSED, maximised
 from .options import LearnOptions
 
 _SETTLE = 2
 """Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
-_WORTH = 0.1
-"""Error level: likelihood ratio against chance below which a gap is not bridged."""
 LEAST_REACH = 2.5
 """Prior: least search radius in the next frame, in spacings: some steps are much longer than most."""
 
@@ -33,8 +30,8 @@ LEAST_REACH = 2.5
 class Round(NamedTuple):
     """What a round of EM does beside a sweep and the M-step of motion and rates.
 
-    fields: the flow and survival are renewed, and candidates dropped whose probability is below `dropped` of
-    the options times `level`.
+    fields: the flow and survival are renewed, and candidates dropped whose probability is below
+    `NEGLIGIBLE` times `level`.
     """
 
     fields: bool = False
@@ -54,50 +51,53 @@ def fit(
 ) -> tuple[Model, LinkPosterior]:  # fmt: skip
     """EM until the marginals converge; candidates with negligible marginals are dropped on the way.
 
-    The evidence is not known yet; see `with_evidence`.
+    Without fields, which stay then, it takes all rounds. The evidence is not known yet; see `with_evidence`.
     """
-    if options.device == "gpu" and not on_device(movie.position):
-        there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-        model, posterior = fit(
-            *there, fields and fields.placed(to_device), replace(options, workers=1), rounds
-        )
-        return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
+    on_gpu = options.device == "gpu"
+    movie, model, posterior = _there(movie, model, posterior, options)
+    fields = fields.placed(to_device) if fields and on_gpu else fields
     model = options.fixed.held(movie, model)
     for turn, now in enumerate(rounds):
-        posterior = updated(
-            movie, model, posterior, omega=exponent(posterior.probability, 1.0), workers=options.workers
-        )
+        omega = exponent(posterior.probability, 1.0)
+        posterior = updated(movie, model, posterior, omega=omega, workers=options.threads)
         options.on_sweep(len(movie))
-        if turn >= len(FIRST) and posterior.change < options.still:
+        if fields and turn >= len(FIRST) and posterior.change < NEGLIGIBLE:
             break
         model = maximised(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.held(movie, model)
         if now.fields:
-            posterior = posterior.kept(posterior.probability > options.dropped * now.level)
-    return model, posterior
+            posterior = posterior.kept(posterior.probability > NEGLIGIBLE * now.level)
+    if not on_gpu:
+        return model, posterior
+    return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
 
 
 def converged_there(
     movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
 ) -> LinkPosterior:
     """As `converged`, by the device of the options; from and to the host."""
-    if options.device != "gpu":
-        return converged(movie, model, posterior, still=options.still, workers=options.workers)
-    there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-    return cast(LinkPosterior, placed(converged(*there, still=options.still), to_host))
+    there = _there(movie, model, posterior, options)
+    after = converged(*there, still=NEGLIGIBLE, workers=options.threads)
+    return cast(LinkPosterior, placed(after, to_host))
 
 
 def with_evidence(
     movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
 ) -> LinkPosterior:
     """The posterior with its evidence, of messages that have converged under this model."""
-    last, workers = posterior, options.workers
-    if options.device == "gpu":
-        movie, model, last = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-        workers = 1
+    movie, model, last = _there(movie, model, posterior, options)
     for _ in range(_SETTLE):
-        last = updated(movie, model, last, with_moments=False, workers=workers)
+        last = updated(movie, model, last, with_moments=False, workers=options.threads)
     return replace(posterior, log_evidence=last.log_evidence)
+
+
+def _there(
+    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
+) -> tuple[Movie, Model, LinkPosterior]:
+    """The three on the device of the options."""
+    if options.device != "gpu":
+        return movie, model, posterior
+    return movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
@@ -105,7 +105,6 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
 
     Links over frames that were not recorded are searched once more: they were dropped before the persistence
     of steps was known.
-    Candidates over missed frames are kept only if the link explains the detection better than chance.
     """
     after, earlier = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
     longer = movie.intervals > 1
@@ -114,43 +113,20 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     tails, background = np.flatnonzero(after), OPEN * float(np.median(movie.density))
     keys = [movie.frame[:0]]
     ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
-    step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
         reach = reaches(movie, model.motion, lag, background)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         if reach.any():
-            expected = movie.position + predicted(movie, model.motion, lag, step)
+            expected = movie.position.copy()
             expected[tails] += way
             search = Search(lag, options.nearest, expected, after, earlier, reach)
             keys.append(pairs_near(movie, search, workers=options.workers))
-    posterior = posterior.kept(posterior.probability > options.dropped)
+    posterior = posterior.kept(posterior.probability > NEGLIGIBLE)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
-    posterior = updated(
-        movie,
-        model,
-        posterior,
-        omega=exponent(posterior.probability),
-        with_moments=False,
-        workers=options.workers,
-    )
-    either = np.maximum(posterior.past, posterior.future)
-    return posterior.kept(_explaining(model, posterior.candidates, either))
-
-
-def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(N, D) expected displacement beside the flow over the interval before; 0 as far as it is not known."""
-    candidates = posterior.candidates
-    p = posterior.probability * over_one_interval(movie, posterior)
-    step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
-    return np.stack([candidates.at_heads(p * column) for column in step.T], axis=1)
-
-
-def _explaining(model: Model, candidates: Candidates, either: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(E,) whether links over gaps explain the detection better than chance; all others stay."""
-    delay: NDArray[np.float64] = array_module(either).asarray(model.association.delay)
-    return (candidates.lag == 1) | (either > _WORTH * delay[candidates.lag - 1])
+    omega = exponent(posterior.probability)
+    return updated(movie, model, posterior, omega=omega, with_moments=False, workers=options.workers)
 
 
 def expecting_gaps(model: Model) -> Model:
@@ -167,11 +143,7 @@ def expecting_gaps(model: Model) -> Model:
 def longer(association: AssociationModel, most: int) -> AssociationModel:
     """Delays up to the lag beyond which hardly a link is expected, if each missed frame is as likely.
 
-    Parameters
-    ----------
-    association : AssociationModel
-    most : int
-        Largest lag.
+    No lag is above `most`.
 
     Examples
     --------

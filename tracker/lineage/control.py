@@ -18,7 +18,7 @@ from ..model import Model
 from ..model.levels import ROUNDS, TINY
 from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
-from .daughters import DISTANCE, SPREAD, DaughterModel
+from .daughters import DaughterModel
 from .learning import Context, Fit, bethe_evidence, fitted
 from .reverse import in_reverse
 
@@ -49,17 +49,9 @@ def admission(movie: Movie, model: Model, posterior: LinkPosterior, most: int = 
     """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
-    parameters (the Bayesian information criterion). Both are computed from the middle of a large
-    movie. If divisions are likely there but their evidence is not enough, a larger part is taken.
-
-    Parameters
-    ----------
-    movie : Movie
-    model : Model
-    posterior : LinkPosterior
-        Without divisions.
-    most : int
-        Detections in which they are looked for, if the movie has more.
+    parameters (the Bayesian information criterion). Both are computed from at most so many detections in the
+    middle of a large movie. If divisions are likely there but their evidence is not enough, a larger part is
+    taken. The posterior is without divisions.
     """
     whole, near = (movie, model, posterior), np.ones(len(movie), np.bool_)
     starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)
@@ -130,17 +122,14 @@ def _central(movie: Movie, reach: float, lags: int, most: int) -> tuple[NDArray[
 def _first_fit(
     movie: Movie, model: Model, posterior: LinkPosterior, near: NDArray[np.bool_], reach: float, starts: float
 ) -> tuple[Fit, Context]:
-    """The best of the fits from the initial distances to frames near the middle, and its context."""
+    """The fit to frames near the middle, and its context."""
     heads = near & (np.abs(movie.frame - (movie.frames - 1) / 2) <= reach)
     tails = near & (np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach)
     divisions = candidate_divisions(movie, model.surroundings.flow, posterior, heads)
     context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
     context, divisions = context.of_rows(divisions)
     rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)
-    distances = DISTANCE * np.exp([-SPREAD, SPREAD])  # the likelihood has several maxima
-    models = [DaughterModel.initial(rate, distance, movie.axes) for distance in distances]
-    tries = [fitted(context, divisions, model, 0.0) for model in models]
-    return max(tries, key=lambda fit: fit.evidence), context
+    return fitted(context, divisions, DaughterModel.initial(rate, movie.axes), 0.0), context
 
 
 def _count(fit: Fit) -> float:

@@ -1,11 +1,9 @@
-"""Gate: predicted positions, and the distance from them within which successors are searched."""
+"""Gate: the distance from predicted positions within which successors are searched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .motion import MotionModel
 from .movie import Movie
@@ -14,12 +12,7 @@ from .movie import Movie
 def radius(motion: MotionModel, lag: int, background: float) -> float:
     """Distance from the predicted position within which detections `lag` intervals later are candidates.
 
-    Parameters
-    ----------
-    motion : MotionModel
-    lag : int
-    background : float
-        Density of chance pairs: the gate ends where the widest class is less probable.
+    The background is the density of chance pairs: the gate ends where the widest class is less probable.
 
     Examples
     --------
@@ -36,35 +29,6 @@ def radius(motion: MotionModel, lag: int, background: float) -> float:
 
 
 def reaches(movie: Movie, motion: MotionModel, lag: int, background: float) -> NDArray[np.float64]:
-    """(N,) the radius for each detection; frames that were not recorded make it longer.
-
-    Parameters
-    ----------
-    movie : Movie
-    motion : MotionModel
-    lag : int
-        In frames.
-    background : float
-    """
-    return _by_interval(movie, lag, lambda between: radius(motion, between, background))
-
-
-def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, D) displacement over `lag` frames beside the flow, from the last steps (N, D) by linear regression.
-
-    Parameters
-    ----------
-    movie : Movie
-    motion : MotionModel
-    lag : int
-        In frames.
-    step : (N, D) float64 array
-        Displacement beside the flow over the interval before; 0 if it is not known.
-    """
-    return _by_interval(movie, lag, motion.continued) * step
-
-
-def _by_interval(movie: Movie, lag: int, value: Callable[[int], ArrayLike]) -> NDArray[np.float64]:
-    """(N, …) a value for each detection, from the number of intervals to the frame `lag` later."""
+    """(N,) the radius for each detection, `lag` frames later; frames not recorded make it longer."""
     between, index = np.unique(movie.lasting(lag), return_inverse=True)
-    return movie.of_frames(np.array([value(int(many)) for many in between])[index])
+    return movie.of_frames(np.array([radius(motion, int(many), background) for many in between])[index])
