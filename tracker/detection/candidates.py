@@ -55,8 +55,12 @@ class Seen(NamedTuple):
 
     def of(self, rows: NDArray[np.bool_]) -> Seen:
         """Some of them."""
-        place, height, significance, sure = (column[rows] for column in self[:4])
-        return self._replace(place=place, height=height, significance=significance, sure=sure)
+        return self._replace(
+            place=self.place[rows],
+            height=self.height[rows],
+            significance=self.significance[rows],
+            sure=self.sure[rows],
+        )
 
 
 def look(frame: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, how: Transform) -> Seen:
