@@ -63,15 +63,16 @@ def updated(
     candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
     if displaced is None or displaced.flow is not flow:
         displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
-    posterior, none = replace(posterior, displaced=displaced), none or no_link(movie, model)
-    death, birth = none
+    rivals = posterior.rivals.copy()  # in the order of rows, as kernels have it
+    posterior = replace(posterior, displaced=displaced, rivals=rivals)
+    death, birth = none = none or no_link(movie, model)
     if movie.pins is not None:
         death, birth = none = death.copy(), birth.copy()
         death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
     (past, future), ratio, moments, pull = _smoothed(
         movie, model, posterior, omega, none, with_moments, workers
     )
-    odds, rivals = odds_of_clutter(movie, model), posterior.rivals.copy()
+    odds = odds_of_clutter(movie, model)
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
     propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
     probability, evidence = marginals(ratio, rivals, omega), -np.inf

@@ -174,11 +174,9 @@ class _Fits:
         posterior = em.with_evidence(self.movie, now.model, now.posterior, self.options)
         return replace(now, posterior=posterior)
 
-    def better(
-        self, now: _Fit, model: Model, start: LinkPosterior, rounds: Sequence[em.Round] = em.SCHEDULE
-    ) -> _Fit | None:
+    def better(self, now: _Fit, model: Model, start: LinkPosterior) -> _Fit | None:
         """The fit from another model, if the criterion grows."""
-        other = self.judged(self.after(model, start, rounds))
+        other = self.judged(self.after(model, start, em.LAST))
         return other if other.criterion > now.criterion else None
 
     def started(self, first: FirstOrder) -> _Fit:
@@ -221,7 +219,7 @@ class _Fits:
         if marks is None or not marks.links():
             return now
         now = self.judged(now)
-        return self.better(now, replace(now.model, marks=marks), start, em.LAST) or now
+        return self.better(now, replace(now.model, marks=marks), start) or now
 
     def with_longer_gaps(self, now: _Fit, start: LinkPosterior) -> tuple[_Fit, LinkPosterior]:
         """The fit with links over longer gaps and its candidates, while such links are expected.
@@ -234,7 +232,7 @@ class _Fits:
                 break
             now = self.judged(now)
             candidates = em.with_gaps(self.movie, model, now.posterior, self.options)
-            other = self.better(now, model, candidates, em.LAST)
+            other = self.better(now, model, candidates)
             if other is None:
                 break
             now, start = other, candidates

@@ -14,13 +14,16 @@ from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.advection import advected
 from ..model.gate import reaches
-from ..model.levels import LEAST, NEGLIGIBLE, OPEN, ROUNDS, TINY
+from ..model.levels import LEAST, NEGLIGIBLE, OPEN, TINY
 from ..model.movie import Movie
 from ..pins.paths import with_chains
 from ..pins.rows import PinnedRows
 from .em import LEAST_REACH
 from .options import LearnOptions
 from .region import Region, ends_of, reached
+
+_SWEEPS = 5
+"""Guard: sweeps under pins, from the messages without them."""
 
 
 class Solved(NamedTuple):
@@ -102,7 +105,7 @@ def _solved(
     model = _reaching(model, int((movie.frame[head] - movie.frame[tail]).max(initial=0)))
     fresh = ends_of(known, known.ratio == 0, len(movie))
     core = every = reached(known, lost | pins.row_closed | pins.column_closed) | fresh
-    for _ in range(ROUNDS):
+    for _ in range(_SWEEPS):
         region, part = Region.of(movie, model, known, core, workers)
         after = region.pasted(known, region.updated(part, none, workers))
         moved = ends_of(known, np.abs(after.probability - known.probability) > NEGLIGIBLE, len(movie))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
+from ..learn.options import LearnOptions
 from ..model import Model
 from ..model.levels import ROUNDS, TINY
 from ..model.movie import Movie, summed
@@ -26,8 +27,6 @@ _BEGIN = 0.3
 """Prior: initial share of starts that are daughters."""
 _SAMPLE = 3000.0
 """Error level: starts in which divisions are looked for first; a tenth of them need no more."""
-_MOST = 20_000
-"""Guard: detections in which divisions are looked for first."""
 _MORE = 4
 """Guard: how many times as many are looked through next, if the evidence of those is not enough."""
 _MARGIN = 8.0
@@ -45,13 +44,15 @@ class Admission(NamedTuple):
     real: float
 
 
-def admission(movie: Movie, model: Model, posterior: LinkPosterior, most: int = _MOST) -> Admission | None:
+def admission(
+    movie: Movie, model: Model, posterior: LinkPosterior, most: int = 2 * LearnOptions.sample
+) -> Admission | None:
     """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
-    parameters (the Bayesian information criterion). Both are computed from at most so many detections in the
-    middle of a large movie. If divisions are likely there but their evidence is not enough, a larger part is
-    taken. The posterior is without divisions.
+    parameters (the Bayesian information criterion). Both are computed from `most` detections in the middle of
+    a movie that is not learned as a whole. If divisions are likely there but their evidence is not enough, a
+    larger part is taken. The posterior is without divisions.
     """
     whole, near = (movie, model, posterior), np.ones(len(movie), np.bool_)
     starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)
@@ -90,7 +91,7 @@ def admitted(
 
 def rounds_over(movie: Movie) -> int:
     """Rounds of EM over a movie: one where the model was learned from a part."""
-    return ROUNDS if len(movie) <= _MOST else 1
+    return ROUNDS if LearnOptions().whole(len(movie)) else 1
 
 
 def _middle(movie: Movie, starts: NDArray[np.float64], most: int) -> tuple[float, float]:
