@@ -92,7 +92,6 @@ ablation: $(VENV)/installed $(VENV)/extra-test
 # peers` measures them; that takes scikit-image, trackpy and laptrack.
 detection-accuracy: $(VENV)/installed
 	PYTHONPATH=tests $(VENV)/bin/python -m detection_accuracy.run
-	PYTHONPATH=tests $(VENV)/bin/python -m detection_accuracy.sensitivity
 
 lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .

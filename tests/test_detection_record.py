@@ -7,8 +7,7 @@ from pathlib import Path
 import detection_tables
 import pytest
 import renew
-from accuracy.options import scale_constant
-from detection_accuracy import cells, grid, run, sensitivity, uneven
+from detection_accuracy import cells, grid, run, uneven
 
 NAMES = [name for name in vars(detection_tables) if name.startswith("detection_")]
 PAGES = [page for page in renew.pages() if page.name in ("detection.md", "detection_record.md", "results.md")]
@@ -83,11 +82,6 @@ def test_a_record_of_some_parts_has_tables_too(monkeypatch: pytest.MonkeyPatch) 
     for name in NAMES:
         assert getattr(detection_tables, name)()
     assert "falls short" not in detection_tables.detection_summary()
-
-
-def test_constants_whose_sensitivity_is_measured_can_be_scaled() -> None:
-    for name in sensitivity.CONSTANTS:
-        scale_constant(f"detection.{name}*2")()
 
 
 def test_uneven_light_is_in_the_table_as_it_was_measured() -> None:

@@ -51,7 +51,8 @@ def test_a_parent_may_be_a_track(header: str, tmp_path: Path) -> None:
     [
         ("frame", "track_id"), ("Frame", "Track ID"), ("frame_i", "trackId"), ("FrameNr", "TrackID"),
         ("frame number", "Track N°"), ("t [frame]", "TID"), ("Time Point", "particle"), ("frames", "tracks"),
-        ("T", "Trajectory"), ("time-point", "track-id"), ("Spot frame", "Trackmate track ID"),
+        ("T", "Trajectory"), ("t", "track_id"), ("Time", "TrackID"), ("POSITION_T", "trajectory"),
+        ("FRAME", "TRACK_ID"), ("time-point", "track-id"), ("Spot frame", "Trackmate track ID"),
     ],
 )  # fmt: skip
 def test_spellings(frame: str, track: str, tmp_path: Path) -> None:

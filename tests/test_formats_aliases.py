@@ -85,11 +85,6 @@ def test_spots_without_tracks(name: str, count: int, real_data: Path) -> None:
         read_detections(folder / f"trackmate_tracks_with_{name}_edges.csv")
 
 
-def test_btrack_objects(real_data: Path) -> None:
-    found = read_detections(real_data / "formats" / "btrack" / "test_data.csv")
-    assert (len(found), list(found.features)) == (1399, ["states", "label"])
-
-
 def test_trackmate_csv_with_four_header_rows(tmp_path: Path) -> None:
     """The layout of TrackMate 7's export of spots; None where a spot is in no track."""
     path = tmp_path / "spots.csv"
@@ -126,16 +121,6 @@ def test_imaris_newer_exports_name_the_track_parent(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("4,µm", "4,px"))
     with pytest.raises(InputError, match="mixes"):
         read_tracks(path)
-
-
-@pytest.mark.parametrize("name", ["track_id", "TrackID", "particle", "trajectory", "Track ID", "TRACK_ID"])
-@pytest.mark.parametrize("time", ["frame", "t", "Time", "FRAME", "POSITION_T"])
-def test_names_for_tracks_and_time(name: str, time: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(f"{name},{time},x,y\n5,0,1,2\n5,3,1,2\n")
-    found = read_tracks(path)
-    assert found.links.tolist() == [[0, 1]]
-    assert found.detections.features == {}
 
 
 def test_frame_goes_before_time(tmp_path: Path) -> None:

@@ -92,17 +92,6 @@ def test_tables_row_by_row(name: str, real_data: Path) -> None:
     np.testing.assert_array_equal(seen.position, place[order])
 
 
-@pytest.mark.parametrize("name", ["celegans/L1.csv", "ascidian/Pm08.csv", "turbulence/subcube.csv"])
-def test_tracks_and_divisions_of_tables(name: str, real_data: Path) -> None:
-    """A link for each row that is not the first of its track, and one for each track with a parent."""
-    with (real_data / name).open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    tracks = {row["track_id"] for row in rows}
-    parents = {row["track_id"] for row in rows if row["parent"] not in ("", "0", "-1")}
-    found = read_tracks(real_data / name)
-    assert len(found.links) == len(rows) - len(tracks) + len(parents)
-
-
 @pytest.mark.parametrize("name", MASTODON)
 def test_mastodon(name: str, real_data: Path) -> None:
     path = real_data / f"formats/mastodon/{name}.mastodon"

@@ -48,13 +48,16 @@ TABLES = {
 }
 
 
-def assert_same_points(left: Detections, right: Detections, tolerance: float) -> None:
-    """Each point of one is near one of the other in its frame, whatever the order; tables round."""
+def assert_same_points(left: Detections, right: Detections, tolerance: float, distinct: float = 1) -> None:
+    """Each point of one is near one of the other in its frame, whatever the order; tables round.
+
+    `distinct` is the share of points that rounding leaves apart, at least.
+    """
     assert len(left) == len(right)
     far_apart = [np.column_stack([d.frame * 1e6, d.position]) for d in (left, right)]
     distance, index = cKDTree(far_apart[0]).query(far_apart[1])
     assert distance.max() <= tolerance
-    assert len(np.unique(index)) == len(left)
+    assert len(np.unique(index)) >= distinct * len(left)
 
 
 @pytest.mark.parametrize("name", REAL)

@@ -109,18 +109,6 @@ def test_every_real_dtype_is_read(dtype):
     assert assign(AssignmentProblem(DenseCosts(fortran))).primal_cost == here.primal_cost
 
 
-def test_forbidden_pairs_are_not_taken_and_an_infeasible_matrix_is_reported():
-    rng = np.random.default_rng(8)
-    costs = rng.random((80, 80))
-    costs[rng.random(costs.shape) < 0.9] = np.inf
-    np.fill_diagonal(costs, 5.0)
-    here, there = (assign(AssignmentProblem(DenseCosts(c))) for c in (costs, to_device(costs)))
-    assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-12)
-    costs[:50, 30:] = np.inf
-    with pytest.raises(ValueError, match="infeasible"):
-        assign(AssignmentProblem(DenseCosts(to_device(costs))))
-
-
 @pytest.mark.parametrize(
     ("values", "error", "words"),
     [

@@ -33,8 +33,6 @@ from . import false_spots, grid, origin, precision, real, speed, whole_way
 from .cells import cells
 
 RECORD = grid.REPOSITORY / "tests" / "detection_record.json"
-BASELINE = grid.REPOSITORY / "tests" / "detection_baseline.json"
-"""The detector with a constant threshold, in cells of planes; frozen."""
 AS_TODAY = {"fly": 0.65, "fly radius 8": 0.65, "faketracks": 0.99}
 """Least Jaccard index of recorded stacks: what the detector before this record reached."""
 LEAST = {"mvoxel_a_second": 20.0, "spots_a_second": 10_000.0}
@@ -93,12 +91,6 @@ def judge_grid(found: dict[str, Row]) -> tuple[Row, list[str]]:
     summary = {
         "cells": len(rows), "mean": _mean(mine), "peers_mean": _mean(theirs),
         "reached": sum(row["ratio"] >= grid.ENOUGH for row in rows.values()),
-    }  # fmt: skip
-    before = json.loads(BASELINE.read_text("utf-8"))["cells"]
-    same = [name for name in rows if name in before]
-    summary |= {
-        "cells_with_baseline": len(same), "baseline_mean": _mean([before[name] for name in same]),
-        "mean_of_these": _mean([rows[name]["jsc"] for name in same]),
     }  # fmt: skip
     wrong = [
         f"{name}: JSC {row['jsc']:.3f}, {row['ratio']:.2f} of {row['peer']}'s {row['peer_jsc']:.3f} "

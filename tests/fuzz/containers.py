@@ -57,28 +57,30 @@ def tables(folder: Path) -> list[Seed]:
     except ModuleNotFoundError:
         return []
     rows = [(float(t), 0.0, 5.0 + 9 * i, 5 + 9 * i + t / 2) for t in range(3) for i in range(2)]
-    with h5py.File(folder / "btrack.h5", "w") as file:
-        file["objects/obj_type_1/coords"] = np.array([(t, x, y, z, 5) for t, z, y, x in rows])
-        file["tracks/obj_type_1/tracks"] = np.array([0, 2, 4, 1, 3, 5])
-        file["tracks/obj_type_1/map"] = np.array([(0, 3), (3, 6)])
-    with h5py.File(folder / "locs.hdf5", "w") as file:
-        kinds = [("frame", "u4"), ("x", "f4"), ("y", "f4"), ("photons", "f4")]
-        file["locs"] = np.array([(t, x, y, 9) for t, _, y, x in rows], kinds)
-    links = [(row, row + 2) for row in range(4)]
-    return [
-        Seed(
-            "btrack",
-            {"btrack.h5": (folder / "btrack.h5").read_bytes()},
-            "btrack.h5",
-            {"links": links, "rows": rows},
-        ),
-        Seed(
-            "picasso",
-            {"locs.hdf5": (folder / "locs.hdf5").read_bytes()},
-            "locs.hdf5",
-            {"links": None, "rows": rows},
-        ),
-    ]
+    coords = np.array([(t, x, y, z, 5) for t, z, y, x in rows])
+    member, spans = np.array([0, 2, 4, 1, 3, 5]), np.array([(0, 3), (3, 6)])
+    kinds = [("frame", "u4"), ("x", "f4"), ("y", "f4"), ("photons", "f4")]
+    held: dict[str, dict[str, np.ndarray]] = {
+        "btrack.h5": {"tracks/obj_type_1/tracks": member, "tracks/obj_type_1/map": spans},
+        "objects.h5": {},
+        "lineage.h5": {"tracks/obj_type_1/tracks": member, "tracks/obj_type_1/map": spans,
+                       "tracks/obj_type_1/LBEPR": np.array([(1, 0, 2, 1, 1, 0), (2, 0, 2, 2, 2, 0)])},
+    }  # fmt: skip
+    held = {name: {"objects/obj_type_1/coords": coords, **of} for name, of in held.items()}
+    held["locs.hdf5"] = {"locs": np.array([(t, x, y, 9) for t, _, y, x in rows], kinds)}
+    deep = [(axis, "f4") for axis in "tzyx"] + [("photons", "f4")]
+    held["deep.hdf5"] = {"locs": np.array([(*row, 9) for row in rows], deep)}
+    held["columns.h5"] = {f"points/{axis}": coords[:, "txyz".index(axis)] for axis in "tzyx"}
+    linked = [(row, row + 2) for row in range(4)]
+    found = []
+    for name, arrays in held.items():
+        with h5py.File(folder / name, "w") as file:
+            for place, values in arrays.items():
+                file[place] = values
+        links = linked if name in ("btrack.h5", "lineage.h5") else None
+        hint = {"links": links, "rows": rows}
+        found.append(Seed(name, {name: (folder / name).read_bytes()}, name, hint))
+    return found
 
 
 def second_table(path: Path, seed: Seed) -> Found:

@@ -28,7 +28,7 @@ from . import (
     seeds_image,
     seeds_real,
 )
-from .cases import Kind, Seed
+from .cases import Harm, Kind, Seed
 from .second import Found, Unsure, found
 from .seeds_bad import BAD
 
@@ -93,8 +93,7 @@ def _unjudged(path: Path, seed: Seed) -> Found:
 
 
 def _image(path: Path, seed: Seed) -> Found:
-    axes, channel, scene = seed.hint.get("open", (None, 0, None))  # type: ignore[misc]
-    movie = open_movie(path, axes=axes, channel=channel, scene=scene)
+    movie = open_movie(path, **seed.hint.get("open", {}))  # type: ignore[arg-type]
     return second_images.image_as_found(np.concatenate(list(movie.frames())))
 
 
@@ -102,100 +101,41 @@ def _every_seed(name: str, made: Callable[[Path], list[Seed]], folder: Path) -> 
     return [*made(folder), *(BAD[name](folder) if name in BAD else ()), *seeds_real.of(name)]
 
 
+_CSV = ("csv", "csv_layout", "table", "columns", "axes", "units", "times", "decimals", "memory")
+_WITH_FIELDS, _WITH_XML = _TEXT | harm_text.FIELDS, _TEXT | harm_text.XML
+_BYTES_AND_NUMBERS, _FOLDER = harm.BYTES | harm_text.NUMBERS, harm.BYTES | harm.WHOLE
+_IN_CTC = _FOLDER | harm_text.NUMBERS | harm_text.LINES | harm_binary.TAGS
+_IMAGES = ("tiff", "tiff_scenes", "images", "frames", "counters")
 _ENTRIES = (
-    (
-        "csv",
-        ("csv", "csv_layout", "table", "columns", "axes", "units", "decimals", "memory"),
-        seeds.csv,
-        _TEXT | harm_text.FIELDS,
-        _read,
-        second_tables.read_csv,
-    ),
-    (
-        "parquet",
-        ("parquet",),
-        seeds.parquet,
-        harm.BYTES | harm_binary.COLUMNS,
-        _read,
-        second_tables.read_parquet,
-    ),
-    ("isbi", ("isbi", "xml_stream", "graph"), seeds.isbi, _TEXT | harm_text.XML, _read, second_xml.read_isbi),
-    ("trackmate", ("trackmate",), seeds.trackmate, _TEXT | harm_text.XML, _read, second_xml.read_trackmate),
-    (
-        "trackmate_csv",
-        ("trackmate_csv",),
-        seeds.trackmate_csv,
-        _TEXT | harm_text.FIELDS | harm.WHOLE,
-        _read,
-        second_tables.read_csv,
-    ),
-    (
-        "geff",
-        ("geff", "geff_checks"),
-        seeds_graph.geff,
-        harm.BYTES | harm.WHOLE | harm_text.JSON,
-        _read,
-        second_binary.read_geff,
-    ),
-    (
-        "ctc",
-        ("ctc",),
-        seeds_image.ctc,
-        harm.BYTES | harm.WHOLE | harm_text.NUMBERS | harm_text.LINES | harm_binary.TAGS,
-        _read,
-        second_binary.read_ctc,
-    ),
+    ("csv", _CSV, seeds.csv, _WITH_FIELDS, _read, second_tables.read_csv),
+    ("parquet", ("parquet",), seeds.parquet, harm.BYTES | harm_binary.COLUMNS, _read,
+     second_tables.read_parquet),
+    ("isbi", ("isbi", "xml_stream", "graph"), seeds.isbi, _WITH_XML, _read, second_xml.read_isbi),
+    ("trackmate", ("trackmate",), seeds.trackmate, _WITH_XML, _read, second_xml.read_trackmate),
+    ("trackmate_csv", ("trackmate_csv",), seeds.trackmate_csv, _WITH_FIELDS | harm.WHOLE, _read,
+     second_tables.read_csv),
+    ("geff", ("geff", "geff_checks"), seeds_graph.geff, _FOLDER | harm_text.JSON, _read,
+     second_binary.read_geff),
+    ("ctc", ("ctc",), seeds_image.ctc, _IN_CTC, _read, second_binary.read_ctc),
     ("openptv", ("openptv",), seeds_image.openptv, _TEXT | harm.WHOLE, _ptv, _unjudged),
     ("myptv", ("myptv",), seeds_image.myptv, _TEXT, _read, _unjudged),
-    ("npy", ("npy",), seeds_graph.npy, harm.BYTES | harm_text.NUMBERS, _read, _unjudged),
+    ("npy", ("npy",), seeds_graph.npy, _BYTES_AND_NUMBERS, _read, _unjudged),
     ("excel", ("excel",), seeds_graph.excel, _ARCHIVE, _read, _unjudged),
     ("mastodon", ("mastodon",), seeds_graph.mastodon, _ARCHIVE, _read, _unjudged),
-    (
-        "tiff",
-        ("tiff", "tiff_scenes", "images", "frames", "counters"),
-        seeds_image.tiff,
-        harm.BYTES | harm.WHOLE | harm_binary.TAGS,
-        _image,
-        second_images.read_tiff,
-    ),
-    ("png", ("images",), seeds_image.png, harm.BYTES | harm.WHOLE, _image, second_images.read_png),
-    (
-        "hdf5 tables",
-        ("hdf5_tables",),
-        containers.tables,
-        harm.BYTES | harm.WHOLE,
-        _read,
-        containers.second_table,
-    ),
+    ("tiff", _IMAGES, seeds_image.tiff, _FOLDER | harm_binary.TAGS, _image, second_images.read_tiff),
+    ("png", ("images",), seeds_image.png, _FOLDER, _image, second_images.read_png),
+    ("hdf5 tables", ("hdf5_tables",), containers.tables, _FOLDER, _read, containers.second_table),
     ("record", ("records",), seeds_graph.records, _TEXT | harm_text.JSON, _record, _unjudged),
-    (
-        "matrix",
-        ("npy",),
-        seeds_graph.matrices,
-        harm.BYTES | harm_text.NUMBERS,
-        _matrix,
-        _unjudged,
-    ),
-)
-_CONTAINERS = (
+    ("matrix", ("npy",), seeds_graph.matrices, _BYTES_AND_NUMBERS, _matrix, _unjudged),
+)  # fmt: skip
+_CONTAINERS: tuple[tuple[str, tuple[str, ...], Mapping[str, Harm]], ...] = (
     ("zarr images", ("zarr", "stacks"), harm_text.JSON),
-    ("hdf5", ("hdf5",), {}),
-    ("imaris", ("imaris",), {}),
-    ("nd2", ("nd2",), {}),
-    ("czi", ("czi",), {}),
-    ("lif", ("lif",), {}),
+    *((name, (name,), {}) for name in ("hdf5", "imaris", "nd2", "czi", "lif")),
 )
 KINDS: Mapping[str, Kind] = {
     name: Kind(name, modules, partial(_every_seed, name, made), harms, ours, second)
     for name, modules, made, harms, ours, second in _ENTRIES
 } | {
-    name: Kind(
-        name,
-        modules,
-        containers.SEEDS[name],
-        harm.BYTES | harm.WHOLE | more,
-        containers.ours,
-        containers.second,
-    )
+    name: Kind(name, modules, containers.SEEDS[name], _FOLDER | more, containers.ours, containers.second)
     for name, modules, more in _CONTAINERS
 }

@@ -56,8 +56,9 @@ def measuring(into: dict[str, float], missing: TextIO | None = None) -> Iterator
         watch.json_report(outfile=str(report))
         found = json.loads(report.read_text("utf-8"))
     into["all"] = _branches(found["totals"])
-    into.update({Path(name).stem: _branches(of["summary"]) for name, of in found["files"].items()})
+    reached = {Path(name).stem: of["summary"] for name, of in found["files"].items()}
+    into.update({name: _branches(counts) for name, counts in reached.items() if counts["num_branches"]})
 
 
 def _branches(counts: dict[str, int]) -> float:
-    return 100 * counts["covered_branches"] / max(counts["num_branches"], 1)
+    return 100 * counts["covered_branches"] / counts["num_branches"]

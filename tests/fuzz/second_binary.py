@@ -32,6 +32,8 @@ def read_geff(path: Path, seed: Seed) -> Found:
         raise Unsure("zarr cannot read it") from None
     if list(axes)[:1] != ["t"] or set(axes) - set("tzyx") or missing or metadata.get("display_hints"):
         raise Unsure("other axes")
+    if any(axis.get("scale") for axis in metadata["axes"]) or "edges/props/solution" in group:
+        raise Unsure("scales, or links that are candidates")
     if axes["t"] != "time" or any(axes[name] != "space" for name in axes if name != "t"):
         raise Unsure("other axes")
     if any(array.fill_value is None or array.shape[0] > 1 for array in lost):

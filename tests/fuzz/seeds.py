@@ -86,63 +86,39 @@ def csv(folder: Path) -> list[Seed]:
         f"{t},{x},{y},0.5,1,2,um\n" for t, x, y, _ in rows
     )
     quoted = '"t","x","y","name"\n' + "".join(f'"{t}",{x},{y},"a, ""{p}"""\n' for t, x, y, p in rows)
+    times = {
+        name: f"{name},y,x\n" + "".join(f"{t * 0.5},{y},{x}\n" for t, x, y, _ in rows)
+        for name in ("time", "t [sec]")
+    }
     place = {"y": "y", "x": "x"}
+    of_imaris = {
+        "frame": "Time",
+        "x": "Position X",
+        "y": "Position Y",
+        "z": "Position Z",
+        "track_id": "Parent",
+    }
+    of_comma = {"frame": "Frame", "x": "X", "y": "Y", "track_id": "Track"}
+    of_trackpy = {"frame": "frame", **place, "track_id": "particle"}
+    of_btrack = {"frame": "t", **place, "z": "z", "track_id": "ID", "parent": "parent"}
+    of_nodes = {"frame": "t", **place, "z": "z", "node": "id", "node_parent": "parent_id"}
+    of_napari = {"frame": "axis-0", "z": "axis-1", "y": "axis-2", "x": "axis-3"}
+    of_trackmate = {axis: f"POSITION_{axis.upper()}" for axis in "xyz"}
+    of_trackmate |= {"frame": "FRAME", "track_id": "TRACK_ID"}
+    of_mixed = {"frame": "frame", **{axis: f"{axis} [um]" for axis in "zyx"}}
     return [
         *seeds,
-        _text(
-            "imaris.csv",
-            imaris,
-            ",",
-            3,
-            {"frame": "Time", "x": "Position X", "y": "Position Y", "z": "Position Z", "track_id": "Parent"},
-        ),
-        _text("comma.csv", comma, ";", 0, {"frame": "Frame", "x": "X", "y": "Y", "track_id": "Track"}),
-        _text(
-            "wide.csv",
-            comma.encode("utf-16"),
-            ";",
-            0,
-            {"frame": "Frame", "x": "X", "y": "Y", "track_id": "Track"},
-        ),
-        _text(
-            "trackpy.csv",
-            trackpy,
-            ",",
-            0,
-            {"frame": "frame", **place, "track_id": "particle"},
-            features=("mass",),
-        ),
-        _text(
-            "btrack.txt",
-            btrack,
-            ",",
-            0,
-            {"frame": "t", **place, "z": "z", "track_id": "ID", "parent": "parent"},
-        ),
-        _text(
-            "nodes.csv",
-            nodes,
-            ",",
-            0,
-            {"frame": "t", **place, "z": "z", "node": "id", "node_parent": "parent_id"},
-        ),
-        _text("napari.csv", napari, ",", 0, {"frame": "axis-0", "z": "axis-1", "y": "axis-2", "x": "axis-3"}),
-        _text(
-            "spots.csv",
-            trackmate,
-            ",",
-            0,
-            {
-                "frame": "FRAME",
-                "x": "POSITION_X",
-                "y": "POSITION_Y",
-                "z": "POSITION_Z",
-                "track_id": "TRACK_ID",
-            },
-            skip=3,
-        ),
+        *(_text(f"{name}.csv", text, ",", 0, {}) for name, text in times.items()),
+        _text("imaris.csv", imaris, ",", 3, of_imaris),
+        _text("comma.csv", comma, ";", 0, of_comma),
+        _text("wide.csv", comma.encode("utf-16"), ";", 0, of_comma),
+        _text("trackpy.csv", trackpy, ",", 0, of_trackpy, features=("mass",)),
+        _text("btrack.txt", btrack, ",", 0, of_btrack),
+        _text("nodes.csv", nodes, ",", 0, of_nodes),
+        _text("napari.csv", napari, ",", 0, of_napari),
+        _text("spots.csv", trackmate, ",", 0, of_trackmate, skip=3),
         _text("odd.csv", odd, ",", 0, named, named=named),
-        _text("mixed.csv", mixed, ",", 1, {"frame": "frame", "z": "z [um]", "y": "y [um]", "x": "x [um]"}),
+        _text("mixed.csv", mixed, ",", 1, of_mixed),
         _text("quoted.csv", quoted, ",", 0, {"frame": "t", **place}),
     ]
 

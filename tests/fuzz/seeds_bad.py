@@ -218,7 +218,17 @@ def geff(folder: Path) -> list[Seed]:
     shape = json.dumps(
         {"shape": [10**6], "chunks": [1], "dtype": "<f8", "compressor": None, "zarr_format": 2}
     ).encode()
+    pickled, unshaped = ({"shape": [1], "dtype": "|O"}, {"shape": "x", "dtype": "<f8"})
+    arrays = {"pickle": pickled, "unshaped": unshaped, "filters": {"shape": [1], "filters": 5}}
     return [
+        *(
+            _refused(
+                name,
+                {"a.geff/.zattrs": none, "a.geff/nodes/ids/.zarray": json.dumps(of).encode()},
+                given="a.geff",
+            )
+            for name, of in arrays.items()
+        ),
         _refused("none", {"a.geff/.zgroup": group}, given="a.geff"),
         _refused(
             "two", {f"a.zarr/{k}/.zattrs": none for k in "ab"} | {"a.zarr/.zgroup": group}, given="a.zarr"
@@ -254,18 +264,17 @@ def tiff(folder: Path) -> list[Seed]:
     named = io.BytesIO()
     tifffile.imwrite(named, VOXELS, ome=True, metadata={"axes": "TZYX"}, photometric="minisblack")
     pair = {"m/1.tif": files["a.tif"], "m/2.tif": files["c.tif"]}
-    opened = {
-        "axes": ("TT", 0, None),
-        "count": ("YX", 0, None),
-        "channel": (None, 5, None),
-        "scene": (None, 0, 7),
-    }
+    opened: Mapping[str, Mapping[str, object]] = {
+        "axes": {"axes": "TT"}, "count": {"axes": "YX"}, "channel": {"channel": 5}, "scene": {"scene": 7},
+        "order": {"axes": "YXTZ"},
+    }  # fmt: skip
     found = [
         _refused(name, {"a.tif": files["d.tif"]}, given="a.tif", open=how) for name, how in opened.items()
     ]
     return [
         *found,
         _refused("unlike", pair, given="m"),
+        _refused("channel of two", pair, given="m", open={"channel": 5}),
         _refused("reduced", _of_hostile("frame_marked_as_reduced.tif")),
         _refused("cut", _of_hostile("header_cut.tif")),
         _refused("two ways", _of_hostile("strips_and_tiles.tif")),
@@ -279,10 +288,7 @@ def tiff(folder: Path) -> list[Seed]:
         _refused("offset", _overwritten(folder, "StripOffsets", 0)),
         _refused("frames", {"m/1.tif": named.getvalue(), "m/2.tif": named.getvalue()}, given="m"),
         _refused(
-            "mixed",
-            {"m/1.tif": files["a.tif"], "m/2.tif": files["b.tif"], "m/3.png": b"\x89PNG"},
-            given="m",
-            judged=False,
+            "mixed", {"m/1.tif": files["a.tif"], "m/2.tif": files["b.tif"], "m/3.png": b"\x89PNG"}, given="m"
         ),
         _refused("none", {"m/readme.md": b"text"}, given="m"),
         _refused("below", {"m/n/1.tif": files["a.tif"]}, given="m"),
@@ -316,12 +322,8 @@ def _of_hostile(name: str) -> Files:
 
 
 def _refused(name: str, files: Mapping[str, bytes], *, given: str = "", **hint: object) -> Seed:
-    return Seed(
-        name,
-        files,
-        given or name_of(files),
-        {"refused": True, "columns": {}, "separator": ",", "header": 0, **hint},
-    )
+    hint = {"refused": True, "columns": {}, "separator": ",", "header": 0, **hint}
+    return Seed(name, files, given or name_of(files), hint)
 
 
 def name_of(files: Mapping[str, bytes]) -> str:

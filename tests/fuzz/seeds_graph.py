@@ -8,6 +8,7 @@ import shutil
 import struct
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,10 @@ def geff(folder: Path) -> list[Seed]:
         written(folder, "points.geff", tracks().detections, {}),
     ]
     seeds.append(_inside(seeds[0]))
-    return [*seeds, _geff_3(folder), _old_geff(folder), _named_geff(folder)]
+    threes = [_geff_3(folder, scaled=scaled) for scaled in (False, True)]
+    old = [_old_geff(folder, axes=axes) for axes in (True, False)]
+    refused = replace(_old_geff(folder, axes=True, interval=0.5), hint={"refused": True})
+    return [*seeds, *threes, *old, refused, _named_geff(folder)]
 
 
 def _inside(seed: Seed) -> Seed:
@@ -33,61 +37,60 @@ def _inside(seed: Seed) -> Seed:
     )
 
 
-def _geff_3(folder: Path) -> Seed:
+def _geff_3(folder: Path, *, scaled: bool) -> Seed:
+    """As the package writes it; with scales of axes, two numbers a node, and links that are candidates."""
     import geff
+    import zarr
     from geff.core_io import write_arrays
 
     axes = [{"name": name, "type": "time" if name == "t" else "space"} for name in "tzyx"]
-    metadata = geff.GeffMetadata.model_validate(
-        {
-            "geff_version": "1.1.0",
-            "directed": True,
-            "axes": axes,
-            "node_props_metadata": {},
-            "edge_props_metadata": {},
-        }
-    )
-    where = folder / "three.geff"
-    rows = {
-        name: np.array(of)
-        for name, of in {
-            "t": [0, 1, 1, 2],
-            "z": [0.0, 1, 2, 3],
-            "y": [5.0, 6, 7, 8],
-            "x": [1.5, 2, 3, 4],
-        }.items()
-    }
-    rows["mass"] = np.array([1.0, 2, 3, 4])
+    rows = {"t": [0, 1, 1, 2], "z": [0.0, 1, 2, 3], "y": [5.0, 6, 7, 8], "x": [1.5, 2, 3, 4]}
+    rows |= {"mass": [1.0, 2, 3, 4]}
+    of_edge: dict[str, np.ndarray] = {}
+    if scaled:
+        axes = [{**axis, "unit": "pixel", "scale": 0.5, "scaled_unit": "micrometer"} for axis in axes]
+        axes[0] |= {"unit": "frame", "scaled_unit": "second"}
+        rows |= {"z": [0.0] * 4, "nothing": [0.0] * 4, "box": [[k, k + 1] for k in range(4)]}
+        of_edge = {"solution": np.array([1, 1, 0]), "probability": np.array([0.9, 0.8, 0.1])}
+    about = {"geff_version": "1.1.0", "directed": True, "axes": axes}
+    about |= {"node_props_metadata": {}, "edge_props_metadata": {}}
     missing = {"mass": np.array([False, True, False, False])}
+    where = folder / ("scaled.geff" if scaled else "three.geff")
     write_arrays(
-        where,
-        np.arange(1, 5, dtype=np.uint64),
-        {name: {"values": of, "missing": missing.get(name)} for name, of in rows.items()},
+        where, np.arange(1, 5, dtype=np.uint64),
+        {name: {"values": np.array(of), "missing": missing.get(name)} for name, of in rows.items()},
         np.array([[1, 2], [1, 3], [3, 4]], np.uint64),
-        {},
-        metadata,
-        zarr_format=3,
-    )
-    files = {f"three.geff/{name}": content for name, content in collected(where).items()}
+        {name: {"values": of, "missing": None} for name, of in of_edge.items()},
+        geff.GeffMetadata.model_validate(about), zarr_format=3,
+    )  # fmt: skip
+    if scaled:
+        zarr.consolidate_metadata(where)
+    return _taken(where)
+
+
+def _taken(where: Path) -> Seed:
+    """The seed of a folder that was written, which is removed."""
+    files = {f"{where.name}/{name}": content for name, content in collected(where).items()}
     shutil.rmtree(where)
-    return Seed("three.geff", files, "three.geff")
+    return Seed(where.name, files, where.name)
 
 
-def _old_geff(folder: Path) -> Seed:
+def _old_geff(folder: Path, *, axes: bool, interval: float = 1) -> Seed:
+    """As version 0.3 was; with or without a list of axes."""
     import zarr
 
-    where = folder / "old.zarr"
+    where = folder / f"old{'' if axes else '_unnamed'}{'' if interval == 1 else '_fractions'}.zarr"
     group = zarr.open_group(where, mode="w", zarr_format=2)
     group.attrs["geff_version"] = "0.3.0"
     group.attrs["directed"] = True
-    group.attrs["axes"] = [{"name": "t", "type": "time"}, *({"name": name, "type": "space"} for name in "yx")]
+    if axes:
+        spatial = ({"name": name, "type": "space"} for name in "yx")
+        group.attrs["axes"] = [{"name": "t", "type": "time"}, *spatial]
     group.create_array("nodes/ids", data=np.arange(1, 5, dtype=np.uint32))
     group.create_array("edges/ids", data=np.array([[1, 2], [2, 3]], np.uint32))
     for name, of in {"t": [0, 1, 2, 2], "y": [1.0, 2, 3, 4], "x": [5.0, 6, 7, 8]}.items():
-        group.create_array(f"nodes/props/{name}/values", data=np.array(of))
-    files = {f"old.zarr/{name}": content for name, content in collected(where).items()}
-    shutil.rmtree(where)
-    return Seed("old.zarr", files, "old.zarr")
+        group.create_array(f"nodes/props/{name}/values", data=np.array(of) * (interval if name == "t" else 1))
+    return _taken(where)
 
 
 def _named_geff(folder: Path) -> Seed:
@@ -123,9 +126,7 @@ def _named_geff(folder: Path) -> Seed:
         stated = where / name / ".zarray"
         if of.dtype.kind == "U":
             stated.write_text(json.dumps(json.loads(stated.read_text()) | {"dtype": "<i4", "fill_value": ""}))
-    files = {f"named.zarr/{name}": content for name, content in collected(where).items()}
-    shutil.rmtree(where)
-    return Seed("named.zarr", files, "named.zarr")
+    return _taken(where)
 
 
 def npy(folder: Path) -> list[Seed]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,27 @@ from .cases import Seed
 VOXELS = np.random.default_rng(0).integers(0, 99, (3, 2, 9, 12)).astype(np.uint16)
 
 
-_OPENED: Mapping[str, tuple[str | None, int, int | None]] = {
-    "channels": (None, 1, None),
-    "second": ("ZYX", 0, None),
-    "series of two": (None, 0, 1),
-    "bytes": ("ZYX", 0, None),
+_OPENED: Mapping[str, Mapping[str, object]] = {
+    "channels": {"channel": 1},
+    "second": {"axes": "ZYX"},
+    "series of two": {"scene": 1},
+    "bytes": {"axes": "ZYX"},
 }
-"""Axes, channel and scene that are given."""
+"""What is given to the reader beside the file."""
+_FOLDERS: Mapping[str, tuple[list[str], Mapping[str, object]]] = {
+    "all axes": ([f"s{s}_t{t}_c{c}_z{z}" for s, t, c, z in product("01", repeat=4)], {"scene": 1}),
+    "words": ([f"{word}_{t}" for word in ("GFP", "RFP") for t in range(3)], {"channel": 1}),
+    "Micro-Manager": ([f"img_{t:09}_GFP_{z:03}" for t, z in product(range(3), range(2))], {}),
+    "missing": ([f"a_f{t}_w{w}" for t in (0, 1, 3) for w in (1, 2)], {}),
+    "far apart": ([f"a{t}" for t in (1, 2, 90)], {}),
+    "other names": (["a_1", "b_1_2", "c"], {}),
+    "mean beside": (["t0", "t1", "t2", "mean"], {}),
+    "named": ([f"{t}_{z}" for t, z in product(range(3), range(2))], {"axes": "TZYX"}),
+    "unnamed": ([f"{t}_{z}" for t, z in product(range(3), range(2))], {}),
+    "twice": (["t1", "t01", "t2"], {}),
+}
+"""Names of the files of a folder, and what is given beside it."""
+_REFUSED = ("series", "unnamed", "twice")
 
 
 def tiff(folder: Path) -> list[Seed]:
@@ -59,27 +74,52 @@ def tiff(folder: Path) -> list[Seed]:
         "pages": lambda file: _written_alone(file, list(planes)),
         "second": lambda file: _written_alone(file, [planes[0], planes[1], planes[1]]),
         "series of two": lambda file: _written_alone(file, [planes[0], planes[1, :5]]),
+        "two of ome": lambda file: _twice(file, ome=True),
+        "two shaped": _twice,
         "series": lambda file: _written_alone(file, [planes[0], planes[1, :5]]),
     }
     found = []
     for name, write in ways.items():
         file = io.BytesIO()
         write(file)
-        judged = name not in ("channels", "colours", "series", "series of two")
-        hint = {"judged": judged, "refused": name == "series", "open": _OPENED.get(name, (None, 0, None))}
+        judged = name not in ("channels", "colours", "series", "series of two", "two of ome", "two shaped")
+        hint = {"judged": judged, "refused": name in _REFUSED, "open": _OPENED.get(name, {})}
         found.append(Seed(name, {"a.tif": file.getvalue()}, "a.tif", hint))
-    stacks = {}
-    for t, stack in enumerate(VOXELS):
-        file = io.BytesIO()
-        tifffile.imwrite(file, stack, metadata=None, **gray)
-        stacks[f"movie/t{t}.tif"] = file.getvalue()
+    stacks = {f"movie/t{t}.tif": _stack(stack) for t, stack in enumerate(VOXELS)}
+    found += [_fewer(kind) for kind in ("imagej", "ome")]
+    for name, (files, given) in _FOLDERS.items():
+        movie = {f"movie/{file}.tif": _stack(planes[k % len(planes)]) for k, file in enumerate(files)}
+        found.append(Seed(name, movie, "movie", {"open": given, "refused": name in _REFUSED}))
     return [*found, Seed("folder", stacks, "movie", {"judged": True})]
 
 
-def _written_alone(file: io.BytesIO, planes: list[np.ndarray]) -> None:
+def _stack(stack: np.ndarray) -> bytes:
+    """A file without a header."""
+    file = io.BytesIO()
+    tifffile.imwrite(file, stack, metadata=None, photometric="minisblack")
+    return file.getvalue()
+
+
+def _fewer(kind: str) -> Seed:
+    """A file whose header declares three frames; two are there, and no more are asked for."""
+    whole, file = io.BytesIO(), io.BytesIO()
+    tifffile.imwrite(whole, VOXELS, **{kind: True}, metadata={"axes": "TZYX"}, photometric="minisblack")
+    with tifffile.TiffFile(io.BytesIO(whole.getvalue())) as tiff:
+        text = tiff.pages[0].description.encode()
+    _written_alone(file, list(VOXELS.reshape(-1, 9, 12)[:4]), text)
+    return Seed(f"fewer {kind}", {"a.tif": file.getvalue()}, "a.tif", {"open": {"partial": True}})
+
+
+def _twice(file: io.BytesIO, **kind: bool) -> None:
+    with tifffile.TiffWriter(file, **kind) as writer:
+        for frame in VOXELS[:2]:
+            writer.write(frame, photometric="minisblack", metadata={"axes": "ZYX"})
+
+
+def _written_alone(file: io.BytesIO, planes: list[np.ndarray], text: bytes | None = None) -> None:
     with tifffile.TiffWriter(file) as writer:
-        for plane in planes:
-            writer.write(plane, metadata=None, contiguous=False)
+        for k, plane in enumerate(planes):
+            writer.write(plane, metadata=None, contiguous=False, description=None if k else text)
 
 
 def png(folder: Path) -> list[Seed]:
