@@ -29,6 +29,8 @@ from .summary import Summary
 _LOG = logging.getLogger("outbid")
 _MEMORY = 4
 """Prior: frames beside those of the longest gap; more frames add little to an estimated velocity."""
+_LIKELY = 1e-3
+"""Error level: probability of a link below which it is no longer followed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,7 @@ class Live:
                 "The earlier recording was linked with columns (%s); live, positions alone count.", named
             )
         self._axes = ["zyx".index(axis) for axis in learned.axes]
-        self._options = LearnOptions(workers=workers)
+        self._options = LearnOptions(dropped=_LIKELY, workers=workers)
         lags, rates = len(learned.follow), learned.association
         self._rates = replace(rates, delay=rates.delay[:lags], delay_back=rates.delay_back[:lags])
         self._frames = _MEMORY + lags - 1

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._arrays import placed, to_device, to_host
 from ..inference.candidates import Search, distinct, pairs_near
@@ -14,11 +15,11 @@ from ..inference.jpda import converged, exponent, updated
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model
 from ..model.advection import advected
-from ..model.gate import reaches
+from ..model.gate import predicted, reaches
 from ..model.levels import NEGLIGIBLE, OPEN
 from ..model.movie import Movie
 from .field import Fields
-from .m_steps import MISSED, maximised
+from .m_steps import MISSED, maximised, over_one_interval
 from .options import LearnOptions
 
 _SETTLE = 2
@@ -30,8 +31,8 @@ LEAST_REACH = 2.5
 class Round(NamedTuple):
     """What a round of EM does beside a sweep and the M-step of motion and rates.
 
-    fields: the flow and survival are renewed, and candidates dropped whose probability is below
-    `NEGLIGIBLE` times `level`.
+    fields: the flow and survival are renewed, and candidates dropped whose probability is below `dropped` of
+    the options times `level`.
     """
 
     fields: bool = False
@@ -66,7 +67,7 @@ def fit(
         model = maximised(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.held(movie, model)
         if now.fields:
-            posterior = posterior.kept(posterior.probability > NEGLIGIBLE * now.level)
+            posterior = posterior.kept(posterior.probability > options.dropped * now.level)
     if not on_gpu:
         return model, posterior
     return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
@@ -113,20 +114,29 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     tails, background = np.flatnonzero(after), OPEN * float(np.median(movie.density))
     keys = [movie.frame[:0]]
     ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
+    step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
         reach = reaches(movie, model.motion, lag, background)
         reach = np.maximum(reach, LEAST_REACH) if lag == 1 else reach
         if reach.any():
-            expected = movie.position.copy()
+            expected = movie.position + predicted(movie, model.motion, lag, step)
             expected[tails] += way
             search = Search(lag, options.nearest, expected, after, earlier, reach)
             keys.append(pairs_near(movie, search, workers=options.workers))
-    posterior = posterior.kept(posterior.probability > NEGLIGIBLE)
+    posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
     omega = exponent(posterior.probability)
     return updated(movie, model, posterior, omega=omega, with_moments=False, workers=options.workers)
+
+
+def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:
+    """(N, D) expected displacement beside the flow over the interval before; 0 as far as it is not known."""
+    candidates = posterior.candidates
+    p = posterior.probability * over_one_interval(movie, posterior)
+    step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
+    return np.stack([candidates.at_heads(p * column) for column in step.T], axis=1)
 
 
 def expecting_gaps(model: Model) -> Model:

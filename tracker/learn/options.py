@@ -19,6 +19,8 @@ class LearnOptions:
         Largest lag of a link in frames. Default: learned, from 6 on.
     nearest : int
         Number of candidates per detection and lag, in each direction of time.
+    dropped : float
+        Link probability below which a candidate is dropped.
     trial : int
         Detections over which starts are compared.
     sample : int
@@ -39,6 +41,7 @@ class LearnOptions:
 
     longest_lag: int | None = None
     nearest: int = 10
+    dropped: float = 1e-4
     trial: int = 4_000
     sample: int = 10_000
     least_step: tuple[float, ...] | None = None

@@ -1,9 +1,11 @@
-"""Gate: the distance from predicted positions within which successors are searched."""
+"""Gate: predicted positions, and the distance from them within which successors are searched."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .motion import MotionModel
 from .movie import Movie
@@ -30,5 +32,18 @@ def radius(motion: MotionModel, lag: int, background: float) -> float:
 
 def reaches(movie: Movie, motion: MotionModel, lag: int, background: float) -> NDArray[np.float64]:
     """(N,) the radius for each detection, `lag` frames later; frames not recorded make it longer."""
+    return _by_interval(movie, lag, lambda between: radius(motion, between, background))
+
+
+def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, D) displacement over `lag` frames beside the flow, from the last steps (N, D) by linear regression.
+
+    The last step is 0 if it is not known.
+    """
+    return _by_interval(movie, lag, motion.continued) * step
+
+
+def _by_interval(movie: Movie, lag: int, value: Callable[[int], ArrayLike]) -> NDArray[np.float64]:
+    """(N, …) a value for each detection, from the number of intervals to the frame `lag` later."""
     between, index = np.unique(movie.lasting(lag), return_inverse=True)
-    return movie.of_frames(np.array([radius(motion, int(many), background) for many in between])[index])
+    return movie.of_frames(np.array([value(int(many)) for many in between])[index])

@@ -82,6 +82,20 @@ class MotionModel:
         lasting = ((1 - self.renewal) * self.correlation) ** frames
         return float((each * lasting).sum() / each.sum())
 
+    def continued(self, lag: int) -> NDArray[np.float64]:
+        """(D,) regression of the displacement over `lag` intervals on that of the interval before.
+
+        Examples
+        --------
+        >>> unit = np.ones(1)
+        >>> walk = MotionModel(unit[:, None], 0.5 * unit, unit, 0 * unit, 0.1 * unit, unit)
+        >>> walk.continued(2).round(3).tolist()
+        [0.542]
+        """
+        variance = self.share @ self.variance
+        kept = sum(self.kept(frames) for frames in range(1, lag + 1))
+        return np.asarray((kept * variance - self.noise) / (variance + 2 * self.noise))
+
     def displacement_variance(self, lag: int) -> NDArray[np.float64]:
         """(K, D) variance of the observed displacement over `lag` frames, including noise at both ends.
 
