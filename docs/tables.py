@@ -21,7 +21,7 @@ from accuracy.movies import plan  # noqa: E402
 
 ACCURACY = REPOSITORY / "tests" / "accuracy"
 Row = Mapping[str, Any]
-SCORES = {"link_f1": "link F1", "idf1": "IDF1"}
+SCORES = {"link_f1": "link F1", "filled": "link F1, gaps filled,", "idf1": "IDF1"}
 _CROWDED = 0.5
 """Step times gate, in units of the spacing, above which each particle has several candidates."""
 _GROUPS = (0, 6, 10, 12, 14, 16, 18, 19, 20)
@@ -175,7 +175,7 @@ def columns_gained() -> str:
     for row in seen["grid"]:
         groups.setdefault(f"{row['case'][0]}D, κ {row['case'][1]:g}", []).append(row)
     groups["**all**"] = seen["grid"]
-    wanted = [(other, name) for other in ("alone", "threshold", "laptrack") for name in SCORES]
+    wanted = [(o, s) for o in ("alone", "threshold", "laptrack") for s in SCORES if s in seen["grid"][0][o]]
 
     def gain(rows: list[dict[str, Any]], other: str, score: str) -> str:
         each = [row["columns"][score] - row[other][score] for row in rows if other in row]

@@ -3,7 +3,8 @@
 import numpy as np
 
 from outbid.inference.candidates import Search, candidates_of, distinct, pairs_near
-from outbid.inference.posterior import LinkPosterior, converged
+from outbid.inference.jpda import converged
+from outbid.inference.posterior import LinkPosterior
 from outbid.model import Model
 from outbid.model.advection import advected
 from outbid.model.gate import reaches

@@ -19,9 +19,10 @@ class Liar(AbstractAssignmentSolver):
     """Returns the answer that it holds."""
 
     col_of_row: tuple[int, ...]
+    col_dual: int = 0
 
     def compute(self, problem: AssignmentProblem) -> Answer:
-        return Answer(np.array(self.col_of_row, np.int32), np.zeros(problem.shape[1], np.int64))
+        return Answer(np.array(self.col_of_row, np.int32), np.full(problem.shape[1], self.col_dual))
 
 
 def small(kind: str) -> AssignmentProblem:
@@ -37,8 +38,9 @@ def test_an_answer_that_is_no_matching_is_refused(kind, lie, said):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_a_matching_that_costs_too_much_is_feasible_and_no_more(kind):
-    answer = assign(small(kind), Liar((1, -1)))
+@pytest.mark.parametrize("dual", [0, 1000])
+def test_a_matching_that_costs_too_much_is_feasible_and_no_more(kind, dual):
+    answer = assign(small(kind), Liar((1, -1), dual))
     assert (answer.primal_cost, answer.status) == (5, Status.FEASIBLE)
     assert answer.pair_cost.tolist() == [1, 0]
     assert answer.gap >= 3

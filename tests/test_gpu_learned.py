@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from outbid import Detections, TrackingRun, TrackingSettings, track
 from outbid._arrays import on_device, placed, to_device, to_host
 from outbid.inference.candidates import Search, candidates_of, distinct, pairs_near
-from outbid.inference.posterior import LinkPosterior, updated
+from outbid.inference.jpda import updated
+from outbid.inference.posterior import LinkPosterior
 from outbid.learn.field import Fields
 from outbid.learn.m_steps import raw_steps, sums_of
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
@@ -132,13 +133,13 @@ def test_fields_are_the_cpus(axes):
     p = np.random.default_rng(2).random(len(here.probability))
     here, found = replace(here, probability=p), replace(found, probability=to_device(p))
     steps, of_there = raw_steps(movie, here), raw_steps(there, found)
-    flows = Fields.of(movie, large=True).flow(*steps), Fields.of(there, large=True).flow(*of_there)
+    flows = Fields.of(movie).flow(*steps), Fields.of(there).flow(*of_there)
     np.testing.assert_allclose(to_host(flows[1]), flows[0], rtol=1e-9, atol=1e-12)
     rates = [
         fields.survival(weight, weight**0)
         for fields, weight in (
-            (Fields.of(movie, large=True), steps[1]),
-            (Fields.of(there, large=True), of_there[1]),
+            (Fields.of(movie), steps[1]),
+            (Fields.of(there), of_there[1]),
         )
     ]
     np.testing.assert_allclose(to_host(rates[1]), rates[0], rtol=1e-9)

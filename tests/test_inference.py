@@ -10,7 +10,8 @@ from posteriors import posterior_of
 
 from outbid.inference.candidates import Search, candidates_of, pairs_near
 from outbid.inference.decide import decide, log_odds
-from outbid.inference.posterior import LinkPosterior, updated
+from outbid.inference.jpda import updated
+from outbid.inference.posterior import LinkPosterior
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of
 
@@ -154,10 +155,10 @@ def test_the_moments_of_a_single_track_are_those_of_exact_smoothing() -> None:
     moments = chain.posterior.moments
     assert moments is not None
     # The first link's step is drawn anew; all others go on from the one before.
-    square = (moments.square + moments.fresh_square)[:, 0]
+    square = moments.sums[:, 0, :, :2].sum(axis=-1)
     assert square == pytest.approx(mean**2 + left.diagonal()[:, None], rel=1e-3)
     product = mean[1:] * mean[:-1] + left.diagonal(offset=1)[:, None]
-    assert moments.product[1:, 0] == pytest.approx(product, rel=1e-3, abs=1e-4)
+    assert moments.sums[1:, 0, :, 2] == pytest.approx(product, rel=1e-3, abs=1e-4)
     at_head = chain.noise * (np.eye(chain.frames)[1:] - np.eye(chain.frames)[:-1])
     away = at_head.T @ np.linalg.inv(chain.of_seen)
     residual = (away @ chain.seen) ** 2 + (chain.noise - (away @ at_head).diagonal())[:, None]

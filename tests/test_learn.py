@@ -215,7 +215,6 @@ def test_odd_movies_have_probabilities(name: str) -> None:
 
 
 def test_options_are_kept(walkers: Walkers) -> None:
-    options = replace(LearnOptions(), classes=1, longest_lag=2)
+    options = replace(LearnOptions(), longest_lag=2)
     found = learn(walkers.position[: walkers.frame_start[7]], walkers.frame_start[:8], options)
-    assert found.model.motion.classes == 1
     assert found.model.association.longest == 2

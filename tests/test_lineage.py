@@ -11,8 +11,7 @@ from accuracy.movies import KINDS
 from outbid import Tracks, score
 from outbid.inference.candidates import candidates_of
 from outbid.inference.decide import decide
-from outbid.inference.jpda import marginals, propagate
-from outbid.inference.posterior import updated
+from outbid.inference.jpda import marginals, propagate, updated
 from outbid.learn import Learned, learn
 from outbid.lineage import find_divisions, with_divisions, with_merges
 from outbid.lineage.candidates import Divisions
@@ -210,7 +209,7 @@ def test_the_daughter_model_is_recovered() -> None:
         count, distance=distance, along=along, across=2 * across, room=room, direction=direction,
         growth=growth,
     )  # fmt: skip
-    model = DaughterModel.initial(0.3, 0.45, 3)
+    model = DaughterModel.initial(0.3, 3)
     for _ in range(60):
         probability = np.exp(-np.logaddexp(0, -log_weight(some, model)))
         model = maximised(some, probability, model, float(count))

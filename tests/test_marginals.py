@@ -5,6 +5,7 @@ import pytest
 from partitions import Assumptions, Scene, enumerated
 from posteriors import posterior_of
 
+from outbid.inference.jpda import no_link
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of
 
@@ -33,9 +34,7 @@ def assumed(movie: Movie, model: Model) -> tuple[Scene, Assumptions]:
     """The same for the oracle."""
     motion, association, around = model.motion, model.association, model.surroundings
     scene = Scene(movie.position, movie.frame, movie.density, around.flow)
-    death = association.death(movie.left, around.survival)
-    birth = association.birth(movie.frame, around.survival_back)
-    rates = (association.delay, death, birth, association.clutter_odds)
+    rates = (association.delay, *no_link(movie, model), association.clutter / (1 - association.clutter))
     return scene, Assumptions(
         motion.variance, motion.correlation, motion.share, motion.renewal, motion.noise, *rates
     )

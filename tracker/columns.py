@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import SettingsError
+from .model.levels import PRIOR
 from .model.marks import Marks
 from .model.movie import NEIGHBOURS, summed
 from .neighbours import nearest
@@ -29,8 +30,6 @@ REFUSED = (
 """Names of ids, frames and coordinates."""
 _MOST_LABELS = 64
 """Guard: labels of a column; more are ids."""
-_SHRINKING = 4.0
-"""Prior: pseudo-counts of 0 in the mean of a frame."""
 _ALIKE = 3.0
 """Error level: standard errors by which neighbours must be alike before their mean is taken out."""
 _BY_PLACE = 0.5
@@ -216,15 +215,14 @@ def _own(
 ) -> tuple[NDArray[np.float64], float]:
     """Scores less the mean of the frame and, where these are alike, of neighbours; and their share."""
     frames, known = int(frame[-1]) + 1, seen.astype(np.float64)
-    mean = summed(frame, score * known, frames) / (summed(frame, known, frames) + _SHRINKING)
+    mean = summed(frame, score * known, frames) / (summed(frame, known, frames) + PRIOR)
     score = np.where(seen, score - mean[frame], 0.0)
     beside = (near >= 0) & seen[near]
     many = beside.sum(axis=1)
     local = np.where(beside, score[near], 0.0).sum(axis=1) / np.maximum(many, 1)
     used = seen & (many > 0)
-    square, total, product = (
-        float((a[used] * b[used]).sum()) for a, b in ((local, local), (score, score), (local, score))
-    )
+    pairs = ((local, local), (score, score), (local, score))
+    square, total, product = (float((a[used] * b[used]).sum()) for a, b in pairs)
     share = 0.0
     # Each pair of neighbours counts twice, in a product of as many terms as there are detections.
     if square > 0 and product >= _ALIKE * np.sqrt(2 * square * total / max(int(used.sum()), 1)):

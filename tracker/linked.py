@@ -17,8 +17,8 @@ from .columns import marks_of
 from .detections import Detections
 from .errors import ResourceError, SettingsError
 from .inference.decide import decide, log_odds
-from .inference.jpda import exponent
-from .inference.posterior import LinkPosterior, converged, updated
+from .inference.jpda import converged, exponent, updated
+from .inference.posterior import LinkPosterior
 from .known import values_along
 from .learn import Learned, learn
 from .learn.fixed import Fixed
@@ -29,6 +29,7 @@ from .lineage import Lineage, with_divisions, with_merges
 from .lineage.again import divided_again
 from .lineage.joint import decide_jointly
 from .linking import Links
+from .model.levels import FEW
 from .pins.rows import Found, PinnedRows
 from .reading import Reading, read_movie
 from .summary import Summary, summarise
@@ -50,24 +51,9 @@ _SLICE = 0.6
 Progress = Callable[[int, int], None] | None
 
 
-_AGAIN = 3
-"""Guard: M-steps from posteriors under pins, from a model that had converged without them."""
-
-
 @dataclass(frozen=True, eq=False)
 class LearnedMovie:
-    """What was learned from a movie, and its links without pins.
-
-    Parameters
-    ----------
-    reading : Reading
-    learned : Learned
-    summary : Summary
-    settings : TrackingSettings
-    options : LearnOptions
-    decided : Decided
-        Without pins.
-    """
+    """What was learned from a movie, and what was decided without pins."""
 
     reading: Reading
     learned: Learned
@@ -175,7 +161,7 @@ def learned_again(movie: LearnedMovie, pins: Found) -> LearnedMovie:
     What varies in space stays, and so do columns and whether tracks divide.
     """
     learned, options, rows = movie.learned, movie.options, _by_row(movie, pins)
-    for _ in range(_AGAIN):
+    for _ in range(FEW):
         solved = pinned(learned.movie, learned.model, learned.posterior, rows, options)
         omega = exponent(solved.posterior.probability)
         under = updated(*solved[:3], omega=omega, workers=options.workers)

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InputError
 from .inference.candidates import candidates_of
 from .inference.decide import decide
-from .inference.jpda import exponent
-from .inference.posterior import LinkPosterior, updated
+from .inference.jpda import exponent, updated
+from .inference.posterior import LinkPosterior
 from .learn.em import with_gaps
 from .learn.field import Fields
 from .learn.m_steps import raw_steps

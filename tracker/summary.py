@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .columns import ColumnBits, Columns
 from .learn import Learned
 from .learn.em import LEAST_REACH
-from .learn.errors import Kinematics, errors_of_rates, standard_errors
+from .learn.errors import standard_errors
 from .learn.marks import bits_of_clutter, bits_of_links
 from .learn.registration import CLEAR
 from .learn.whole import SHARED
@@ -19,13 +19,17 @@ from .model import AssociationModel, MotionModel
 from .model.gate import radius
 from .model.levels import LEAST, NEGLIGIBLE, TINY
 from .model.marks import clutter_odds
-from .model.movie import OUTER, Movie
+from .model.movie import OUTER, Movie, weighted
 from .reading import HOLE, Reading
 
 _SHORT = 0.5
 """Error level: persistence in frames below which steps count as independent."""
 _UNEVEN = 0.01
 """Error level: standard deviation of step scales below which all intervals are alike."""
+
+_OF_CLASSES = "share", "correlation", "renewal"
+_NOT_STATED = "motion", "association", "basis", "columns"
+"""Fields of a summary that are no plain values, or are stated in parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,31 +152,10 @@ class Summary:
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records and summaries."""
-        motion = self.motion
-        return {
-            "step": self.step.tolist(),
-            "noise": self.noise.tolist(),
-            "gate": self.gate.tolist(),
-            "persistence": self.persistence,
-            "follow": list(self.follow),
-            "end": self.end,
-            "start": self.start,
-            "clutter": self.clutter,
-            "neighbours": self.neighbours,
-            "classes": {
-                "share": motion.share.tolist(),
-                "correlation": motion.correlation.tolist(),
-                "renewal": motion.renewal.tolist(),
-            },
-            "uncertainty": dict(self.uncertainty),
-            "sweeps": self.sweeps,
-            "axes": self.axes,
-            "interval": self.interval,
-            "drift": None if self.drift is None else self.drift.tolist(),
-            "step_scale": None if self.step_scale is None else self.step_scale.tolist(),
-            "time": None if self.time is None else self.time.tolist(),
-            "known": list(self.known),
-        } | ({} if self.columns is None else {"columns": self.columns.as_dict()})
+        classes = {name: getattr(self.motion, name).tolist() for name in _OF_CLASSES}
+        names = [field.name for field in fields(self) if field.name not in _NOT_STATED]
+        values = {name: _plain(getattr(self, name)) for name in names} | {"classes": classes}
+        return values | ({} if self.columns is None else {"columns": self.columns.as_dict()})
 
 
 def summarise(
@@ -201,15 +184,16 @@ def summarise(
         Threads; they do not change the result.
     """
     movie, motion, rates = learned.movie, learned.model.motion, learned.model.association
-    shown, given = Kinematics.of(movie, learned.model), movie.variance_given
+    given = movie.variance_given
+    own = np.sqrt(given(weighted(motion.share, motion.variance) + 2 * motion.noise))  # beside the flow
     flow = learned.model.surroundings.flow @ np.linalg.pinv(movie.basis)
     reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), LEAST_REACH)
     mean = movie.mean_by_frame(learned.model.surroundings.flow)
-    drift, scale = _drift(reading, movie, mean, shown), motion.step_scale
+    drift, scale = _drift(reading, movie, mean, own), motion.step_scale
     summary = Summary(
-        step=np.sqrt(np.square(shown.step) + movie.mean_square(flow)), noise=shown.noise,
+        step=np.sqrt(np.square(own) + movie.mean_square(flow)), noise=np.sqrt(given(motion.noise)),
         gate=np.sqrt(given(np.full(movie.axes, reach**2))),
-        persistence=persistence_of(shown.kept, shown.later),
+        persistence=persistence_of(motion.kept(1), motion.kept(2)),
         follow=_follow(rates, len(movie) if shorten else None), end=_rate(rates.clutter, rates.delay),
         start=_rate(rates.clutter, rates.delay_back), clutter=rates.clutter,
         neighbours=_neighbours(learned, mean, drift), uncertainty=_errors(learned, workers),
@@ -255,9 +239,13 @@ def _with_known(summary: Summary, known: Mapping[str, float | tuple[float, ...]]
 
 
 def _errors(learned: Learned, workers: int) -> dict[str, float]:
-    part = learned.motion_from
+    """Standard errors; those of end and start are of shares of so many detections."""
+    part, rates = learned.motion_from, learned.model.association
     errors = standard_errors(part.movie, part.model, part.posterior, workers)
-    return errors | errors_of_rates(learned.movie, learned.model) if errors else {}
+    for name, delay in (("end", rates.delay), ("start", rates.delay_back)):
+        rest = _rate(rates.clutter, delay)
+        errors |= {name: float(np.sqrt(rest * (1 - rest) / len(learned.movie)))} if errors else {}
+    return errors
 
 
 def _rate(clutter: float, delay: NDArray[np.float64]) -> float:
@@ -291,11 +279,12 @@ def _neighbours(learned: Learned, mean: NDArray[np.float64], drift: NDArray[np.f
 
 
 def _drift(
-    reading: Reading, movie: Movie, mean: NDArray[np.float64], shown: Kinematics
+    reading: Reading, movie: Movie, mean: NDArray[np.float64], step: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
     """(F, A) offset of each frame relative to the first, if frames shift by more than the scatter of steps.
 
-    It is the sum of the jumps that were removed from the positions, and of the mean flow (F, D).
+    It is the sum of the jumps that were removed from the positions, and of the mean flow (F, D). step (A,)
+    is the root mean square displacement beside the flow.
     """
     start = reading.frame_start
     held = np.diff(start) > 0
@@ -303,10 +292,17 @@ def _drift(
     jumped = (reading.position[rows] - reading.position.mean(axis=0)) @ movie.basis - movie.position[rows]
     flow = mean[held]
     seen = (jumped - jumped[0] + np.cumsum(flow, axis=0) - flow) @ np.linalg.pinv(movie.basis)
-    error = np.linalg.norm(shown.step) / np.sqrt(np.diff(start)[held][1:])
+    error = np.linalg.norm(step) / np.sqrt(np.diff(start)[held][1:])
     if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > CLEAR * error).any():
         return None
     return np.asarray(seen[np.maximum(np.cumsum(held) - 1, 0)])
+
+
+def _plain(value: object) -> object:
+    """Arrays and tuples as lists."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 def _within(error: Mapping[str, float], name: str, form: str = " (± {:.1g})") -> str:

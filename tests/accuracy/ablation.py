@@ -30,7 +30,7 @@ SENSITIVITY = HERE / "sensitivity.json"
 _FACTORS = (0.5, 2.0)
 _FOLDERS = "model", "inference", "learn", "lineage"
 _LEFT_OUT = frozenset((
-    "marks", "region", "pinned", "errors", "NEGLIGIBLE", "CORRELATION", "_DIRECTED", "_SPLIT_SHARES",
+    "marks", "region", "pinned", "errors", "NEGLIGIBLE", "CORRELATION", "_DIRECTED",
 ))  # fmt: skip
 """Modules that change no link of the list; constants that compiled functions hold, or that would pass 1."""
 _BEGINS = "Prior", "Error level", "Initial", "Where EM"

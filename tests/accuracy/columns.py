@@ -3,8 +3,8 @@
 grid: the whole way on movies of the second renderer of `detection_accuracy` (brightness differs by a factor
 e^.4 between particles and e^.2 within, light is uneven), detected with nothing set, linked without and with
 the columns of `outbid detect`, with the least quality that gives the best links by the truth, and by laptrack
-with log amplitude as one more coordinate, gate and weight tuned on the truth. kinds: walks with columns of
-every kind. recorded: real tracks with columns, every few frames.
+with log amplitude as one more coordinate, each of its scores at the gate, weight and gap that are best by the
+truth. kinds: walks with columns of every kind. recorded: real tracks with columns, every few frames.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from outbid import Detections, DetectionSettings, Tracks, detect, read_tracks, score, track
 from outbid.detection.labels import detect_labels
+from outbid.filling import with_gaps_filled
 from outbid.images import open_images
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
@@ -38,8 +39,9 @@ KAPPAS, SNRS, DIMENSIONS = (0.07, 0.14, 0.24), (3.0, 4.0, 7.0), (2, 3)
 SHAPES, RADII, PARTICLES = {2: (1, 160, 160), 3: (16, 96, 96)}, {2: 2.0, 3: 2.5}, {2: 100, 3: 150}
 FRAMES, TURNOVER, WITHIN, GATE = 20, 0.02, 0.2, 5.0
 QUALITIES = (0.0, 4.0, 5.0, 6.0, 8.0)  # least quality, of which the truth chooses
-GATES = (2.0, 3.0, 4.5)  # of laptrack, in steps
-WEIGHTS = (0.0, 0.5, 1.0, 2.0)  # of laptrack, in steps a unit of log amplitude
+GATES = (3.0, 4.5, 6.0)  # of laptrack, in steps
+WEIGHTS = (0.0, 1.0, 2.0, 3.0, 4.0)  # of laptrack, in steps a unit of log amplitude
+GAPS = (1, 2, 3)  # of laptrack, most frames from one detection of a track to the next: 1 closes no gap
 RECORD = Path(__file__).with_name("columns.json")
 DATA = Path(__file__).parents[3] / "shared" / "data"
 MASKS = "formats/ctc_hela_01_RES"
@@ -68,10 +70,12 @@ def filmed(dimensions: int, kappa: float, snr: float, seed: int) -> tuple[list[N
     return images, truth, cell
 
 
-def scored(found: Tracks, truth: Tracks, gate: float | None = GATE) -> Row:
-    """Scores of links, of identities and of particles."""
-    values = score(found, truth, gate=gate, families=("links", "identity", "particles")).values
-    return {name: round(float(values[name]), 4) for name in ("link_f1", "idf1", "jsc_theta")}
+def scored(found: Tracks, truth: Tracks) -> Row:
+    """Scores of links, identities and particles; filled: of links after gaps are filled."""
+    values = score(found, truth, gate=GATE, families=("links", "identity", "particles")).values
+    filled = score(with_gaps_filled(found), truth, gate=GATE, families=["links"]).values["link_f1"]
+    made = {name: values[name] for name in ("link_f1", "idf1", "jsc_theta")} | {"filled": filled}
+    return {name: round(float(value), 4) for name, value in made.items()}
 
 
 def whole_way(dimensions: int, kappa: float, snr: float, seed: int) -> Row:
@@ -85,31 +89,26 @@ def whole_way(dimensions: int, kappa: float, snr: float, seed: int) -> Row:
     for least in QUALITIES[1:]:
         kept = seen.features["quality"] >= least
         if 0 < kept.sum() < len(seen):
-            above.append(
-                scored(track(_some(seen, kept), workers=1, divisions=False, column=None).tracks, truth)
-            )
+            some = Detections(seen.frame[kept], seen.position[kept], seen.unit)
+            above.append(scored(track(some, workers=1, divisions=False).tracks, truth))
     row["threshold"] = max(above, key=lambda one: one["link_f1"])
     peers = [scored(Tracks(seen, links), truth) for links in _laptrack(seen, kappa * cell.spacing)]
-    return row | ({"laptrack": max(peers, key=lambda one: one["link_f1"])} if peers else {})
-
-
-def _some(seen: Detections, keep: NDArray[np.bool_]) -> Detections:
-    return Detections(seen.frame[keep], seen.position[keep], seen.unit)
+    return row | ({"laptrack": {name: max(one[name] for one in peers) for name in peers[0]}} if peers else {})
 
 
 def _laptrack(seen: Detections, step: float) -> Iterator[NDArray[np.int64]]:
-    """Links with each gate and weight; none if it is not installed."""
+    """Links with each gate, weight and gap; none if it is not installed."""
     try:
         import laptrack
     except ImportError:
         return
     brightness = np.log(np.maximum(seen.features["amplitude"], 1e-9))[:, None]
     first = seen.frame_start
-    for gate, weight in product(GATES, WEIGHTS):
+    for gate, weight, gap in product(GATES, WEIGHTS, GAPS):
         cutoff = (gate * step) ** 2
         tracker = laptrack.LapTrack(
             cutoff=cutoff, track_start_cost=1.05 * cutoff, track_end_cost=1.05 * cutoff,
-            gap_closing_cutoff=cutoff, gap_closing_max_frame_count=1,
+            gap_closing_cutoff=cutoff, gap_closing_max_frame_count=gap,
         )  # fmt: skip
         places = np.column_stack([seen.position, weight * step * brightness])
         edges = tracker.predict([places[a:b] for a, b in zip(first[:-1], first[1:], strict=True)]).edges

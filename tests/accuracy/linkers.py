@@ -68,7 +68,7 @@ def _of(tracks: Any) -> Linked:
 def named(name: str) -> Linker:
     """The linker of this name; after a ``?``, what is given to it as `change` of its options.
 
-    A change of a constant, as ``learn.em._WORTH*0.5``, is for the whole process.
+    A change of a constant, as ``learn.starts._NOISE*0.5``, is for the whole process.
     """
     name, _, change = name.partition("?")
     if is_constant(change):

@@ -24,14 +24,13 @@ from .noise import Noise
 from .response import laplacian, local_maxima
 from .spectrum import Filter, along
 from .stabilise import Ground
-from .width import Search
+from .width import NARROWEST, NEXT, TRIED, Search
 
 _BODY = 1.4  # width of the filter over that of a Gaussian body, by which its answer is
 _ALIKE, _UPPER = 3.0, 0.84  # standard deviations of the brightness of bodies; the quantile one above
 _ABOUT, _EVERYWHERE = 4.0, 0.05  # widths of the window of a local spread; share of that of all
 _WITHIN = 1.5  # widths about the middle of a body in which a minimum is its texture
 _NEARBY = 0.5  # of a quality, in which probabilities are counted
-_NARROWEST, _NEXT, _TRIED = 0.7, 1.25, 16  # voxels; ratio of a filter's width to the next; how many
 _WIDER = 1.5  # widths of a spot that a body has at least
 _UNDER = 0.7  # standard deviations of what is left under spots
 _EXPLAINED = 0.4  # share of it that spots explain
@@ -185,7 +184,7 @@ def width_of_bodies(search: Search) -> NDArray[np.float64] | None:
     """
     modes, scale = search.modes[0], search.scale
     power = np.where(np.isfinite(search.plain[0]), np.maximum(search.plain[0] - 1, 0), 0)
-    widths = [w * scale for w in _NARROWEST * _NEXT ** np.arange(_TRIED)]
+    widths = [w * scale for w in NARROWEST * NEXT ** np.arange(TRIED)]
     seen = []
     for sigma in widths:
         z, y, x = (along(axis, (k * s) ** 2) for axis, (k, s) in enumerate(zip(modes.k, sigma, strict=True)))
@@ -195,7 +194,7 @@ def width_of_bodies(search: Search) -> NDArray[np.float64] | None:
         if seen[number - 1] < seen[number] >= seen[number + 1]:
             before, at, after = np.log(np.maximum(seen[number - 1 : number + 2], 1e-30))
             shift = (before - after) / (2 * (before - 2 * at + after))
-            return widths[number] * _NEXT**shift
+            return widths[number] * NEXT**shift
     return None
 
 

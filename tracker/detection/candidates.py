@@ -55,14 +55,36 @@ class Seen(NamedTuple):
 
     def of(self, rows: NDArray[np.bool_]) -> Seen:
         """Some of them."""
-        columns = (getattr(self, name)[rows] for name in Seen._fields[:4])
-        return Seen(*columns, *self[4:])
+        return self._replace(
+            place=self.place[rows],
+            height=self.height[rows],
+            significance=self.significance[rows],
+            sure=self.sure[rows],
+        )
 
 
-def look(frame: NDArray[np.float32], sigma: NDArray[np.float64], camera: Noise, how: Transform) -> Seen:
+def look(frame: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, how: Transform) -> Seen:
     """Find the candidates of a frame (Z, Y, X) in units of the camera's noise; sigma: spots' widths."""
     band = Band.of(frame.shape, sigma)
-    values, noise, sigma = band.down(frame, how), band.noise(camera), sigma * band.scale
+    values, sigma = band.down(frame, how), sigma * band.scale
+    seen, ground, filter_, tail, least = _in_passes(values, sigma, band.noise(noise), how)
+    significance = seen.significance / tail
+    return Seen(
+        band.place(seen.place),
+        seen.amplitude / (filter_.scale * band.gain),
+        significance,
+        significance > filter_.least(),
+        filter_.maxima,
+        least,
+        Ground(band.up(ground, how) / np.float32(band.gain), noise),
+        lambda light: how.back(band.padded(band.cut(how.forward(light)) * filter_.wiener)),
+    )
+
+
+def _in_passes(
+    values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, how: Transform
+) -> tuple[Candidates, NDArray[np.float32], Filter, float, float]:
+    """Candidates, light without them, the last filter, the width of noise's tail, the least significance."""
     mean = np.float32(values.mean(dtype=np.float64))
     modes, ground = Modes(values.shape), Ground(np.full(values.shape, mean), noise)
     floor = 1.0 if noise.given else 0.0
@@ -84,17 +106,7 @@ def look(frame: NDArray[np.float32], sigma: NDArray[np.float64], camera: Noise, 
         filter_ = Filter(modes, sigma, power)
         bright = replace(bright, amplitude=height * filter_.scale)
     seen = resolved(seen, sigma, sure=seen.significance > filter_.least())
-    significance = seen.significance / _tail(*rest, filter_)
-    return Seen(
-        band.place(seen.place),
-        seen.amplitude / (filter_.scale * band.gain),
-        significance,
-        significance > filter_.least(),
-        filter_.maxima,
-        least,
-        Ground(band.up(ground.values, how) / np.float32(band.gain), camera),
-        lambda light: how.back(band.padded(band.cut(how.forward(light)) * filter_.wiener)),
-    )
+    return seen, ground.values, filter_, _tail(*rest, filter_), least
 
 
 def _tail(rest: NDArray[np.float32], noise: Spread, filter_: Filter) -> float:

@@ -21,7 +21,7 @@ from scipy.special import ndtr
 _WIDER = 0.35  # logarithm of the width of noise's tail, at most: minima measured it before
 _NUMBER = 1.1  # of the number of noise maxima over the computed one, at most and at least: more is a crowd
 _UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
-_PRESENT = 4.6  # logarithm of 100 : 1, for spots at all: of 38 images without any, 2.9 is the largest
+_PRESENT = 6.9  # logarithm of 1,000 : 1, for spots at all: some 30 widths are tried
 _STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
 _TURNS = 200  # of the simplex
 

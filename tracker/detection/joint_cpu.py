@@ -93,23 +93,14 @@ def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
 def mean_depths(values, size):  # pragma: no cover
     """Means of max(-value, 0) in blocks; those at the end may be smaller."""
     shape = values.shape
-    deep, high, wide = (
-        -(-shape[0] // size[0]),
-        -(-shape[1] // size[1]),
-        -(-shape[2] // size[2]),
-    )
-    out, count = np.zeros((deep, high, wide)), np.zeros((deep, high, wide))
+    out = np.zeros((-(-shape[0] // size[0]), -(-shape[1] // size[1]), -(-shape[2] // size[2])))
+    count = np.zeros(out.shape)
     for z in range(shape[0]):
         for y in range(shape[1]):
-            row, sums, number = (
-                values[z, y],
-                out[z // size[0], y // size[1]],
-                count[z // size[0], y // size[1]],
-            )
-            for block in range(wide):
-                total, low, top = 0.0, block * size[2], min((block + 1) * size[2], shape[2])
+            row, i, j = values[z, y], z // size[0], y // size[1]
+            for k in range(out.shape[2]):
+                low, top = k * size[2], min((k + 1) * size[2], shape[2])
                 for x in range(low, top):
-                    total -= min(row[x], 0.0)
-                sums[block] += total
-                number[block] += top - low
+                    out[i, j, k] -= min(row[x], 0.0)
+                count[i, j, k] += top - low
     return out / count

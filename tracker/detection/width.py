@@ -17,13 +17,13 @@ from .joint import spread_of
 from .response import local_maxima
 from .spectrum import Filter, Modes, Transform, spectrum
 
-_NARROWEST, _NEXT, _TRIED = 0.7, 1.25, 14  # voxels; ratio of a width to the next; how many
+NARROWEST, NEXT, TRIED = 0.7, 1.25, 16  # voxels; ratio of a width to the next; how many
 _STRETCHES = (0.5, 1.0)  # widths along z over those in the plane that are tried first, in voxels' units
 _STEPS = (1.41, 1.12, 1.06)  # ratios by which both are then improved
 _TURNS = 3  # at each ratio
 _ROOM = 10  # widths that the plane has at least
 _DEEP = 3  # the same along z
-_THIN = 0.3  # voxels along z below which a width is not sampled
+_THIN = 0.5  # voxels along z below which a Gaussian at voxels is not one
 
 
 @dataclass
@@ -91,7 +91,7 @@ def widths(
         None if nothing stands out at any width.
     """
     flat = search.frames[0].shape[0] == 1
-    ladder = [wide] if wide else (_NARROWEST * _NEXT ** np.arange(_TRIED)).tolist()
+    ladder = [wide] if wide else (NARROWEST * NEXT ** np.arange(TRIED)).tolist()
     stretches: tuple[float, ...] = (0.0,) if flat else _STRETCHES
     if wide and deep:
         stretches = (deep / wide,)
@@ -101,7 +101,7 @@ def widths(
             before = (w, r)
             if not (flat or deep):
                 r = max((r / step, r, r * step), key=lambda each: search.score(w, each))
-            if wide is None and step < _NEXT:
+            if wide is None and step < NEXT:
                 w = max((w / step, w, w * step), key=lambda each: search.score(each, r))
             if (w, r) == before:
                 break

@@ -143,13 +143,6 @@ class Search:
 def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.int64]:
     """Sorted keys of the pairs in which either detection is among the nearest of the other.
 
-    Parameters
-    ----------
-    movie : Movie
-    search : Search
-    workers : int
-        Threads; they do not change the result.
-
     Examples
     --------
     >>> from outbid.model.movie import movie_of

@@ -15,9 +15,7 @@ propagation as Williams and Lau (2014) have it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +29,7 @@ from ..model.movie import Movie
 from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
 from .marks import mark_ratios, odds_of_clutter
+from .posterior import Displacements, LinkPosterior
 from .records import Direction, Messages, Moments, Places, Steps
 
 OMEGA = 0.75, 0.875
@@ -39,93 +38,98 @@ OMEGA = 0.75, 0.875
 p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM moves towards it there."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """Result of one sweep; arrays have one entry per link unless stated otherwise.
+def updated(
+    movie: Movie, model: Model, posterior: LinkPosterior, *, omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
+    workers: int = 1,
+) -> LinkPosterior:  # fmt: skip
+    """The posterior after one more sweep.
 
     Parameters
     ----------
-    ratio : (E,) float64 array
-        G, the likelihood ratio against chance, from past and future.
-    past, future : (E,) float64 arrays
-        The same from the past alone, and from the future alone.
-    rivals : (2, E) float64 array
-        R and C, the total weight of the competitors of a link in its row and in its column.
-    row_none, column_none : (N,) float64 arrays
-        Weights of no successor and of no predecessor, including clutter.
-    death, birth : (N,) float64 arrays
-        The same weights without clutter.
-    fresh, fresh_back : (N,) float64 arrays
-        Probability of no predecessor from the past alone, and of no successor from the future alone.
-    total : (N,) float64 array
-        The normalisation of the forward filter.
-    moments : Moments
-        Empty if not requested.
-    pull : (2, E) float32 array or None
-        Weights of links where they come in, forward and backward, if marks are compared.
+    movie : Movie
+    model : Model
+    posterior : LinkPosterior
+        Provides the candidates and the initial rivals.
+    omega : float
+        Exponent of the weights of rivals. Only with 1 is there evidence.
+    none : two (N,) float64 arrays, optional
+        Weights of no successor and of no predecessor, as far as they are not the model's: with divisions.
+    with_moments : bool
+        Whether the M-steps need them.
+    workers : int
+        Threads; they do not change the result.
     """
-
-    ratio: NDArray[np.float64]
-    past: NDArray[np.float64]
-    future: NDArray[np.float64]
-    rivals: NDArray[np.float64]
-    row_none: NDArray[np.float64]
-    column_none: NDArray[np.float64]
-    death: NDArray[np.float64]
-    birth: NDArray[np.float64]
-    fresh: NDArray[np.float64]
-    fresh_back: NDArray[np.float64]
-    total: NDArray[np.float64]
-    moments: Moments
-    pull: NDArray[np.float32] | None
-
-
-class Start(NamedTuple):
-    """What a sweep starts from: displacements, and weights of the previous sweep.
-
-    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. rivals (2, E) and
-    clutter (2, N) are weights in rows and columns, ones and zeros before the first sweep; pull (2, E) those
-    of links where they come in, for marks.
-    """
-
-    away: NDArray[np.float32]
-    rivals: NDArray[np.float64]
-    clutter: NDArray[np.float64]
-    pull: NDArray[np.float32] | None
-
-
-def sweep(
-    movie: Movie, model: Model, candidates: Candidates, start: Start, *, omega: float = 1.0,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
-    workers: int = 1,
-) -> Sweep:  # fmt: skip
-    """One sweep under a model.
-
-    `none` (2 of (N,)) replaces the weights of no successor and no predecessor by those of the model and of
-    divisions.
-    """
-    rivals, on = start.rivals.copy(), kernels("outbid.inference.smoother", start.rivals)
-    none, steps = none or no_link(movie, model), _steps(movie, model)
-    death, birth = none
+    candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
+    if displaced is None or displaced.flow is not flow:
+        displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
+    rivals = posterior.rivals.copy()  # in the order of rows, as kernels have it
+    posterior = replace(posterior, displaced=displaced, rivals=rivals)
+    death, birth = none = none or no_link(movie, model)
     if movie.pins is not None:
         death, birth = none = death.copy(), birth.copy()
         death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
-    places, weights = _places(movie, model, candidates, (start.away, rivals, omega), workers)
+    (past, future), ratio, moments, pull = _smoothed(
+        movie, model, posterior, omega, none, with_moments, workers
+    )
+    odds = odds_of_clutter(movie, model)
+    row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
+    propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
+    probability, evidence = marginals(ratio, rivals, omega), -np.inf
+    if movie.pins is not None:  # of rows whose successor is stated no other link is a candidate
+        probability[movie.pins.row_closed[candidates.tail]] = 1.0
+    if omega == 1:
+        share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
+        odds_of_links = ratio / (rivals[0] * rivals[1])
+        weights = row_none + candidates.at_tails(odds_of_links * rivals[0]), past.total
+        evidence = log_evidence(odds_of_links, weights, birth, share)
+    free = np.maximum(1 - candidates.at_tails(probability), 0)  # no successor: death or clutter
+    clutter = free * odds * past.fresh / birth / row_none
+    return LinkPosterior(
+        candidates, probability, rivals, ratio, past.likelihood.sum(axis=1), future.likelihood.sum(axis=1),
+        clutter, death=np.maximum(free - clutter, 0),
+        birth=np.maximum(1 - candidates.at_heads(probability) - clutter, 0), fresh=past.fresh,
+        clutter_weight=np.stack([row_none - death, column_none - birth]), log_evidence=evidence,
+        change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
+        moments=moments, sweeps=posterior.sweeps + 1, displaced=displaced, omega=omega, pull=pull,
+    )  # fmt: skip
+
+
+def converged(
+    movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = ROUNDS, still: float = 0.0,
+    workers: int = 1,
+) -> LinkPosterior:  # fmt: skip
+    """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""
+    for _ in range(sweeps):
+        omega = exponent(posterior.probability)
+        posterior = updated(movie, model, posterior, omega=omega, with_moments=False, workers=workers)
+        if posterior.change < still:
+            break
+    return posterior
+
+
+def _smoothed(
+    movie: Movie, model: Model, posterior: LinkPosterior, omega: float,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]], with_moments: bool, workers: int,
+) -> tuple[list[Messages], NDArray[np.float64], Moments | None, NDArray[np.float32] | None]:  # fmt: skip
+    """Messages of both filters, ratios (E,), moments, and weights (2, E) by which marks are followed."""
+    candidates, steps = posterior.candidates, _steps(movie, model)
+    on = kernels("outbid.inference.smoother", posterior.rivals)
+    places, weights = _places(movie, model, posterior, omega, workers)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
-        for each, of_clutter in zip(none, np.broadcast_to(start.clutter, (2, len(movie))), strict=True)
+        for each, of_clutter in zip(
+            none, np.broadcast_to(posterior.clutter_weight, (2, len(movie))), strict=True
+        )
     )
     behind = _direction(candidates, 1, begins, weights[0])
     ahead = _direction(candidates, -1, ends, weights[1])
-    directions = behind, ahead
     three = [places] * 3  # priors of the forward and the backward filter, and of the smoother
-    if (by_marks := mark_ratios(movie, model, candidates, start.pull, workers)) is not None:
+    if (by_marks := mark_ratios(movie, model, candidates, posterior.pull, workers)) is not None:
         three = [places._replace(prior=(places.prior * each).astype(np.float32)) for each in by_marks]
-    past, future = _filtered(movie, steps, three, directions, workers)
-    sums = past.likelihood.sum(axis=1), future.likelihood.sum(axis=1)
-    factor = np.empty_like(future.likelihood)
-    ratio = array_module(rivals).empty(candidates.size)
-    moments = _moments(candidates.size if with_moments else 0, steps, rivals)
+    past, future = messages = _filtered(movie, steps, three, (behind, ahead), workers)
+    factor, ratio = np.empty_like(future.likelihood), array_module(places.lag).empty(candidates.size)
+    moments = _moments(candidates.size if with_moments else 0, steps, ratio)
 
     def observe(block: tuple[int, int]) -> None:
         on.future_as_observations(*block, steps, future, factor)
@@ -135,14 +139,8 @@ def sweep(
 
     in_blocks(observe, candidates.size, workers)
     in_blocks(smooth, len(movie), workers)
-    odds = odds_of_clutter(movie, model)
-    row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
-    propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
-    return Sweep(
-        ratio, *sums, rivals, row_none, column_none, death, birth, past.fresh, future.fresh, past.total,
-        moments,
-        None if by_marks is None else np.stack([past.weight.sum(axis=1), future.weight.sum(axis=1)]),
-    )  # fmt: skip
+    pull = None if by_marks is None else np.stack([each.weight.sum(axis=1) for each in messages])
+    return messages, ratio, moments if with_moments else None, pull
 
 
 def propagate(
@@ -185,12 +183,7 @@ def _half(
     n, (start, link), on = raised(none, 1 / omega), segments, kernels("outbid.inference.propagation", ratio)
     contested = on.begin(start, link, n, rivals[0], moved[0])
     arrays = (contested, *segments, ratio, n, *rivals, omega, *moved)
-    return partial(_half_round, on.compete, arrays), len(contested)
-
-
-def _half_round(compete: Callable[..., int], arrays: tuple, block: tuple[int, int]) -> int:
-    """How many links of a block of contested segments moved."""
-    return compete(*block, *arrays)
+    return lambda block: on.compete(*block, *arrays), len(contested)
 
 
 def raised(values: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
@@ -206,17 +199,19 @@ def marginals(
     return ratio / (ratio + raised(rivals[0] * rivals[1], omega))
 
 
-def wrong_share(probability: NDArray[np.float64]) -> float:
-    """Expected share of wrong links, each of which is right with its own probability (E,)."""
-    return float((probability * (1 - probability)).sum() / max(probability.sum(), 1.0))
-
-
 def exponent(probability: NDArray[np.float64], most: float = OMEGA[1]) -> float:
-    """The exponent of rivals, from the probabilities (E,) of links in the sweep before."""
-    return OMEGA[0] + (most - OMEGA[0]) * min(4 * wrong_share(probability), 1.0)
+    """The exponent of rivals, from the probabilities (E,) of links in the sweep before.
+
+    It grows with the expected share of wrong links, each of which is right with its own probability.
+    """
+    wrong = float((probability * (1 - probability)).sum() / max(probability.sum(), 1.0))
+    return OMEGA[0] + (most - OMEGA[0]) * min(4 * wrong, 1.0)
 
 
-def log_evidence(candidates: Candidates, after: Sweep, clutter: NDArray[np.float64] | float) -> float:
+def log_evidence(
+    odds: NDArray[np.float64], weights: tuple[NDArray[np.float64], NDArray[np.float64]],
+    birth: NDArray[np.float64], clutter: NDArray[np.float64] | float,
+) -> float:  # fmt: skip
     r"""Log likelihood of a movie relative to 'no two detections are linked', from a sweep with exponent 1.
 
     .. math:: \sum (\log row + \log column) - \sum \log(1 + odds) + \sum (\log(1 - c) + (1 - c)(1 - q'))
@@ -228,10 +223,8 @@ def log_evidence(candidates: Candidates, after: Sweep, clutter: NDArray[np.float
     filter of the past holds the densities of marks given those before them: so evidence compares what
     explains marks as clutter with what explains them as tracks.
     """
-    odds = after.ratio / (after.rivals[0] * after.rivals[1])
-    row = after.row_none + candidates.at_tails(odds * after.rivals[0])
-    both_ways = float(np.log(row).sum() + np.log(after.total).sum())
-    apart = np.log1p(-clutter) + (1 - clutter) * (1 - after.birth)
+    both_ways = sum(float(np.log(each).sum()) for each in weights)
+    apart = np.log1p(-clutter) + (1 - clutter) * (1 - birth)
     return both_ways - float(np.log1p(odds).sum()) + float(apart.sum())
 
 
@@ -254,12 +247,12 @@ def displacements(
 
 
 def _places(
-    movie: Movie, model: Model, candidates: Candidates,
-    links: tuple[NDArray[np.float32], NDArray[np.float64], float], workers: int,
-) -> tuple[Places, NDArray[np.float32]]:  # fmt: skip
-    """The movie, and weights (2, E) of links where they come in; links are away, rivals, omega."""
-    (away, rivals, omega), around, (tail, head, lag, *_) = links, model.surroundings, candidates
-    made = array_module(tail).empty((4, candidates.size), np.float32)
+    movie: Movie, model: Model, posterior: LinkPosterior, omega: float, workers: int
+) -> tuple[Places, NDArray[np.float32]]:
+    """The movie, and weights (2, E) of links where they come in."""
+    around, (tail, head, lag, *_), rivals = model.surroundings, posterior.candidates, posterior.rivals
+    assert posterior.displaced is not None
+    made = array_module(tail).empty((4, len(tail)), np.float32)
     on = kernels("outbid.inference.filter", tail)
     survival = around.survival, around.survival_back
 
@@ -267,16 +260,26 @@ def _places(
         ends, delay = (tail, head, lag), model.association.delay
         on.prepare_links(*block, ends, delay, survival, movie.density, rivals, omega, *made)
 
-    in_blocks(prepare, candidates.size, workers)
+    in_blocks(prepare, len(tail), workers)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
-    return Places(movie.when, away, made[0], made[1], between), made[2:]
+    return Places(movie.when, posterior.displaced.away, made[0], made[1], between), made[2:]
 
 
 def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(N,) probabilities of no successor, and of no predecessor."""
-    around = model.surroundings
-    death = model.association.death(movie.left, around.survival)
-    return death, model.association.birth(movie.frame, around.survival_back)
+    """(N,) probabilities of no successor, and of no predecessor: none within the longest lag or the movie."""
+    rates, around = model.association, model.surroundings
+    death, birth = (
+        np.maximum(1 - survival * _within(delay, survival)[np.minimum(frames, len(delay))], LEAST)
+        for delay, frames, survival in (
+            (rates.delay, movie.left, around.survival), (rates.delay_back, movie.frame, around.survival_back),
+        )
+    )  # fmt: skip
+    return death, birth
+
+
+def _within(delay: NDArray[np.float64], like: NDArray) -> NDArray[np.float64]:
+    """(L + 1,) probabilities of a lag of at most 0, 1, …, L, on the device of an array."""
+    return array_module(like).asarray(np.concatenate([[0.0], np.cumsum(delay)]))
 
 
 def _direction(

@@ -29,11 +29,7 @@ def odds_of_clutter(movie: Movie, model: Model) -> NDArray[np.float64] | float:
 
 
 def mark_ratios(
-    movie: Movie,
-    model: Model,
-    candidates: Candidates,
-    pull: NDArray[np.float32] | None,
-    workers: int = 1,
+    movie: Movie, model: Model, candidates: Candidates, pull: NDArray[np.float32] | None, workers: int = 1
 ) -> NDArray[np.float64] | None:
     """(3, E) likelihood ratios by marks: from the past, the future, and both; None if all are 1.
 

@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import array_module
-from ..model import Model
-from ..model.levels import ROUNDS
-from ..model.movie import Movie
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import Start, displacements, exponent, log_evidence, marginals, sweep
-from .marks import odds_of_clutter
 from .records import Moments
 
 
@@ -136,71 +131,20 @@ class LinkPosterior:
             grown.ratio[place] = self.ratio
         return grown
 
+    def neighbours(self) -> NDArray[np.int64]:
+        """(2, N) probable successor in the next frame, and predecessor in the previous one; -1 for none.
+
+        Of likely links no two share an end.
+        """
+        candidates = self.candidates
+        likely = (self.probability > 0.5) & (candidates.lag == 1)
+        tail, head = candidates.tail[likely], candidates.head[likely]
+        rows = np.full((2, len(candidates.row_start) - 1), -1)
+        rows[0, tail], rows[1, head] = head, tail
+        return rows
+
     def linked(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(N,) probabilities that detections have a successor, and a predecessor."""
         candidates, p = self.candidates, self.probability
         assert len(candidates.row_start) == count + 1
         return candidates.at_tails(p), candidates.at_heads(p)
-
-
-def updated(
-    movie: Movie, model: Model, posterior: LinkPosterior, *, omega: float = 1.0,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
-    workers: int = 1,
-) -> LinkPosterior:  # fmt: skip
-    """The posterior after one more sweep.
-
-    Parameters
-    ----------
-    movie : Movie
-    model : Model
-    posterior : LinkPosterior
-        Provides the candidates and the initial rivals.
-    omega : float
-        Exponent of the weights of rivals. Only with 1 is there evidence.
-    none : two (N,) float64 arrays, optional
-        Weights of no successor and of no predecessor, as far as they are not the model's.
-    with_moments : bool
-        Whether the M-steps need them.
-    workers : int
-        Threads; they do not change the result.
-    """
-    candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
-    if displaced is None or displaced.flow is not flow:
-        displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
-    start = Start(displaced.away, posterior.rivals, posterior.clutter_weight, posterior.pull)
-    after = sweep(
-        movie, model, candidates, start, omega=omega, none=none, with_moments=with_moments, workers=workers
-    )
-    probability = marginals(after.ratio, after.rivals, omega)
-    if movie.pins is not None:  # of rows whose successor is stated no other link is a candidate
-        probability[movie.pins.row_closed[candidates.tail]] = 1.0
-    odds = odds_of_clutter(movie, model)
-    share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
-    evidence = log_evidence(candidates, after, share) if omega == 1 else -np.inf
-    free = 1 - candidates.at_tails(probability)  # no successor: death or clutter
-    free = np.maximum(free, 0)
-    reached = candidates.at_heads(probability)
-    clutter = free * odds * after.fresh / after.birth / after.row_none
-    return LinkPosterior(
-        candidates, probability, after.rivals, after.ratio, after.past, after.future, clutter,
-        death=np.maximum(free - clutter, 0), birth=np.maximum(1 - reached - clutter, 0), fresh=after.fresh,
-        clutter_weight=np.stack([after.row_none - after.death, after.column_none - after.birth]),
-        log_evidence=evidence,
-        change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
-        moments=after.moments if with_moments else None, sweeps=posterior.sweeps + 1,
-        displaced=displaced, omega=omega, pull=after.pull,
-    )  # fmt: skip
-
-
-def converged(
-    movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = ROUNDS, still: float = 0.0,
-    workers: int = 1,
-) -> LinkPosterior:  # fmt: skip
-    """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""
-    for _ in range(sweeps):
-        omega = exponent(posterior.probability)
-        posterior = updated(movie, model, posterior, omega=omega, with_moments=False, workers=workers)
-        if posterior.change < still:
-            break
-    return posterior

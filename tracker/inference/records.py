@@ -84,35 +84,11 @@ class Messages(NamedTuple):
 class Moments(NamedTuple):
     """Expected sufficient statistics of a link, given that it is true; empty if not requested.
 
-    shares (E, K, 2) f4: `continued` and `renewed`, the probabilities that its step s' goes on from the one
-    before, s, or is drawn anew. sums (E, K, D, 4) f4: `square` and `fresh_square`, of s'² of either;
-    `product` and `early_square`, of s s' and s². residual (E, D) f4, of (y - x)² at the head.
+    shares (E, K, 2) f4: the probabilities that its step s' goes on from the one before, s, or is drawn anew.
+    sums (E, K, D, 4) f4: of s'² if it goes on, of s'² if it is drawn anew, of s s' and of s². residual
+    (E, D) f4, of (y - x)² at the head.
     """
 
     shares: Singles
     sums: Singles
     residual: Singles
-
-    @property
-    def continued(self) -> Singles:
-        return self.shares[..., 0]
-
-    @property
-    def renewed(self) -> Singles:
-        return self.shares[..., 1]
-
-    @property
-    def square(self) -> Singles:
-        return self.sums[..., 0]
-
-    @property
-    def fresh_square(self) -> Singles:
-        return self.sums[..., 1]
-
-    @property
-    def product(self) -> Singles:
-        return self.sums[..., 2]
-
-    @property
-    def early_square(self) -> Singles:
-        return self.sums[..., 3]

@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.jpda import wrong_share
 from ..inference.posterior import LinkPosterior
 from ..model import MarkModel, Model, Surroundings
 from ..model.marks import Marks
@@ -41,14 +40,10 @@ from .starts import (
     first_candidates,
     first_order,
     narrowed,
-    split,
     start_models,
     whitened,
 )
 from .whole import spread
-
-_CROWDED = 0.05
-"""Error level: expected share of wrong links above which more classes are tried over the whole movie, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +137,6 @@ def _fitted(
         model = options.fixed.held(movie, em.expecting_gaps(now.model))
         start = em.with_gaps(movie, model, now.posterior, options)
         now, start = fits.with_longer_gaps(fits.after(model, start, em.LAST), start)
-    if wrong_share(now.posterior.probability) > _CROWDED:  # elsewhere the classes are those of the part
-        now = fits.with_classes(fits.judged(now), start)
     now = fits.with_marks(now, start)
     return movie, now.model, em.converged_there(movie, now.model, now.posterior, options)
 
@@ -181,18 +174,16 @@ class _Fits:
         posterior = em.with_evidence(self.movie, now.model, now.posterior, self.options)
         return replace(now, posterior=posterior)
 
-    def better(
-        self, now: _Fit, model: Model, start: LinkPosterior, rounds: Sequence[em.Round] = em.SCHEDULE
-    ) -> _Fit | None:
+    def better(self, now: _Fit, model: Model, start: LinkPosterior) -> _Fit | None:
         """The fit from another model, if the criterion grows."""
-        other = self.judged(self.after(model, start, rounds))
+        other = self.judged(self.after(model, start, em.LAST))
         return other if other.criterion > now.criterion else None
 
     def started(self, first: FirstOrder) -> _Fit:
         """A few rounds of EM over the movie, from what was found over a part of it.
 
-        The last model of the part has little noise and separate classes. Before links are known it leads EM
-        astray, so the model of the best start comes first.
+        The last model of the part has little noise. Before links are known it leads EM astray, so the model
+        of the best start comes first.
         """
         movie, workers = self.movie, self.options.workers
         part, links, sample = part_of(movie, first.posterior, self.options.trial)
@@ -210,25 +201,12 @@ class _Fits:
         return now
 
     def best_start(self, first: FirstOrder) -> tuple[_Fit, _Fit]:
-        """The best of the starts; and what it comes to with more classes, while the criterion grows."""
+        """The best of the starts; and what it comes to with the noise of its displacements."""
         start = narrowed(first.posterior)
         models = start_models(self.movie, first, self.options)
         starts = [self.judged(self.after(model, start, em.FIRST)) for model in models]
         best = max(starts, key=lambda now: now.criterion)
-        model = by_moments(self.movie, best.model, best.posterior)
-        return best, self.with_classes(self.judged(self.after(model, best.posterior)), start)
-
-    def with_classes(self, now: _Fit, start: LinkPosterior) -> _Fit:
-        """The fit with more classes of motion, while the criterion grows.
-
-        Each begins with the candidates of the start: one class leaves out those that another makes likely.
-        """
-        while now.model.motion.classes < self.options.classes:
-            other = self.better(now, split(now.model), start)
-            if other is None:
-                break
-            now = other
-        return now
+        return best, self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
 
     def with_marks(self, now: _Fit, start: LinkPosterior) -> _Fit:
         """The fit in which links are compared by marks too, if tracks keep any and the criterion grows.
@@ -241,7 +219,7 @@ class _Fits:
         if marks is None or not marks.links():
             return now
         now = self.judged(now)
-        return self.better(now, replace(now.model, marks=marks), start, em.LAST) or now
+        return self.better(now, replace(now.model, marks=marks), start) or now
 
     def with_longer_gaps(self, now: _Fit, start: LinkPosterior) -> tuple[_Fit, LinkPosterior]:
         """The fit with links over longer gaps and its candidates, while such links are expected.
@@ -254,7 +232,7 @@ class _Fits:
                 break
             now = self.judged(now)
             candidates = em.with_gaps(self.movie, model, now.posterior, self.options)
-            other = self.better(now, model, candidates, em.LAST)
+            other = self.better(now, model, candidates)
             if other is None:
                 break
             now, start = other, candidates

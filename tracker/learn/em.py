@@ -9,10 +9,10 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, on_device, placed, to_device, to_host
-from ..inference.candidates import Candidates, Search, distinct, pairs_near
-from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, converged, updated
+from .._arrays import placed, to_device, to_host
+from ..inference.candidates import Search, distinct, pairs_near
+from ..inference.jpda import converged, exponent, updated
+from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model
 from ..model.advection import advected
 from ..model.gate import predicted, reaches
@@ -24,8 +24,6 @@ from .options import LearnOptions
 
 _SETTLE = 2
 """Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
-_WORTH = 0.1
-"""Error level: likelihood ratio against chance below which a gap is not bridged."""
 LEAST_REACH = 2.5
 """Prior: least search radius in the next frame, in spacings: some steps are much longer than most."""
 
@@ -54,50 +52,53 @@ def fit(
 ) -> tuple[Model, LinkPosterior]:  # fmt: skip
     """EM until the marginals converge; candidates with negligible marginals are dropped on the way.
 
-    The evidence is not known yet; see `with_evidence`.
+    Without fields, which stay then, it takes all rounds. The evidence is not known yet; see `with_evidence`.
     """
-    if options.device == "gpu" and not on_device(movie.position):
-        there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-        model, posterior = fit(
-            *there, fields and fields.placed(to_device), replace(options, workers=1), rounds
-        )
-        return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
+    on_gpu = options.device == "gpu"
+    movie, model, posterior = _there(movie, model, posterior, options)
+    fields = fields.placed(to_device) if fields and on_gpu else fields
     model = options.fixed.held(movie, model)
     for turn, now in enumerate(rounds):
-        posterior = updated(
-            movie, model, posterior, omega=exponent(posterior.probability, 1.0), workers=options.workers
-        )
+        omega = exponent(posterior.probability, 1.0)
+        posterior = updated(movie, model, posterior, omega=omega, workers=options.threads)
         options.on_sweep(len(movie))
-        if turn >= len(FIRST) and posterior.change < options.still:
+        if fields and turn >= len(FIRST) and posterior.change < NEGLIGIBLE:
             break
         model = maximised(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.held(movie, model)
         if now.fields:
             posterior = posterior.kept(posterior.probability > options.dropped * now.level)
-    return model, posterior
+    if not on_gpu:
+        return model, posterior
+    return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
 
 
 def converged_there(
     movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
 ) -> LinkPosterior:
     """As `converged`, by the device of the options; from and to the host."""
-    if options.device != "gpu":
-        return converged(movie, model, posterior, still=options.still, workers=options.workers)
-    there = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-    return cast(LinkPosterior, placed(converged(*there, still=options.still), to_host))
+    there = _there(movie, model, posterior, options)
+    after = converged(*there, still=NEGLIGIBLE, workers=options.threads)
+    return cast(LinkPosterior, placed(after, to_host))
 
 
 def with_evidence(
     movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
 ) -> LinkPosterior:
     """The posterior with its evidence, of messages that have converged under this model."""
-    last, workers = posterior, options.workers
-    if options.device == "gpu":
-        movie, model, last = movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
-        workers = 1
+    movie, model, last = _there(movie, model, posterior, options)
     for _ in range(_SETTLE):
-        last = updated(movie, model, last, with_moments=False, workers=workers)
+        last = updated(movie, model, last, with_moments=False, workers=options.threads)
     return replace(posterior, log_evidence=last.log_evidence)
+
+
+def _there(
+    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
+) -> tuple[Movie, Model, LinkPosterior]:
+    """The three on the device of the options."""
+    if options.device != "gpu":
+        return movie, model, posterior
+    return movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
@@ -105,7 +106,6 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
 
     Links over frames that were not recorded are searched once more: they were dropped before the persistence
     of steps was known.
-    Candidates over missed frames are kept only if the link explains the detection better than chance.
     """
     after, earlier = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
     longer = movie.intervals > 1
@@ -127,16 +127,8 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
-    posterior = updated(
-        movie,
-        model,
-        posterior,
-        omega=exponent(posterior.probability),
-        with_moments=False,
-        workers=options.workers,
-    )
-    either = np.maximum(posterior.past, posterior.future)
-    return posterior.kept(_explaining(model, posterior.candidates, either))
+    omega = exponent(posterior.probability)
+    return updated(movie, model, posterior, omega=omega, with_moments=False, workers=options.workers)
 
 
 def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:
@@ -145,12 +137,6 @@ def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[
     p = posterior.probability * over_one_interval(movie, posterior)
     step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
     return np.stack([candidates.at_heads(p * column) for column in step.T], axis=1)
-
-
-def _explaining(model: Model, candidates: Candidates, either: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(E,) whether links over gaps explain the detection better than chance; all others stay."""
-    delay: NDArray[np.float64] = array_module(either).asarray(model.association.delay)
-    return (candidates.lag == 1) | (either > _WORTH * delay[candidates.lag - 1])
 
 
 def expecting_gaps(model: Model) -> Model:
@@ -167,11 +153,7 @@ def expecting_gaps(model: Model) -> Model:
 def longer(association: AssociationModel, most: int) -> AssociationModel:
     """Delays up to the lag beyond which hardly a link is expected, if each missed frame is as likely.
 
-    Parameters
-    ----------
-    association : AssociationModel
-    most : int
-        Largest lag.
+    No lag is above `most`.
 
     Examples
     --------

@@ -7,15 +7,16 @@ measured by iterations from a nearby point.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.posterior import LinkPosterior, updated
-from ..model import Model, Surroundings
+from ..inference.jpda import updated
+from ..inference.posterior import LinkPosterior
+from ..model import Model
 from ..model.levels import OPEN, ROUNDS, TINY
-from ..model.movie import Movie, weighted
+from ..model.movie import Movie, chain_ends
 from .em import Round, fit
 from .m_steps import sums_of
 from .options import LearnOptions
@@ -27,48 +28,10 @@ _AWAY = 1.1
 """Guard: relative change of the noise in the measurement of the convergence rate."""
 
 
-@dataclass(frozen=True)
-class Kinematics:
-    """Statistics of steps, in the unit of the positions and in frames.
-
-    Parameters
-    ----------
-    step : (A,) float64 array
-        Root mean square observed displacement per frame along each axis, without the flow.
-    noise : (A,) float64 array
-        Standard deviation of localisation along each axis.
-    kept : float
-        Correlation of successive steps, over all classes.
-    later : float
-        Correlation of steps two frames apart.
-    """
-
-    step: NDArray[np.float64]
-    noise: NDArray[np.float64]
-    kept: float
-    later: float
-
-    @classmethod
-    def of(cls, movie: Movie, model: Model) -> Kinematics:
-        """The statistics of a model."""
-        motion = model.motion
-        seen = weighted(motion.share, motion.variance) + 2 * motion.noise
-        step, noise = (np.sqrt(movie.variance_given(one)) for one in (seen, motion.noise))
-        return cls(step, noise, motion.kept(1), motion.kept(2))
-
-
 def standard_errors(
     movie: Movie, model: Model, posterior: LinkPosterior, workers: int = 1
 ) -> dict[str, float]:
-    """Standard errors of step and noise (means over the axes) and persistence.
-
-    Parameters
-    ----------
-    movie, model, posterior
-        As learned; the posterior includes moments.
-    workers : int
-        Threads; they do not change the result.
-    """
+    """Standard errors of step and noise (means over the axes) and persistence."""
     posterior = updated(movie, model, posterior, workers=workers)
     assert posterior.moments is not None
     axes, group = movie.axes, _groups(movie, posterior)
@@ -82,17 +45,13 @@ def standard_errors(
     ]
     if not all((part[:, 0] > 1).all() for part in sums):
         return {}
-    rate, estimates = _rate(*_part(movie, model, posterior), workers), []
-    for left in range(_GROUPS):
-        steps, away = (part.sum(axis=0) - part[left] for part in sums)
-        variance, noise = steps[1 : 1 + axes] / steps[0], away[1:] / away[0]
-        estimates.append((variance, noise, steps[1 + axes] / max(steps[2 + axes], TINY)))
-    root = np.sqrt(_GROUPS - 1)
-    noise = [np.sqrt(movie.variance_given(noise)).mean() for _, noise, _ in estimates]
-    step = [
-        np.sqrt(movie.variance_given(variance + 2 * model.motion.noise)).mean() for variance, *_ in estimates
-    ]
-    kept = np.array([kept for *_, kept in estimates])
+    rate = _rate(*_part(movie, model, posterior), workers)
+    steps, away = (part.sum(axis=0) - part for part in sums)  # without each of the groups
+    noise, seen = away[:, 1:] / away[:, :1], steps[:, 1 : 1 + axes] / steps[:, :1] + 2 * model.motion.noise
+    noise, step = (
+        [np.sqrt(movie.variance_given(one)).mean() for one in variances] for variances in (noise, seen)
+    )
+    kept, root = steps[:, 1 + axes] / np.maximum(steps[:, 2 + axes], TINY), np.sqrt(_GROUPS - 1)
     errors = {"step": float(np.std(step) * root), "noise": float(np.std(noise) * root / (1 - rate))}
     mean = float(kept.mean())
     if 0 < mean < 1:  # of -1 / log(kept)
@@ -100,25 +59,12 @@ def standard_errors(
     return errors
 
 
-def errors_of_rates(movie: Movie, model: Model) -> dict[str, float]:
-    """Standard errors of end and start, as of shares of so many detections; clutter has no track."""
-    errors = {}
-    for name, delay in (("end", model.association.delay), ("start", model.association.delay_back)):
-        rest = float(np.clip(1 - (1 - model.association.clutter) * delay.sum(), 0, 1))
-        errors[name] = float(np.sqrt(rest * (1 - rest) / len(movie)))
-    return errors
-
-
 def _groups(movie: Movie, posterior: LinkPosterior) -> NDArray[np.int64]:
     """(N,) group of each detection; all detections of a track of probable links are in one group."""
     candidates, likely = posterior.candidates, posterior.probability > 0.5
-    first = np.arange(len(movie))
-    first[candidates.head[likely]] = candidates.tail[likely]
-    while True:  # each looks as far back as the one before it has looked
-        farther = first[first]
-        if (farther == first).all():
-            return np.asarray(first % _GROUPS)
-        first = farther
+    earlier = np.arange(len(movie))
+    earlier[candidates.head[likely]] = candidates.tail[likely]
+    return chain_ends(earlier) % _GROUPS
 
 
 def _part(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Movie, Model, LinkPosterior]:
@@ -128,8 +74,7 @@ def _part(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Movie, 
     part, some, sample = part_of(movie, posterior, LearnOptions.trial)
     around, motion, rows = model.surroundings, model.motion, sample.rows
     scale = motion.step_scale[sample.frames.start : sample.frames.stop - 1]
-    around = Surroundings(around.flow[rows], around.survival[rows], around.survival_back[rows])
-    return part, replace(model, motion=replace(motion, step_scale=scale), surroundings=around), some
+    return part, replace(model, motion=replace(motion, step_scale=scale), surroundings=around.at(rows)), some
 
 
 def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> float:
@@ -139,7 +84,7 @@ def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) ->
     and correlations decays more slowly, and this slow rate determines the error.
     """
     away = replace(model, motion=replace(model.motion, noise=_AWAY * model.motion.noise))
-    fits, left, options = [(model, posterior), (away, posterior)], [], LearnOptions(still=0, workers=workers)
+    fits, left, options = [(model, posterior), (away, posterior)], [], LearnOptions(workers=workers)
     for rounds in ([Round()] * ROUNDS, [Round()]):
         fits = [fit(movie, *each, None, options, rounds) for each in fits]
         here, away = (each.motion.noise.mean() for each, _ in fits)

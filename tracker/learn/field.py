@@ -30,8 +30,6 @@ class Fields:
     movie : Movie
     near : (N, 24) int32 array
         Nearest detections of the same frame; (N, 0) if there is no flow.
-    pool : (N, 24) int32 array
-        Nearest detections of all frames; (N, 0) where cells stand for them: in a large movie.
     cell : (N,) int64 array
         The cell of space that holds each detection; with those that touch it, it holds some 24 of all frames.
     grid : tuple of int
@@ -42,28 +40,24 @@ class Fields:
 
     movie: Movie
     near: NDArray[np.int32]
-    pool: NDArray[np.int32]
     cell: NDArray[np.int64]
     grid: tuple[int, ...]
     workers: int = 1
 
     @classmethod
-    def of(cls, movie: Movie, *, flows: bool = True, large: bool = False, workers: int = 1) -> Fields:
-        """The neighbours in a movie; none if nothing flows, and cells in place of a pool if it is large."""
+    def of(cls, movie: Movie, *, flows: bool = True, workers: int = 1) -> Fields:
+        """The neighbours in a movie; none if nothing flows."""
         rows, near = array_module(movie.frame).arange(len(movie)), movie.near
         if not flows:
             near = np.empty((len(movie), 0), np.int32)
         elif near is None:
             near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
-        pool, many = np.empty((len(movie), 0), np.int32), min(OUTER, len(movie) - 1)
-        if many > 0 and not large:
-            pool, _ = nearest(movie.position, np.array([0, len(movie)]), rows, many, workers=workers)
-        return cls(movie, near, pool, *cells(movie.position), workers)
+        return cls(movie, near, *cells(movie.position), workers)
 
     def placed(self, place: Callable[[Any], Any]) -> Fields:
         """The neighbours placed elsewhere, by `to_device` or `to_host`."""
-        near, pool, cell = placed((self.near, self.pool, self.cell), place)
-        return replace(self, movie=self.movie.placed(place), near=near, pool=pool, cell=cell, workers=1)
+        near, cell = placed((self.near, self.cell), place)
+        return replace(self, movie=self.movie.placed(place), near=near, cell=cell, workers=1)
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.
@@ -106,11 +100,11 @@ class Fields:
         return (sums[movie.frame] - own) / (count[movie.frame] - weight + 1)[:, None]
 
     def survival(self, ended: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N,) relative probability of a successor, pooled over neighbours with random-effects shrinkage.
+        """(N,) relative probability of a successor, pooled over cells with random-effects shrinkage.
 
         Parameters
         ----------
-        alone : (N,) float64 array
+        ended : (N,) float64 array
             Probability that a detection has no successor, if it is not clutter.
         weight : (N,) float64 array
             Probability that it is not clutter and may have a successor.
@@ -119,13 +113,6 @@ class Fields:
             return np.ones_like(ended)
         # Its own end would confirm itself, so it does not count.
         total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * ended))
-        if self.pool.shape[1]:
-            add_near = kernels("outbid.learn.field", total).add_near
-            in_blocks(
-                lambda block: add_near(*block, self.pool, weight, ended, total, here),
-                len(ended),
-                self.workers,
-            )
         total = np.maximum(total, 0) + TINY
         here /= total
         mean = float((weight * ended).sum() / weight.sum())

@@ -72,18 +72,6 @@ def surroundings(first, last, near, position, step, weight, inner, unit, predict
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def add_near(first, last, near, weight, share, total, here):  # pragma: no cover
-    """Write total (N,) f8, the weights of the neighbours of rows first:last, and here, weighted by share."""
-    for i in range(first, last):
-        all_of_them, some = 0.0, 0.0
-        for k in range(near.shape[1]):
-            w = weight[near[i, k]]
-            all_of_them += w
-            some += w * share[near[i, k]]
-        total[i], here[i] = all_of_them, some
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
 def products_of(predictor, step, weight, products):  # pragma: no cover
     """Add to products (D, P + 1, P + 1) f8, of each axis, those of predictors (N, P, D) and steps (N, D)."""
     many = predictor.shape[1]

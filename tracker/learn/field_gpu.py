@@ -21,13 +21,6 @@ def surroundings(first, last, near, position, step, weight, inner, unit, predict
     launch(_kernel("surroundings", step), last - first, (*given, np.int32(inner), predictor), block=128)
 
 
-def add_near(first, last, near, weight, share, total, here):
-    """Write the sums over the neighbours of rows first:last; see field_cpu.add_near."""
-    pool = near[first:last]
-    total[first:last] = weight[pool].sum(axis=1)
-    here[first:last] = (weight * share)[pool].sum(axis=1)
-
-
 def products_of(predictor, step, weight, products):
     """Add to products (D, P + 1, P + 1) on the host; see field_cpu.products_of."""
     table = array_module(step).empty((THREADS, *products.shape))

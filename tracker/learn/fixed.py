@@ -101,19 +101,17 @@ class Fixed:
 
     def _rates(self, rates: AssociationModel) -> AssociationModel:
         clutter = rates.clutter if self.clutter is None else max(self.clutter, LEAST)
-        delays = []
+        delays: list[NDArray[np.float64]] = []
         for delay, none in ((rates.delay, self.end), (rates.delay_back, self.start)):
             total = float(delay.sum()) if none is None else min((1 - none) / (1 - clutter), 1 - LEAST)
-            fall = delay if self.miss is None else self._missed(len(delay))
+            fall: NDArray[np.float64] = (
+                delay if self.miss is None else max(self.miss, LEAST) ** np.arange(len(delay), dtype=float)
+            )
             fall = fall * (total / float(fall.sum()))
             if len(delay) > 1 and not delay[1:].any():  # gaps are sought later: until then who is missed ends
                 fall = np.minimum(delay, fall[0])
             delays.append(fall)
         return AssociationModel(delays[0], delays[1], clutter)
-
-    def _missed(self, lags: int) -> NDArray[np.float64]:
-        assert self.miss is not None
-        return np.maximum(self.miss, LEAST) ** np.arange(lags)
 
 
 NOTHING_FIXED = Fixed()

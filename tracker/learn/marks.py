@@ -15,8 +15,6 @@ from ..model.movie import Movie, summed
 
 _SURE = 2.0
 """Error level: standard errors by which a correlation must exceed the largest of chance."""
-_LEAST_CORRELATION = 0.3
-"""Prior: least correlation of what is kept: with less, columns say nothing about the frame after the next."""
 
 
 def mark_step(movie: Movie, model: MarkModel | None, posterior: LinkPosterior) -> MarkModel | None:
@@ -55,22 +53,22 @@ def bits_of_links(
     assert marks is not None
     result = {}
     for name, block in blocks.items():
-        some = Marks(marks.value[:, block], marks.seen[:, block], marks.clutter[:, :0], marks.label[:, :0])
-        *_, rho, least = _correlated(some, posterior)
+        *_, rho, least = _correlated(marks.value[:, block], marks.seen[:, block], posterior)
         result[name] = float(-0.5 * np.log2(1 - np.minimum(rho[rho > least], 1 - NEGLIGIBLE) ** 2).sum())
     for name, label in zip(labels, marks.label.T, strict=True):
         result[name] = _label_ratio(label, posterior)[1]
     return result
 
 
-def _correlated(marks: Marks, posterior: LinkPosterior) -> tuple[Floats, Floats, Floats, float]:
+def _correlated(
+    value: Floats, known: NDArray[np.bool_], posterior: LinkPosterior
+) -> tuple[Floats, Floats, Floats, float]:
     """Covariance (M, M), turn (M, M) to canonical variates, correlations (M,), and the largest of chance.
 
     Links to the next frame count by their probability, detections by that of being particles, and pairs of
     scores where both are known.
     """
-    seen, value, links = marks.seen.astype(np.float64), marks.value, posterior.candidates
-    many = value.shape[1]
+    seen, many, links = known.astype(np.float64), value.shape[1], posterior.candidates
     real = np.sqrt(np.clip(1 - posterior.clutter, 0, 1))[:, None]
     some = np.flatnonzero((links.lag == 1) & (posterior.probability > TINY))
     weight, tail, head = posterior.probability[some][:, None], links.tail[some], links.head[some]
@@ -97,7 +95,7 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
     """
     if marks.value.shape[1] == 0:
         return None
-    spread, turn, rho, least = _correlated(marks, posterior)
+    spread, turn, rho, least = _correlated(marks.value, marks.seen, posterior)
     clear = np.flatnonzero(rho > least)
     if not len(clear):
         return None
@@ -110,8 +108,8 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
         for score in (np.ones(count), *variate.T)
     )
     one, two = rho[clear], np.array(twice) / max(both, 1.0)
-    phi = np.clip(two / one, np.maximum(one, _LEAST_CORRELATION), CORRELATION[1])
-    return KeptAxes(spread, turn, np.clip(one / phi, 0.0, CORRELATION[1]), phi)
+    phi = np.clip(two / one, one, CORRELATION[1])
+    return KeptAxes(spread, turn, np.minimum(one / phi, CORRELATION[1]), phi)
 
 
 def _label_ratio(label: NDArray[np.int64], posterior: LinkPosterior) -> tuple[Floats | None, float]:

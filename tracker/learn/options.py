@@ -19,10 +19,6 @@ class LearnOptions:
         Largest lag of a link in frames. Default: learned, from 6 on.
     nearest : int
         Number of candidates per detection and lag, in each direction of time.
-    classes : int
-        Motion classes at most; one more is tried while the criterion grows.
-    still : float
-        Change of the marginals, per detection, at which EM stops.
     dropped : float
         Link probability below which a candidate is dropped.
     trial : int
@@ -45,8 +41,6 @@ class LearnOptions:
 
     longest_lag: int | None = None
     nearest: int = 10
-    classes: int = 3
-    still: float = 5e-4
     dropped: float = 1e-4
     trial: int = 4_000
     sample: int = 10_000
@@ -55,6 +49,11 @@ class LearnOptions:
     workers: int = 1
     on_sweep: Callable[[int], None] = lambda _: None
     device: str = "cpu"
+
+    @property
+    def threads(self) -> int:
+        """Threads of sweeps and M-steps, where they run."""
+        return 1 if self.device == "gpu" else self.workers
 
     @property
     def gaps(self) -> bool:
@@ -66,6 +65,6 @@ class LearnOptions:
         return detections <= 2 * self.sample
 
     def work(self, detections: int) -> int:
-        """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""
+        """Detections that the sweeps over a movie cover."""
         learned, last = (detections, 0) if self.whole(detections) else (self.sample, 2)
         return 4 * ROUNDS * min(learned, self.trial) + 2 * ROUNDS * learned + last * detections

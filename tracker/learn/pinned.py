@@ -14,7 +14,7 @@ from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.advection import advected
 from ..model.gate import reaches
-from ..model.levels import LEAST, NEGLIGIBLE
+from ..model.levels import LEAST, NEGLIGIBLE, OPEN, TINY
 from ..model.movie import Movie
 from ..pins.paths import with_chains
 from ..pins.rows import PinnedRows
@@ -24,12 +24,6 @@ from .region import Region, ends_of, reached
 
 _SWEEPS = 5
 """Guard: sweeps under pins, from the messages without them."""
-_MOVED = 0.003
-"""Error level: change of a probability below which what is near is not computed again."""
-_LOST = 0.03
-"""Error level: probability that a detection may lose to pins before other candidates are looked for."""
-_RARE = 1e-9
-"""Guard: probability of a delay that is longer than any that was learned, where a link of it is certain."""
 
 
 class Solved(NamedTuple):
@@ -70,7 +64,7 @@ def _with_further(
     count, (tail, head, *_) = np.int64(len(movie)), posterior.candidates
     allowed = pins.allows(tail, head)
     less = posterior.probability * ~allowed
-    tails, heads = (np.bincount(end, less, minlength=count) > _LOST for end in (tail, head))
+    tails, heads = (np.bincount(end, less, minlength=count) > OPEN for end in (tail, head))
     lost, known = ends_of(posterior, ~allowed, len(movie)), posterior.kept(allowed)
     some = tails & ~pins.row_closed, heads & ~pins.column_closed
     keys = distinct([np.empty(0, np.int64), *_near(movie, model, pins, some, options)])
@@ -114,7 +108,7 @@ def _solved(
     for _ in range(_SWEEPS):
         region, part = Region.of(movie, model, known, core, workers)
         after = region.pasted(known, region.updated(part, none, workers))
-        moved = ends_of(known, np.abs(after.probability - known.probability) > _MOVED, len(movie))
+        moved = ends_of(known, np.abs(after.probability - known.probability) > NEGLIGIBLE, len(movie))
         known, core = after, reached(after, moved)
         every = every | core
         if not moved.any():
@@ -123,8 +117,8 @@ def _solved(
 
 
 def _reaching(model: Model, lag: int) -> Model:
-    """The model with delays up to this lag at least."""
+    """The model with delays up to this lag at least; unlearned ones occur in certain links alone."""
     rates = model.association
-    more = np.full(max(lag - rates.longest, 0), _RARE)
+    more = np.full(max(lag - rates.longest, 0), TINY)
     ahead, back = (np.append(each, more) for each in (rates.delay, rates.delay_back))
     return replace(model, association=replace(rates, delay=ahead, delay_back=back)) if len(more) else model

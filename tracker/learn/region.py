@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.candidates import candidates_of
-from ..inference.jpda import displacements, no_link
-from ..inference.posterior import Displacements, LinkPosterior, updated
+from ..inference.jpda import displacements, no_link, updated
+from ..inference.posterior import Displacements, LinkPosterior
 from ..model import Model
+from ..model.levels import OPEN
 from ..model.movie import Movie, summed
 
 _MARGIN = 2
 """Guard: links beside the core that are swept with it, because links that lead out do not carry motion."""
-_LIKELY = 0.05
-"""Error level: probability of a link below which messages do not pass it on."""
 
 _OF_LINKS = ("probability", "ratio", "rivals")
 _OF_ROWS = ("clutter", "death", "birth", "fresh", "clutter_weight")
@@ -96,7 +95,7 @@ def ends_of(posterior: LinkPosterior, links: NDArray[np.bool_], count: int) -> N
 
 def reached(posterior: LinkPosterior, seeds: NDArray[np.bool_], hops: int = 1) -> NDArray[np.bool_]:
     """(N,) the detections to which some lead within so many likely links."""
-    here, likely = seeds.copy(), posterior.probability > _LIKELY
+    here, likely = seeds.copy(), posterior.probability > OPEN
     tail, head = posterior.candidates.tail[likely], posterior.candidates.head[likely]
     for _ in range(hops):
         either = here[tail] | here[head]

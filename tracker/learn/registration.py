@@ -33,13 +33,7 @@ def frame_shifts(
 ) -> NDArray[np.float64]:
     """(F, D) displacement of each frame to the next if it is significant, else 0; the last is 0.
 
-    Parameters
-    ----------
-    position : (N, D) float64 array
-        In spacings.
-    frame_start : (F + 1,) int64 array
-    workers : int
-        Threads; they do not change the result.
+    Positions (N, D) are in spacings; frame f holds the rows from frame_start[f] to frame_start[f + 1].
 
     Examples
     --------

@@ -42,12 +42,6 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
     If hardly any detection is in the middle frames, as in a pause, the frames with most are chosen.
     All detections in a ball around the centre are taken, not a random share, so that neighbours are kept.
 
-    Parameters
-    ----------
-    position : (N, A) float64 array
-    frame_start : (F + 1,) int64 array
-    most : int
-
     Examples
     --------
     >>> found = sample_of(np.arange(40.0)[:, None], np.array([0, 20, 40]), 10)
@@ -76,15 +70,7 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
 
 
 def part_of(movie: Movie, posterior: LinkPosterior, most: int) -> tuple[Movie, LinkPosterior, Sample]:
-    """Some frames of a movie in the middle of space, and what is known of their links.
-
-    Parameters
-    ----------
-    movie : Movie
-    posterior : LinkPosterior
-    most : int
-        About so many detections.
-    """
+    """About `most` detections in the middle of a movie, and what is known of their links."""
     sample = sample_of(movie.position, movie.frame_start, most)
     rows, place = sample.rows, np.full(len(movie), -1)
     place[rows] = np.arange(len(rows))

@@ -17,7 +17,7 @@ from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.levels import LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
+from ..model.levels import FEW, LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
 from ..model.movie import Movie, movie_of, summed
 from .field import Fields
 from .m_steps import CLUTTER, MISSED, raw_steps
@@ -32,16 +32,12 @@ _ROUND = 0.8
 finds is less than these."""
 _SCALES = 11
 """Prior: step variances from 1 to 2^-10 squared spacings, each half of the previous one."""
-_FIELD_ROUNDS = 3
-"""Guard: rounds of scales, marginals and flow."""
 _RENEWAL, _NOISE = 0.3, 0.05
 """Initial values of EM: probability of renewal, and noise relative to the median step variance."""
 _CORRELATION = (0.3,), (0.1, 0.6)
 """Where EM starts: one class; or two, of which the slow one diffuses, and the fast one is directed."""
 _DIRECTED = 0.95
 """Where EM starts: correlation of directed particles, and one minus their probability of renewal."""
-_SPLIT_SIZES, _SPLIT_SHARES = (0.6, 6.0), (0.8, 0.2)
-"""Initial values of EM with one more class: variances and shares of the two parts of a class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +64,7 @@ def first_order(
 ) -> FirstOrder:
     """Estimate shares of step scales, marginals and flow alternately.
 
-    Parameters
-    ----------
-    movie : Movie
-    candidates : Candidates
-        Pairs of detections in consecutive frames.
-    flow : (N, D) float64 array
-        Initial flow.
-    fields : Fields
-    workers : int
+    Candidates are pairs of detections in consecutive frames; the flow (N, D) is the initial one.
     """
     share, linked = np.full(_SCALES, 1 / _SCALES), 1 - MISSED
     posterior = LinkPosterior.unknown(candidates)
@@ -86,7 +74,7 @@ def first_order(
     norm = (2 * np.pi * 0.5 ** np.arange(_SCALES)) ** (-movie.axes / 2)
     prior, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
     every = 1 + candidates.size // LearnOptions.sample
-    for _ in range(_FIELD_ROUNDS):
+    for _ in range(FEW):
         _measured(movie, candidates, flow, square, workers)
         for _ in range(ROUNDS):
             link_weights(square, linked * prior, share * norm, every, count, ratio)
@@ -137,7 +125,7 @@ def _propagated(
     likely = ratio > NEGLIGIBLE
     some, rivals = posterior.candidates.kept(likely), posterior.rivals[:, likely].copy()
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=_FIELD_ROUNDS, workers=workers)
+    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=FEW, workers=workers)
     probability, all_rivals = np.zeros_like(ratio), posterior.rivals.copy()
     probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA[1]), rivals
     return replace(posterior, probability=probability, rivals=all_rivals)
@@ -150,12 +138,6 @@ def whitened(
 
     In these coordinates the steps without the flow are isotropic, the spacing is 1, and axes along which
     nothing varies are removed.
-
-    Parameters
-    ----------
-    position : (N, A) float64 array
-    frame_start : (F + 1,) int64 array
-    options : LearnOptions
     """
     centred = position - position.mean(axis=0)
     _, extent, turn = np.linalg.svd(centred, full_matrices=False)
@@ -188,16 +170,9 @@ def whitened(
 def without_jumps(
     movie: Movie, flow: NDArray[np.float64], moved: NDArray[np.bool_]
 ) -> tuple[Movie, NDArray[np.float64]]:
-    """Remove jumps of whole frames from the movie and the flow, which would mislead gap links.
+    """Remove jumps of whole frames from the movie and the flow (N, D), which would mislead gap links.
 
-    The motion common to all frames remains in the flow.
-
-    Parameters
-    ----------
-    movie : Movie
-    flow : (N, D) float64 array
-    moved : (F,) bool array
-        Which frames moved significantly.
+    The motion common to all frames remains in the flow. `moved` (F,) are the frames that moved significantly.
     """
     mean = movie.mean_by_frame(flow)
     jump = mean - np.median(mean[:-1], axis=0) if movie.frames > 1 else 0 * mean
@@ -253,17 +228,3 @@ def _start_model(
     delay = np.concatenate([[1 - MISSED], np.zeros((options.longest_lag or LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
-
-
-def split(model: Model) -> Model:
-    """The model with one more class of motion: a quarter of the largest class, with larger steps."""
-    motion = model.motion
-    largest = int(motion.share.argmax())
-    once = np.append(np.arange(motion.classes), largest)
-    size, share = np.ones(len(once)), motion.share[once]
-    size[[largest, -1]], part = _SPLIT_SIZES, np.ones(len(once))
-    part[[largest, -1]] = _SPLIT_SHARES
-    return replace(model, motion=replace(
-        motion, variance=motion.variance[once] * size[:, None], share=share * part,
-        correlation=motion.correlation[once], renewal=motion.renewal[once],
-    ))  # fmt: skip

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from .._arrays import placed, to_device, to_host
 from .._timing import lap
 from ..inference.candidates import Search, candidates_of, pairs_near
-from ..inference.posterior import LinkPosterior, converged
+from ..inference.jpda import converged
+from ..inference.posterior import LinkPosterior
 from ..model import Model, Surroundings
 from ..model.gate import reaches
 from ..model.levels import NEGLIGIBLE
@@ -37,18 +38,10 @@ def spread(
     options: LearnOptions,
     marks: Marks | None = None,
 ) -> tuple[Movie, Model, LinkPosterior]:
-    """Movie, model and posterior of all detections; motion comes from the sample, rates from all.
+    """Movie, model and posterior of all detections; motion and marks come from the sample, rates from all.
 
-    Parameters
-    ----------
-    given : (N, A) float64 array, (F + 1,) int64 array, (F,) int64 array or None
-        Positions, starts of frames, and times of frames; as in `learn`.
-    sample : Sample
-    learned : Movie, Model
-        Movie and model of the sample.
-    options : LearnOptions
-    marks : Marks, optional
-        Columns of all; what they say comes from the sample.
+    Given are positions, starts of frames and times of frames, as in `learn`; learned are movie and model of
+    the sample.
     """
     (part, held), (position, frame_start, time) = learned, given
     steps = float(held.motion.share @ held.motion.variance.sum(axis=1))
@@ -64,7 +57,7 @@ def spread(
     shift = frame_shifts(movie.position, frame_start, options.workers)
     movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
-    fields = Fields.of(movie, flows=flows, large=True, workers=options.workers)
+    fields = Fields.of(movie, flows=flows, workers=options.workers)
     lap("density", movie.position)
     posterior, flow = _first(movie, held, flow, fields, options)
     scale = np.ones(len(movie.intervals))

@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.decide import decide
-from ..inference.jpda import exponent
-from ..inference.posterior import LinkPosterior, updated
+from ..inference.jpda import exponent, updated
+from ..inference.posterior import LinkPosterior
 from ..learn.field import Fields
 from ..learn.m_steps import adapted
 from ..linking import Links
 from ..model import Model
+from ..model.levels import FEW
 from ..model.movie import Movie
 from .candidates import Divisions
 from .control import Admission as Admission
@@ -37,9 +38,6 @@ from .joint import decide_jointly
 from .learning import Context, Fit, beside, fitted, no_link_beside
 from .lifetimes import Lifetimes, log_factors
 from .reverse import in_reverse
-
-_TURNS = 3
-"""Guard: sweeps in which links, divisions, flow, rates and ages are estimated in turn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,13 +131,7 @@ def with_merges(
 def find_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, *, workers: int = 1, known: Admission | None = None
 ) -> tuple[LinkPosterior, Lineage]:
-    """The posterior of links in competition with divisions, and the probability of each candidate division.
-
-    Parameters
-    ----------
-    movie, model, posterior, workers, known
-        As in `with_divisions`.
-    """
+    """The posterior of links in competition with divisions, and the candidates with their probabilities."""
     known = known or admission(movie, model, posterior)
     if known is None:
         nothing = Divisions.measured(movie, model.surroundings.flow, posterior, np.empty((3, 0), np.int64))
@@ -148,7 +140,7 @@ def find_divisions(
     fields = Fields.of(movie, workers=workers)
     context = Context.of(movie, model, posterior).near(fit.divisions)
     posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
-    for turn in range(_TURNS):
+    for turn in range(FEW):  # links, divisions, flow, rates and ages in turn
         log_factor = np.log(known.real) + _ages(movie, posterior, fit, divisions)
         omega = exponent(posterior.probability)
         posterior = updated(
@@ -158,7 +150,7 @@ def find_divisions(
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
         fit = fitted(context, divisions, fit.next_model, log_factor, rounds_over(movie))
         posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
-        if turn < _TURNS - 1:
+        if turn < FEW - 1:
             model = adapted(movie, model, posterior, fields)
     held = Held(known, model, np.stack(none))
     return posterior, Lineage(divisions, fit.probability, fit.model, posterior, held)

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior
 from ..learn.pinned import Solved
 from ..learn.region import Region
+from ..model.levels import FEW
 from . import Lineage
 from .candidates import Divisions, candidate_divisions
 from .learning import Context, beside, no_link_beside, under
 from .lifetimes import Lifetimes, log_factors
-
-_TURNS = 2
-"""Guard: sweeps in which links and divisions compete in turn."""
 
 
 def divided_again(
@@ -37,7 +35,7 @@ def divided_again(
     context = Context.of(movie, model, posterior).near(near)
     fit = under(context, near, lineage.model, log_factor)
     region, part = Region.of(movie, model, posterior, core, workers)
-    for _ in range(_TURNS):
+    for _ in range(FEW):
         none = np.where(core, np.stack(no_link_beside(context, fit)), lineage.held.none)
         part = region.updated(part, none, workers)
         posterior = region.pasted(posterior, part)

@@ -71,14 +71,7 @@ class Divisions:
     ) -> Divisions:
         """Divisions of mothers and daughters (3, P), with the distances that determine their weights.
 
-        Parameters
-        ----------
-        movie : Movie
-        flow : (N, D) float64 array
-            Step to the next frame that a detection shares with its neighbours.
-        posterior : LinkPosterior
-            Its probable links show where daughters are one frame later.
-        slots : (3, P) int64 array
+        Probable links of the posterior show where daughters are one frame later.
         """
         mother, first, second = slots
         position, log_density = movie.position, np.log(movie.density)
@@ -86,8 +79,7 @@ class Divisions:
         offset = (position[first] + position[second]) / 2 - position[mother] - flow[mother]
         along = (np.einsum("ij,ij->i", offset, between) / distance) ** 2
         across = np.maximum(np.einsum("ij,ij->i", offset, offset) - along, 0)
-        next_row = _successor(posterior, len(movie))
-        later, growth = next_row[slots[1:]], np.full(len(mother), np.nan)
+        later, growth = posterior.neighbours()[0][slots[1:]], np.full(len(mother), np.nan)
         both = np.flatnonzero((later >= 0).all(axis=0))
         growth[both] = _apart(position, *later[:, both])[1] - distance[both]
         return cls(
@@ -110,32 +102,13 @@ def _apart(
     return between, np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), LEAST)
 
 
-def _successor(posterior: LinkPosterior, count: int) -> NDArray[np.int64]:
-    """(N,) probable successor in the next frame; -1 for none. Of likely links no two share an end."""
-    candidates, successor = posterior.candidates, np.full(count, -1)
-    likely = (posterior.probability > 0.5) & (candidates.lag == 1)
-    successor[candidates.tail[likely]] = candidates.head[likely]
-    return successor
-
-
 def candidate_divisions(
     movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior, inside: NDArray[np.bool_]
 ) -> Divisions:
     """All divisions that may be: one daughter at least is a start, both are near the mother.
 
-    Parameters
-    ----------
-    movie : Movie
-    flow : (N, D) float64 array
-    posterior : LinkPosterior
-        Without divisions.
-    inside : (N,) bool array
-        Which detections may be daughters.
-
-    Returns
-    -------
-    Divisions
-        Sorted by mother, then by daughters.
+    They are sorted by mother, then by daughters. The posterior is without divisions; starts are `inside`
+    (N,).
     """
     starts = (1 - posterior.linked(len(movie))[1] > OPEN) & inside & (movie.frame > 0)
     mother, daughter = _options(movie, flow, posterior, starts)

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
+from ..learn.options import LearnOptions
 from ..model import Model
 from ..model.levels import ROUNDS, TINY
 from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
-from .daughters import DISTANCE, SPREAD, DaughterModel
+from .daughters import DaughterModel
 from .learning import Context, Fit, bethe_evidence, fitted
 from .reverse import in_reverse
 
@@ -26,8 +27,6 @@ _BEGIN = 0.3
 """Prior: initial share of starts that are daughters."""
 _SAMPLE = 3000.0
 """Error level: starts in which divisions are looked for first; a tenth of them need no more."""
-_MOST = 20_000
-"""Guard: detections in which divisions are looked for first."""
 _MORE = 4
 """Guard: how many times as many are looked through next, if the evidence of those is not enough."""
 _MARGIN = 8.0
@@ -45,21 +44,15 @@ class Admission(NamedTuple):
     real: float
 
 
-def admission(movie: Movie, model: Model, posterior: LinkPosterior, most: int = _MOST) -> Admission | None:
+def admission(
+    movie: Movie, model: Model, posterior: LinkPosterior, most: int = 2 * LearnOptions.sample
+) -> Admission | None:
     """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
-    parameters (the Bayesian information criterion). Both are computed from the middle of a large
-    movie. If divisions are likely there but their evidence is not enough, a larger part is taken.
-
-    Parameters
-    ----------
-    movie : Movie
-    model : Model
-    posterior : LinkPosterior
-        Without divisions.
-    most : int
-        Detections in which they are looked for, if the movie has more.
+    parameters (the Bayesian information criterion). Both are computed from `most` detections in the middle of
+    a movie that is not learned as a whole. If divisions are likely there but their evidence is not enough, a
+    larger part is taken. The posterior is without divisions.
     """
     whole, near = (movie, model, posterior), np.ones(len(movie), np.bool_)
     starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)
@@ -98,7 +91,7 @@ def admitted(
 
 def rounds_over(movie: Movie) -> int:
     """Rounds of EM over a movie: one where the model was learned from a part."""
-    return ROUNDS if len(movie) <= _MOST else 1
+    return ROUNDS if LearnOptions().whole(len(movie)) else 1
 
 
 def _middle(movie: Movie, starts: NDArray[np.float64], most: int) -> tuple[float, float]:
@@ -130,17 +123,14 @@ def _central(movie: Movie, reach: float, lags: int, most: int) -> tuple[NDArray[
 def _first_fit(
     movie: Movie, model: Model, posterior: LinkPosterior, near: NDArray[np.bool_], reach: float, starts: float
 ) -> tuple[Fit, Context]:
-    """The best of the fits from the initial distances to frames near the middle, and its context."""
+    """The fit to frames near the middle, and its context."""
     heads = near & (np.abs(movie.frame - (movie.frames - 1) / 2) <= reach)
     tails = near & (np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach)
     divisions = candidate_divisions(movie, model.surroundings.flow, posterior, heads)
     context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
     context, divisions = context.of_rows(divisions)
     rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)
-    distances = DISTANCE * np.exp([-SPREAD, SPREAD])  # the likelihood has several maxima
-    models = [DaughterModel.initial(rate, distance, movie.axes) for distance in distances]
-    tries = [fitted(context, divisions, model, 0.0) for model in models]
-    return max(tries, key=lambda fit: fit.evidence), context
+    return fitted(context, divisions, DaughterModel.initial(rate, movie.axes), 0.0), context
 
 
 def _count(fit: Fit) -> float:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..model.movie import weighted
 from .candidates import LEAST, Divisions
 
-DISTANCE, SPREAD = 0.8, 0.5
+_DISTANCE, _SPREAD = 0.8, 0.5
 """Prior: distance between daughters in spacings, and the standard deviation of its log."""
 _WORTH = 2.0
 """Prior: number of divisions that the priors of daughters are worth; many movies show few divisions."""
@@ -70,11 +70,11 @@ class DaughterModel:
     shape: NDArray[np.float64]
 
     @classmethod
-    def initial(cls, rate: float, distance: float, axes: int) -> DaughterModel:
-        """The model from which EM starts, for a distance between daughters."""
+    def initial(cls, rate: float, axes: int) -> DaughterModel:
+        """The model from which EM starts."""
         offset, growth = _OFFSET**2, _OFFSET**2
         return cls(
-            rate, 1.0, 1.0, offset, offset, log(distance), SPREAD**2 / 4, 0.0, growth, growth, 0.0,
+            rate, 1.0, 1.0, offset, offset, log(_DISTANCE), _SPREAD**2 / 4, 0.0, growth, growth, 0.0,
             np.eye(axes),
         )  # fmt: skip
 
@@ -115,16 +115,9 @@ def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.floa
 def maximised(
     divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel, mothers: float
 ) -> DaughterModel:
-    """The M-step: moments weighted by the probabilities, with priors worth `_WORTH` divisions.
+    """The M-step: moments weighted by the probabilities (P,), with priors worth `_WORTH` divisions.
 
-    Parameters
-    ----------
-    divisions : Divisions
-    probability : (P,) float64 array
-    model : DaughterModel
-        The previous one; deaths and births stay.
-    mothers : float
-        Number of detections that may divide.
+    Deaths and births of the model stay; so many detections may be mothers.
     """
     axes, apart, room = len(model.shape), np.log(divisions.distance), divisions.room
     expected = float(probability.sum())
@@ -135,11 +128,11 @@ def maximised(
     off = room - float(weighted(probability, room)) / max(expected, LEAST)
     scaling = moment(off * apart, 0.0) / moment(off**2, model.spread)
     apart, shrunk = apart - scaling * room, np.exp(-2 * scaling * room)
-    mean = moment(apart, log(DISTANCE))
+    mean = moment(apart, log(_DISTANCE))
     variances = (
         moment(shrunk * divisions.along, _OFFSET**2),
         moment(shrunk * divisions.across / max(axes - 1, 1), _OFFSET**2),
-        moment((apart - mean) ** 2, SPREAD**2),
+        moment((apart - mean) ** 2, _SPREAD**2),
     )
     along, across, spread = (max(variance, LEAST**2) for variance in variances)
     return DaughterModel(

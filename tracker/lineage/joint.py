@@ -20,23 +20,9 @@ def decide_jointly(
 ) -> Links:  # fmt: skip
     """The links, including those to daughters, of maximum expected F1 for links and for divisions.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    link_probability : (E,) float64 array
-        Of each link, in competition with divisions.
-    divisions : Divisions
-    probability : (P,) float64 array
-        Probability of each division.
-    solver : str
-    exact : bool
-        Whether margins are exact instead of lower bounds.
-
-    Returns
-    -------
-    Links
-        Sorted by source, then target; a mother is the source of two. Costs are defined as in `decide`, from
-        the link or the division, whichever gives the larger benefit.
+    Probabilities are of links (E,) in competition with divisions, and of divisions (P,). The links are sorted
+    by source, then target; a mother is the source of two. Costs are defined as in `decide`, from the link or
+    the division, whichever gives the larger benefit.
     """
     count = len(candidates.row_start) - 1
     key = np.concatenate([

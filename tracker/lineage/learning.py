@@ -155,35 +155,18 @@ class Fit:
         """(P,) of each division."""
         return self.beliefs.division
 
-    @property
-    def evidence(self) -> float:
-        """Evidence for divisions in nats, by which initial models are compared."""
-        p = np.bincount(self.divisions.mother, self.probability)
-        return float(-np.log1p(-np.minimum(p, 1 - TINY)).sum())
-
 
 def fitted(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
     rounds: int = ROUNDS,
 ) -> Fit:  # fmt: skip
-    """EM from an initial model.
+    """EM from an initial model, in so many rounds at most.
 
-    Parameters
-    ----------
-    context : Context
-    divisions : Divisions
-    model : DaughterModel
-    log_factor : (P,) float64 array
-        Log weights in addition to those of the model, such as those of ages.
-    rounds : int
-        Largest number of these.
+    log_factor (P,) are log weights in addition to those of the model, such as those of ages.
     """
     pairs, last = context.pairs(divisions), -1.0
     for _ in range(rounds):
-        used, none = model, context.no_pair(model)
-        pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
-        pairs = propagated(none, pairs, context.omega)
-        beliefs = pairs.beliefs(none, context.omega)
+        used, (pairs, beliefs) = model, _believed(context, divisions, pairs, model, log_factor)
         model = _with_rates(context, model, pairs, beliefs)
         model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
         expected = float(beliefs.division.sum())
@@ -197,10 +180,19 @@ def under(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64]
 ) -> Fit:
     """The same under a model that is held."""
+    pairs, beliefs = _believed(context, divisions, context.pairs(divisions), model, log_factor)
+    return Fit(divisions, model, pairs, beliefs, model)
+
+
+def _believed(
+    context: Context, divisions: Divisions, pairs: Pairs, model: DaughterModel,
+    log_factor: NDArray[np.float64] | float,
+) -> tuple[Pairs, Beliefs]:  # fmt: skip
+    """The pairs after rounds of belief propagation under a model, and their probabilities."""
     none = context.no_pair(model)
-    pairs = context.pairs(divisions).weighing(log_weight(divisions, model) + log_factor, context.omega)
+    pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
     pairs = propagated(none, pairs, context.omega)
-    return Fit(divisions, model, pairs, pairs.beliefs(none, context.omega), model)
+    return pairs, pairs.beliefs(none, context.omega)
 
 
 def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.levels import LEAST, SURE
+from ..model.movie import chain_ends
 from .candidates import Divisions
 
 _PSEUDO = 1.0
@@ -58,31 +59,12 @@ class Lifetimes:
         plain = ~divides[source]
         first, last = np.arange(len(frame)), np.arange(len(frame))
         first[target[plain]], last[source[plain]] = source[plain], target[plain]
-        first, last = _ends(first), _ends(last)
+        first, last = chain_ends(first), chain_ends(last)
         return cls(frame, frame[first], seen_born[first], frame[last], divides[last])
 
 
-def _ends(step: NDArray[np.int64]) -> NDArray[np.int64]:
-    """End of each chain of steps; an end points to itself.
-
-    Examples
-    --------
-    >>> _ends(np.array([0, 0, 1, 2, 4])).tolist()
-    [0, 0, 0, 0, 4]
-    """
-    while (step[step] != step).any():
-        step = step[step]
-    return step
-
-
 def log_factors(cells: Lifetimes, divisions: Divisions) -> NDArray[np.float64]:
-    """(P,) contribution of ages to the log odds of each candidate division.
-
-    Parameters
-    ----------
-    cells : Lifetimes
-    divisions : Divisions
-    """
+    """(P,) contribution of ages to the log odds of each candidate division."""
     observed, unobserved = _tables(cells)
     mother, first, second = divisions.mother, divisions.first, divisions.second
     seen, age = cells.seen_born[mother], cells.frame[mother] - cells.born[mother]

@@ -24,11 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.levels import NEGLIGIBLE, TINY
+from ..model.levels import FEW, NEGLIGIBLE, TINY
 from ..model.movie import summed
-
-_ROUNDS = 3
-"""Guard: rounds of belief propagation in a round of EM."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +107,7 @@ class Beliefs(NamedTuple):
     daughter: NDArray[np.float64]
 
 
-def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: int = _ROUNDS) -> Pairs:
+def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: int = FEW) -> Pairs:
     """The pairs with the rivals that belief propagation finds.
 
     Parameters
@@ -153,7 +150,7 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
     return pairs
 
 
-def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int = _ROUNDS) -> float:
+def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int = FEW) -> float:
     r"""Bethe approximation of the log of the total weight of all sets of pairs, with the exponent 1.
 
     .. math:: z = \sum_i \log T_i + \sum_j \log\Big(n_j + \sum_i o_{ij} C_{ij}\Big) - \sum \log(1 + o)

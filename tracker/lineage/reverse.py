@@ -18,12 +18,6 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
     """A movie, its model and its posterior in reversed time.
 
     Row i becomes row N - 1 - i. The model of motion is reversible, so probabilities stay what they are.
-
-    Parameters
-    ----------
-    movie : Movie
-    model : Model
-    posterior : LinkPosterior
     """
     last = len(movie) - 1
     turned = replace(
@@ -61,10 +55,7 @@ def flow_to(movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior) -
     It is that of the probable predecessor; without one, that of the detection of the previous frame whose
     predicted position is nearest.
     """
-    source = np.full(len(movie), -1)
-    candidates = posterior.candidates
-    likely = (posterior.probability > 0.5) & (candidates.lag == 1)
-    source[candidates.head[likely]] = candidates.tail[likely]
+    source = posterior.neighbours()[1]
     without = np.flatnonzero((source < 0) & (movie.frame > 0))
     places = np.concatenate([movie.position[without], movie.position + flow])
     first = np.searchsorted(movie.frame[without], np.arange(movie.frames))

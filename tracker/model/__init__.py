@@ -1,7 +1,6 @@
 """The model: assumptions about the motion and detection of particles in a movie.
 
 `motion`        steps of a particle: classes of first-order autoregressions, renewals, noise
-`association`   delay to the next detection, births, deaths, clutter
 `marks`         columns of detections: what tracks keep of them, odds of clutter
 `levels`        what does not count; rounds of iterations
 `movie`         detections as arrays, in units of their spacing
@@ -19,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import array_module, placed
-from .association import AssociationModel as AssociationModel
 from .marks import MarkModel as MarkModel
 from .motion import MotionModel as MotionModel
 
@@ -49,6 +47,30 @@ class Surroundings:
     def at(self, rows: NDArray[np.int64]) -> Surroundings:
         """Those of some detections (M,)."""
         return Surroundings(self.flow[rows], self.survival[rows], self.survival_back[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class AssociationModel:
+    """Probabilities that are the same for all detections.
+
+    Parameters
+    ----------
+    delay : (L,) float64 array
+        Detection delay: probability that the successor of a detection is 1, 2, …, L frames later.
+    delay_back : (L,) float64 array
+        The same for the predecessor, 1, 2, …, L frames earlier.
+    clutter : float
+        Probability that a detection is clutter.
+    """
+
+    delay: NDArray[np.float64]
+    delay_back: NDArray[np.float64]
+    clutter: float
+
+    @property
+    def longest(self) -> int:
+        """L, the largest lag of a link in frames."""
+        return len(self.delay)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,7 @@ from .movie import Movie
 def radius(motion: MotionModel, lag: int, background: float) -> float:
     """Distance from the predicted position within which detections `lag` intervals later are candidates.
 
-    Parameters
-    ----------
-    motion : MotionModel
-    lag : int
-    background : float
-        Density of chance pairs: the gate ends where the widest class is less probable.
+    The background is the density of chance pairs: the gate ends where the widest class is less probable.
 
     Examples
     --------
@@ -36,30 +31,14 @@ def radius(motion: MotionModel, lag: int, background: float) -> float:
 
 
 def reaches(movie: Movie, motion: MotionModel, lag: int, background: float) -> NDArray[np.float64]:
-    """(N,) the radius for each detection; frames that were not recorded make it longer.
-
-    Parameters
-    ----------
-    movie : Movie
-    motion : MotionModel
-    lag : int
-        In frames.
-    background : float
-    """
+    """(N,) the radius for each detection, `lag` frames later; frames not recorded make it longer."""
     return _by_interval(movie, lag, lambda between: radius(motion, between, background))
 
 
 def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
     """(N, D) displacement over `lag` frames beside the flow, from the last steps (N, D) by linear regression.
 
-    Parameters
-    ----------
-    movie : Movie
-    motion : MotionModel
-    lag : int
-        In frames.
-    step : (N, D) float64 array
-        Displacement beside the flow over the interval before; 0 if it is not known.
+    The last step is 0 if it is not known.
     """
     return _by_interval(movie, lag, motion.continued) * step
 

@@ -12,6 +12,8 @@ SURE = 12.0
 """Guard: log odds beyond which all are alike."""
 ROUNDS = 7
 """Guard: most rounds of an iteration that ends before, where nothing moves any more."""
+FEW = 3
+"""Guard: rounds of an iteration within another one, or from what had converged before."""
 PRIOR = 5.0
 """Prior: pseudo-counts of every rate and variance, and of weights of 0."""
 OPEN = 0.02

@@ -147,6 +147,19 @@ def of_segments(
     return sums
 
 
+def chain_ends(step: NDArray[np.int64]) -> NDArray[np.int64]:
+    """End of each chain of steps; an end points to itself.
+
+    Examples
+    --------
+    >>> chain_ends(np.array([0, 0, 1, 2, 4])).tolist()
+    [0, 0, 0, 0, 4]
+    """
+    while (step[step] != step).any():  # each looks as far as the one before it has looked
+        step = step[step]
+    return step
+
+
 def weighted(weight: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum over the first axis of weights (E,) times values (E, …), in the order of rows.
 
