@@ -170,7 +170,7 @@ def detect(
     --------
     >>> z, y, x = np.ogrid[:9, :32, :32]
     >>> spot = np.exp(-((z - 4) ** 2 + (y - 10.3) ** 2 + (x - 20) ** 2) / 8)
-    >>> seen, used = detect([spot, spot], DetectionSettings(radius=3.5))
+    >>> seen, used = detect([spot, spot], DetectionSettings(radius=3.46))
     >>> seen.frame.tolist(), seen.position[0].round(1).tolist()
     ([0, 1], [4.0, 10.3, 20.0])
     """
