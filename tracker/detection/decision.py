@@ -16,14 +16,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 _WIDER = 0.35  # logarithm of the width of noise's tail, at most: minima measured it before
 _NUMBER = 1.1  # of the number of noise maxima over the computed one, at most and at least: more is a crowd
 _UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
 _PRESENT = 6.9  # logarithm of 1,000 : 1, for spots at all: some 30 widths are tried
 _STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
-_TURNS = 200  # of the simplex
+_NO_SPOTS = 1e-9  # their number, where there are none
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,47 +58,56 @@ class _Mixture:
     low: float
 
     @cached_property
-    def above(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Heights, expected maxima of noise above each, and their density there: a table."""
+    def noise(self) -> tuple[NDArray[np.float64], ...]:
+        """Heights; expected maxima of noise above each; the logarithm of their density, and its slope."""
         height = np.linspace(self.low / 2, self.low + 40, 10_000)  # beyond, the density of a Gaussian is 0
         number = self.false(height)
-        return height, number, -np.gradient(number, height)
+        density = np.log(np.maximum(-np.gradient(number, height), 1e-300))
+        return height, number, density, np.gradient(density, height)
 
-    def rates(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """Densities of noise and of spots at each candidate, and how many candidates there should be."""
-        (q, share, number, sd), mean = np.exp(theta[[0, 1, 2, 4]]), theta[3]
-        height, above, density = self.above
-        slope = np.interp(self.u / q, height, density) / q
-        t = (np.log(self.u) - mean) / sd
-        spots = number * np.exp(-t * t / 2) / (self.u * sd * np.sqrt(2 * np.pi))
-        seen = number * float(ndtr((mean - np.log(self.low)) / sd))
-        noise = share * float(np.interp(self.low / q, height, above))
-        return np.maximum(share * slope, 1e-300), spots, noise + seen
+    def densities(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Logarithms of the densities of noise and of spots at each candidate."""
+        wide, share, number, mean, spread = theta
+        t = (np.log(self.u) - mean) / np.exp(spread)
+        height, _, density, _ = self.noise
+        noise = share - wide + np.interp(self.u / np.exp(wide), height, density)
+        return noise, number - t * t / 2 - np.log(self.u) - spread - np.log(2 * np.pi) / 2
 
-    def loss(self, theta: NDArray[np.float64]) -> float:
-        """Negative logarithm of the posterior."""
-        noise, spots, expected = self.rates(theta)
-        unequal = (theta[4] - np.log(_UNEQUAL)) / _UNEQUAL_BY
-        return float(expected - np.log(noise + spots).sum() + unequal**2 / 2)
+    def loss(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Negative logarithm of the posterior, and its gradient."""
+        wide, share, number, mean, spread = theta
+        noise, spots = self.densities(theta)
+        both = np.logaddexp(noise, spots)
+        p = np.exp(spots - both)
+        height, above, density, slope = self.noise
+        h, low, sd = self.u / np.exp(wide), self.low / np.exp(wide), np.exp(spread)
+        false = np.exp(share) * np.interp(low, height, above)
+        steep = np.exp(share + np.interp(low, height, density)) * low
+        edge, t = (mean - np.log(self.low)) / sd, (np.log(self.u) - mean) / sd
+        seen, at_edge = np.exp(number) * ndtr(edge), np.exp(number - edge**2 / 2) / np.sqrt(2 * np.pi)
+        unequal = (spread - np.log(_UNEQUAL)) / _UNEQUAL_BY
+        gradient = np.array([
+            steep + (1 - p) @ (1 + h * np.interp(h, height, slope)),
+            false - (1 - p).sum(),
+            seen - p.sum(),
+            at_edge / sd - p @ t / sd,
+            -at_edge * edge - p @ (t * t - 1) + unequal / _UNEQUAL_BY,
+        ])  # fmt: skip
+        return float(false + seen - both.sum() + unequal**2 / 2), gradient
 
     def fitted(self) -> tuple[NDArray[np.float64], float]:
         """The parameters of the largest posterior, and its logarithm over that without spots."""
-        best = None
-        for at in _STARTS:
-            mean = float(np.log(np.quantile(self.u, (1 + at) / 2)))
-            start = np.array([0.1, 0.0, np.log(len(self.u) * (1 - at) + 1), mean, np.log(0.4)])
-            simplex = start + np.vstack([np.zeros(5), np.diag([0.2, 0.3, 0.4, 0.3, 0.3])])
-            options = {"maxiter": _TURNS, "initial_simplex": simplex}
-            bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), (None, None), (np.log(self.low), None), (None, None)]
-            fit = minimize(self.loss, start, method="Nelder-Mead", options=options, bounds=bounds)
-            best = fit if best is None or fit.fun < best.fun else best
-        assert best is not None
-        none = min(
-            self.loss(np.array([wide, share, -20.0, 1.0, np.log(_UNEQUAL)]))
-            for wide in np.linspace(0, _WIDER, 13)
-            for share in np.linspace(-_NUMBER, _NUMBER, 5)
-        )
-        return best.x, none - float(best.fun)
+        none, most = np.log(_NO_SPOTS), np.log(len(self.u) + 1.0)
+        bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), (none, most + 1), (np.log(self.low), None), (None, None)]
+        starts = [
+            [0.1, 0.0, most + np.log(1 - at), np.log(np.quantile(self.u, (1 + at) / 2)), np.log(_UNEQUAL)]
+            for at in _STARTS
+        ]
+        noise = [(0, _WIDER), (-_NUMBER, _NUMBER), (none, none), (0, 0), (np.log(_UNEQUAL),) * 2]
+        fits = [minimize(self.loss, at, method="L-BFGS-B", jac=True, bounds=bounds) for at in starts]
+        best = min(fits, key=lambda fit: fit.fun)
+        alone = minimize(self.loss, [0.1, 0, none, 0, np.log(_UNEQUAL)], jac=True, bounds=noise)
+        return best.x, float(alone.fun - best.fun)
 
 
 def decide(
@@ -127,8 +136,8 @@ def decide(
         return Decision(order, 0, np.zeros(len(u)))
     mixture = _Mixture(best[complete], false, least)
     theta, evidence = mixture.fitted()
-    noise, spots, _ = _Mixture(best, false, least).rates(theta)
-    p = np.minimum.accumulate(spots / (noise + spots))
+    noise, spots = _Mixture(best, false, least).densities(theta)
+    p = np.minimum.accumulate(expit(spots - noise))
     rank, true = np.arange(1, len(p) + 1), np.cumsum(p)
     if fdr is not None:
         keep = int(((rank - true) / rank <= fdr).sum())
