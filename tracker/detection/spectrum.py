@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
+from scipy.optimize import isotonic_regression
 
 from .._arrays import to_device, to_host
 
@@ -30,6 +31,7 @@ _BLOCK = 0.25  # of a wave number along z: the height of its block
 _CHANCE = 3.0  # standard errors of a ring's power within which it is that of the camera
 _CAMERA = 0.1  # by which share the camera's noise may be wrong
 _NO_POWER = 1e-6  # of the camera's noise: no ring has less
+_NO_MODE = 1e-9  # weight of a ring without modes
 _KERNEL = 7.0  # widths of the response to a spot beyond which it counts as 0
 _LOWEST = 2.0  # standard deviations: below, the Euler characteristic does not count maxima
 _LEAST_WALL = 0.1  # of the variance at a wall
@@ -140,10 +142,14 @@ class Modes:
         return out
 
 
-def _falling(power: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Power that never rises with the wave number: a quiet mode among loud ones is chance."""
-    along_rings = np.maximum.accumulate(power[:, ::-1], axis=1)[:, ::-1]
-    return np.maximum.accumulate(along_rings[::-1], axis=0)[::-1]
+def _falling(power: NDArray[np.float64], modes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Power that never rises with the wave number: a quiet mode among loud ones is chance.
+
+    In the plane it is the most likely one, by isotonic regression; along z the largest of finer structure.
+    """
+    weight = np.maximum(modes, _NO_MODE)
+    rows = [isotonic_regression(p, weights=w, increasing=False).x for p, w in zip(power, weight, strict=True)]
+    return np.maximum.accumulate(np.array(rows)[::-1], axis=0)[::-1]
 
 
 def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -> NDArray[np.float32]:
@@ -161,7 +167,9 @@ def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -
     """
     squares = transform**2
     squares[0, 0, 0] = 0
-    power = _falling(modes.mean(squares))
+    known = modes.modes.copy()
+    known[0, 0] -= 1  # k = 0
+    power = _falling(modes.mean(squares), known)
     error = _CHANCE * np.sqrt(2 / np.maximum(modes.modes, 1)) + _CAMERA
     out = modes.spread(np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, max(floor, _NO_POWER))))
     out[0, 0, 0] = np.inf
