@@ -33,11 +33,14 @@ def compilation_reported(begin: Callable[[], None] | None = None, *, bar: bool =
     _reported.set()
     try:
         with ExitStack() as stack:
-            first = threading.Event()
-            step: Callable[[int], None] = _no_step
-            if begin is None:
-                begin, step = _reporter(stack, bar=bar)
-            with kernels_counted(lambda count: _announce(count, first, begin, step)):
+            started, step = _reporter(stack, bar=bar) if begin is None else (begin, _no_step)
+
+            def announce(count: int) -> None:
+                if count == 1:
+                    started()
+                step(count)
+
+            with kernels_counted(announce):
                 yield
     finally:
         _reported.clear()
@@ -45,11 +48,7 @@ def compilation_reported(begin: Callable[[], None] | None = None, *, bar: bool =
 
 @contextmanager
 def kernels_counted(step: Callable[[int], None]) -> Iterator[None]:
-    """Call `step` with the number of kernels whose compilation has begun so far, at each of them.
-
-    Garbage is collected between compilations, not in them: they make millions of objects that last, among
-    which a search for garbage takes a sixth of the time.
-    """
+    """Call `step` with the number of kernels whose compilation has begun so far, at each of them."""
     from numba.core import event
 
     class Counter(event.Listener):
@@ -67,18 +66,9 @@ def kernels_counted(step: Callable[[int], None]) -> Iterator[None]:
             if not self.open and collects:
                 gc.enable()
 
-    collects = gc.isenabled()
+    collects = gc.isenabled()  # during a compilation searches take a sixth of its time and find little
     with event.install_listener("numba:compile", Counter()):
         yield
-
-
-def _announce(
-    count: int, first: threading.Event, begin: Callable[[], None], step: Callable[[int], None]
-) -> None:
-    if not first.is_set():
-        first.set()
-        begin()
-    step(count)
 
 
 def _reporter(stack: ExitStack, *, bar: bool) -> tuple[Callable[[], None], Callable[[int], None]]:

@@ -211,11 +211,10 @@ def nearest_of_rows(
             for k in range(axes):
                 middle[k] = position[rows[asking], k]
             reach2 = min(larger * just2, within * within)
-            while True:
-                found, everyone = _within(reach2, middle, low, edge, size, begin, point, who, square)
-                if found >= enough or everyone or not reach2 < within * within:
-                    break
+            found, everyone = _within(reach2, middle, low, edge, size, begin, point, who, square)
+            while found < enough and not everyone and reach2 < within * within:
                 reach2 = min(reach2 * _GROWN, within * within)
+                found, everyone = _within(reach2, middle, low, edge, size, begin, point, who, square)
             _in_order(square, found, order, slot)
             _take(rows[asking], order, found, member, who, square, near[asking], distance2[asking])
             if 0 < distance2[asking, count - 1] < np.inf:
