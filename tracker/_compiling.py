@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -32,11 +33,14 @@ def compilation_reported(begin: Callable[[], None] | None = None, *, bar: bool =
     _reported.set()
     try:
         with ExitStack() as stack:
-            first = threading.Event()
-            step: Callable[[int], None] = _no_step
-            if begin is None:
-                begin, step = _reporter(stack, bar=bar)
-            with kernels_counted(lambda count: _announce(count, first, begin, step)):
+            started, step = _reporter(stack, bar=bar) if begin is None else (begin, _no_step)
+
+            def announce(count: int) -> None:
+                if count == 1:
+                    started()
+                step(count)
+
+            with kernels_counted(announce):
                 yield
     finally:
         _reported.clear()
@@ -49,26 +53,22 @@ def kernels_counted(step: Callable[[int], None]) -> Iterator[None]:
 
     class Counter(event.Listener):
         def __init__(self) -> None:
-            self.count = 0
+            self.count = self.open = 0
 
         def on_start(self, _event: object) -> None:
             self.count += 1
+            self.open += 1
+            gc.disable()
             step(self.count)
 
         def on_end(self, _event: object) -> None:
-            """Do nothing at the end of a compilation."""
+            self.open -= 1
+            if not self.open and collects:
+                gc.enable()
 
+    collects = gc.isenabled()  # during a compilation searches take a sixth of its time and find little
     with event.install_listener("numba:compile", Counter()):
         yield
-
-
-def _announce(
-    count: int, first: threading.Event, begin: Callable[[], None], step: Callable[[int], None]
-) -> None:
-    if not first.is_set():
-        first.set()
-        begin()
-    step(count)
 
 
 def _reporter(stack: ExitStack, *, bar: bool) -> tuple[Callable[[], None], Callable[[int], None]]:

@@ -42,7 +42,6 @@ def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
     far points would have one cell for all other points.
     """
     extent = np.zeros(3)
-    low[:] = 0.0
     for k in range(position.shape[1]):
         low[k], high = np.inf, -np.inf
         for j in range(start, stop):
@@ -54,7 +53,7 @@ def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
                 low[k], high = max(low[k], 2 * first - last), min(high, 2 * last - first)
         extent[k] = high - low[k]
     edge = max(extent[0], extent[1], extent[2])
-    size[:] = 1
+    size[0], size[1], size[2] = 1, 1, 1
     if edge == 0:
         return 1.0
     most = (stop - start) / a_cell
@@ -116,7 +115,8 @@ def _within(reach2, middle, low, edge, size, begin, point, who, square):  # prag
 
     Written: who (found,) i8 the places in the cell list, square (found,) f8 the squared distances.
     """
-    found, reach, at = 0, math.sqrt(reach2), middle - low
+    found, reach = 0, math.sqrt(reach2)
+    at = middle[0] - low[0], middle[1] - low[1], middle[2] - low[2]
     z_first, z_last = _reached(at[0], reach, edge, size[0])
     y_first, y_last = _reached(at[1], reach, edge, size[1])
     x_first, x_last = _reached(at[2], reach, edge, size[2])
@@ -150,7 +150,8 @@ def _in_order(square, found, order, slot):  # pragma: no cover
         for a in range(found):
             order[a] = a
         return
-    slot[: found + 1] = 0
+    for a in range(found + 1):
+        slot[a] = 0
     scale = (found - 0.5) / (high - low)
     for a in range(found):
         slot[np.int64((square[a] - low) * scale) + 1] += 1
@@ -188,7 +189,7 @@ def nearest_of_rows(
     Written: near (M, K) i4, distance2 (M, K) f8, nearest first.
     """
     axes, count = position.shape[1], near.shape[1]
-    low, size, middle = np.empty(3), np.empty(3, np.int64), np.zeros(3)
+    low, size, middle = np.zeros(3), np.empty(3, np.int64), np.zeros(3)
     # A ball that was just right for the one before mostly holds enough if it is so much larger.
     larger, enough = 1 + _ROOM / math.sqrt(count), count + (offset == 0)
     next_frame, frame = first, 0

@@ -173,7 +173,7 @@ def summarise(
     ----------
     reading : Reading
         The movie in the user's units.
-    found : Learned
+    learned : Learned
     known : mapping
         The values that were fixed, as `known.values_along`.
     columns : Columns, optional

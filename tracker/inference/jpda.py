@@ -302,26 +302,24 @@ def _filtered(
     spans = {1: forward, -1: np.ascontiguousarray(forward[::-1])}
     each = [_messages(len(places[0].lag), len(movie), steps, side.n) for side in directions]
     of = {1: places[0], -1: places[1]}
-    sides = [(side, messages) for side, messages in zip(directions, each, strict=True)]
+    sides = list(zip(directions, each, strict=True))
     filter_rows = kernels("outbid.inference.filter", directions[0].n).filter_rows
 
-    def whole(job: tuple[Direction, Messages]) -> None:
-        side, messages = job
-        filter_rows(spans[side.way], steps, of[side.way], side, messages)
-
-    def part(job: tuple[Direction, Messages, int, int]) -> None:
-        filter_rows(np.array([job[2:]]), steps, of[job[0].way], *job[:2])
+    def sweep(job: tuple[Direction, Messages, NDArray[np.int64]]) -> None:
+        side, messages, rows = job
+        filter_rows(rows, steps, of[side.way], side, messages)
 
     if workers <= len(sides) or len(movie) < workers * BLOCK * movie.frames:
-        list(in_threads(whole, sides, min(workers, len(sides)) if len(movie) > BLOCK else 1))
+        whole = [(*side, spans[side[0].way]) for side in sides]
+        list(in_threads(sweep, whole, min(workers, len(sides)) if len(movie) > BLOCK else 1))
         return each
     for f in range(movie.frames):
         jobs = [
-            (*job, *block)
-            for job in sides
-            for block in blocks(int(spans[job[0].way][f, 0]), int(spans[job[0].way][f, 1]), workers)
+            (*side, np.array([block]))
+            for side in sides
+            for block in blocks(*spans[side[0].way][f].tolist(), workers)
         ]
-        list(in_threads(part, jobs, workers))
+        list(in_threads(sweep, jobs, workers))
     return each
 
 

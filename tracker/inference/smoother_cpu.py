@@ -147,13 +147,15 @@ def smooth_rows(
     ends_weight, gap, both = np.empty(classes), np.empty(axes), np.empty((axes, 5))
     shares, sums, residual = np.zeros((classes, 2)), np.zeros((classes, axes, 4)), np.zeros(axes)
     # Arrays of records are looked up here: each look-up counts their owners, which threads wait for.
-    noise, renewal, enters, away = steps.noise, steps.renewal, steps.entry / steps.share, places.away
+    noise, renewal, away = steps.noise, steps.renewal, places.away
     lags, prior, exclusion = places.lag, places.prior, places.exclusion
     out_start, far, in_start, in_link = behind.out_start, behind.far, ahead.in_start, ahead.in_link
     by_past, by_future, incoming, of = past.likelihood, future.likelihood, future.weight, future.state
-    none, stays, begins, when = future.fresh, (1 - renewal) / steps.share, past.fresh, places.when
+    none, begins, when = future.fresh, past.fresh, places.when
     variance, correlation, scales = steps.variance, steps.correlation, steps.step_scale
-    share, entry = steps.share, steps.entry
+    share, entry, enters, stays = steps.share, steps.entry, np.empty(classes), np.empty(classes)
+    for c in range(classes):  # expressions of arrays take a second to compile
+        enters[c], stays[c] = entry[c] / share[c], (1 - renewal[c]) / share[c]
     to_shares, to_sums, to_residual = moments.shares, moments.sums, moments.residual
     to_start, to_link, entering, state = behind.in_start, behind.in_link, past.weight, past.state
     counted = len(to_residual) > 0

@@ -4,12 +4,11 @@
 `registration`   motion of whole frames, by cross-correlation
 `starts`         coordinates, candidates and step scales from displacements alone
 `field`          quantities that vary in space: common step of neighbours, survival
-`m_steps`        one M-step for each parameter group
+`m_steps`        one M-step for each parameter group; noise and steps from lagged covariances
 `marks`          M-steps of columns
 `em`             alternating sweeps and M-steps; gaps
 `fixed`          parameters that are given, not learned
 `errors`         standard errors of learned parameters
-`lagged`         noise and steps from covariances of displacements
 `sample`         the part of a large movie from which its model is learned
 `whole`          the whole movie, with that model
 `pinned`         the posterior under the model and pins
@@ -31,7 +30,7 @@ from ..model.marks import Marks
 from ..model.movie import Movie
 from . import em
 from .field import Fields
-from .lagged import by_moments
+from .m_steps import by_moments
 from .marks import mark_step
 from .options import LearnOptions
 from .sample import part_of, sample_of
