@@ -103,10 +103,11 @@ class _Mixture:
             [0.1, 0.0, most + np.log(1 - at), np.log(np.quantile(self.u, (1 + at) / 2)), np.log(_UNEQUAL)]
             for at in _STARTS
         ]
-        noise = [(0, _WIDER), (-_NUMBER, _NUMBER), (none, none), (0, 0), (np.log(_UNEQUAL),) * 2]
-        fits = [minimize(self.loss, at, method="L-BFGS-B", jac=True, bounds=bounds) for at in starts]
-        best = min(fits, key=lambda fit: fit.fun)
-        alone = minimize(self.loss, [0.1, 0, none, 0, np.log(_UNEQUAL)], jac=True, bounds=noise)
+        best = min(
+            (minimize(self.loss, at, jac=True, bounds=bounds) for at in starts), key=lambda fit: fit.fun
+        )
+        bounds[2:] = [(none, none), (0, 0), (np.log(_UNEQUAL),) * 2]
+        alone = minimize(self.loss, [0.1, 0, none, 0, np.log(_UNEQUAL)], jac=True, bounds=bounds)
         return best.x, float(alone.fun - best.fun)
 
 

@@ -31,7 +31,6 @@ _BLOCK = 0.25  # of a wave number along z: the height of its block
 _CHANCE = 3.0  # standard errors of a ring's power within which it is that of the camera
 _CAMERA = 0.1  # by which share the camera's noise may be wrong
 _NO_POWER = 1e-6  # of the camera's noise: no ring has less
-_NO_MODE = 1e-9  # weight of a ring without modes
 _KERNEL = 7.0  # widths of the response to a spot beyond which it counts as 0
 _LOWEST = 2.0  # standard deviations: below, the Euler characteristic does not count maxima
 _LEAST_WALL = 0.1  # of the variance at a wall
@@ -142,14 +141,16 @@ class Modes:
         return out
 
 
-def _falling(power: NDArray[np.float64], modes: NDArray[np.float64]) -> NDArray[np.float64]:
+def _falling(power: NDArray[np.float64], modes: Modes) -> NDArray[np.float64]:
     """Power that never rises with the wave number: a quiet mode among loud ones is chance.
 
     In the plane it is the most likely one, by isotonic regression; along z the largest of finer structure.
     """
-    weight = np.maximum(modes, _NO_MODE)
-    rows = [isotonic_regression(p, weights=w, increasing=False).x for p, w in zip(power, weight, strict=True)]
-    return np.maximum.accumulate(np.array(rows)[::-1], axis=0)[::-1]
+    used = modes.count > 0
+    power[0, 0] = power[0].max()  # k = 0
+    for row, weight in zip(power, modes.modes, strict=True):
+        row[used] = isotonic_regression(row[used], weights=weight[used], increasing=False).x
+    return np.maximum.accumulate(power[::-1], axis=0)[::-1]
 
 
 def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -> NDArray[np.float32]:
@@ -167,9 +168,7 @@ def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -
     """
     squares = transform**2
     squares[0, 0, 0] = 0
-    known = modes.modes.copy()
-    known[0, 0] -= 1  # k = 0
-    power = _falling(modes.mean(squares), known)
+    power = _falling(modes.mean(squares), modes)
     error = _CHANCE * np.sqrt(2 / np.maximum(modes.modes, 1)) + _CAMERA
     out = modes.spread(np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, max(floor, _NO_POWER))))
     out[0, 0, 0] = np.inf

@@ -314,11 +314,9 @@ def _filtered(
         list(in_threads(sweep, whole, min(workers, len(sides)) if len(movie) > BLOCK else 1))
         return each
     for f in range(movie.frames):
-        jobs = [
-            (*side, np.array([block]))
-            for side in sides
-            for block in blocks(*spans[side[0].way][f].tolist(), workers)
-        ]
+        ends = [spans[side.way][f].tolist() for side in directions]
+        cut = [(side, blocks(*end, workers=workers)) for side, end in zip(sides, ends, strict=True)]
+        jobs = [(*side, np.array([block])) for side, parts in cut for block in parts]
         list(in_threads(sweep, jobs, workers))
     return each
 
