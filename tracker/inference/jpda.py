@@ -314,8 +314,8 @@ def _filtered(
         list(in_threads(sweep, whole, min(workers, len(sides)) if len(movie) > BLOCK else 1))
         return each
     for f in range(movie.frames):
-        ends = [spans[side.way][f].tolist() for side in directions]
-        cut = [(side, blocks(*end, workers=workers)) for side, end in zip(sides, ends, strict=True)]
+        ends = [(int(spans[side.way][f, 0]), int(spans[side.way][f, 1])) for side in directions]
+        cut = [(side, blocks(*end, workers)) for side, end in zip(sides, ends, strict=True)]
         jobs = [(*side, np.array([block])) for side, parts in cut for block in parts]
         list(in_threads(sweep, jobs, workers))
     return each
