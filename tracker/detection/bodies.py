@@ -180,7 +180,7 @@ def width_of_bodies(search: Search) -> NDArray[np.float64] | None:
     """(3,) widths in voxels of the filter that answers most, beyond texture; None if no width stands out.
 
     The power of the normalised filter's response is V(σ) = mean of (σk)⁴ exp(-σ²k²) P(k); its first maximum
-    by σ is that of the bodies.
+    by σ is that of the bodies, at 2/√d times the width of Gaussian ones in d dimensions.
     """
     modes, scale = search.modes[0], search.scale
     power = np.where(np.isfinite(search.plain[0]), np.maximum(search.plain[0] - 1, 0), 0)
@@ -194,7 +194,7 @@ def width_of_bodies(search: Search) -> NDArray[np.float64] | None:
         if seen[number - 1] < seen[number] >= seen[number + 1]:
             before, at, after = np.log(np.maximum(seen[number - 1 : number + 2], 1e-30))
             shift = (before - after) / (2 * (before - 2 * at + after))
-            return widths[number] * NEXT**shift
+            return widths[number] * NEXT**shift * _BODY * np.sqrt((scale > 0).sum()) / 2
     return None
 
 
