@@ -18,6 +18,7 @@ from outbid import InputError, ResourceError, SettingsError, match, read_detecti
 from outbid.detection import centroids, detect, detect_labels, expected_noise, learn_from
 from outbid.detection.preview import preview
 from outbid.detection.response import local_maxima
+from outbid.detection.spectrum import Filter, Modes, Transform, spectrum
 from outbid.detection_settings import DetectionSettings
 
 MODULE = import_module("outbid.detection")
@@ -64,6 +65,16 @@ def test_local_maxima_against_their_definition(seed: int, flat: bool) -> None:
         if here > 1 and (around[:13] < here).all() and (around[14:] <= here).all():
             wanted.append(list(place))
     assert sorted(local_maxima(values, 1.0).tolist()) == wanted
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 64), (1, 32, 32), (12, 69, 69), (6, 40, 40)])
+def test_the_response_to_noise_has_variance_1(shape: tuple[int, int, int]) -> None:
+    """The power of few modes is not too high: it would hide dim spots of small frames."""
+    noise = 2 * np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    modes, how = Modes(shape), Transform()
+    transform = how.forward(noise)
+    filter_ = Filter(modes, np.array([0.8 if shape[0] > 1 else 0, 0.9, 0.9]), spectrum(modes, transform))
+    assert 0.9 < filter_.respond(transform, how).std() < 1.05
 
 
 def test_noise_alone_gives_no_spots(caplog: pytest.LogCaptureFixture) -> None:
