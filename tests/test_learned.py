@@ -174,8 +174,8 @@ def test_progress_is_reported_on_the_way(truth: Tracks) -> None:
 
 
 def test_more_candidates_than_may_be_are_refused(truth: Tracks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbid.formats.memory.free_memory", lambda: 100_000)
-    with pytest.raises(ResourceError, match=r"pairs or more .* GB are free"):
+    monkeypatch.setattr("outbid.linked.free_memory", lambda: 100_000)
+    with pytest.raises(ResourceError, match=r"pairs or more .* GB that may be used"):
         linked(truth.detections, FREE)
 
 

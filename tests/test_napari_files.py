@@ -163,7 +163,7 @@ def test_napari_opens_and_saves_through_the_plugin(window: "Window", tmp_path: P
     window.shot("opened")
     viewer.layers.clear()
     (movie,) = viewer.open_sample("outbid", "movie")
-    movie.data = movie.data[:4]
+    movie.data = movie.data[:4]  # files are asked for here, not the movie
     form = window.form("Track particles")
     window.click(form.run_button)
     window.wait(form.run_button.isEnabled)

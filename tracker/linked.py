@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import free_device_memory
+from ._arrays import free_device_memory, free_memory
 from ._threads import threads_kept
 from ._timing import lap
 from .batches import Batches
 from .columns import marks_of
 from .detections import Detections
 from .errors import ResourceError, SettingsError
-from .formats.memory import fits_memory, free_memory
 from .inference.decide import decide, log_odds
 from .inference.jpda import converged, exponent, updated
 from .inference.posterior import LinkPosterior
@@ -45,6 +44,8 @@ _GPU_BYTES = 2500
 """Guard: bytes of a GPU's memory that a detection takes at most."""
 _PAIR_BYTES = 110
 """Guard: bytes that a candidate pair takes at most, all arrays of a sweep together."""
+_SHARE = 0.8
+"""Guard: share of the free memory that candidates may take."""
 _SLICE = 0.6
 """Prior: least standard deviation of a step between slices, in their distance."""
 Progress = Callable[[int, int], None] | None
@@ -119,7 +120,7 @@ def learned_movie(
     reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_strays()
     known = values_along(settings.known, reading.axes)
     options = _options(settings, reading, known, workers)
-    _refuse_large(reading.frame_start, options.nearest)
+    _refuse_large(reading.frame_start, options.nearest, int(_SHARE * free_memory()))
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
     columns = marks_of(detections.features, reading, settings.column, workers)
     marks = None if columns is None else columns.marks
@@ -193,14 +194,14 @@ def _options(
     return replace(options, longest_lag=settings.max_gap + 1)
 
 
-def _refuse_large(frame_start: NDArray[np.int64], nearest: int) -> None:
+def _refuse_large(frame_start: NDArray[np.int64], nearest: int, most_bytes: int) -> None:
     """Refuse a movie whose candidate pairs to the nearest detections need more memory."""
     count = np.diff(frame_start)
     pairs = int((count[:-1] * np.minimum(count[1:], nearest)).sum())
-    if not fits_memory(pairs * _PAIR_BYTES):
+    if pairs * _PAIR_BYTES > most_bytes:
         raise ResourceError(
-            f"{pairs:,} pairs or more are candidates: {pairs * _PAIR_BYTES / 1e9:.1f} GB of memory; "
-            f"{free_memory() / 1e9:.1f} GB are free. Link the movie in ranges of frames: --cluster."
+            f"{pairs:,} pairs or more are candidates: {pairs * _PAIR_BYTES / 1e9:.1f} GB, more than the "
+            f"{most_bytes / 1e9:.1f} GB that may be used. Link the movie in ranges of frames: --cluster."
         )
 
 

@@ -15,6 +15,8 @@ from .model.levels import LARGEST, LEAST
 
 _SAMPLE = 10_000
 """Guard: detections from which the extent is estimated."""
+_ROUNDED = 1e-14
+"""Guard: extent relative to the distance from the origin below which it is rounding."""
 _STRAY = 1e4
 """Guard: distance from the middle, in median distances, beyond which a detection gets no link."""
 HOLE, _MANY = 10, 10
@@ -143,7 +145,7 @@ def _extent(point: NDArray[np.float64], bounds: NDArray[np.float64]) -> float:
     """Extent of four fifths of the points along the longest axis, which strays do not change."""
     some = np.quantile(_sample(point), (0.1, 0.9), axis=0)
     width, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(bounds).max())
-    still = width <= LEAST * LEAST * float(np.abs(some).max())  # rounding of what lies far from the origin
+    still = width <= _ROUNDED * float(np.abs(some).max())
     if farthest > LARGEST**2 or not (still or 1 / LARGEST < width < LARGEST):
         raise InputError(
             f"Positions x spacing vary by {width:g} and are up to {farthest:g}, too large or small to reckon "
