@@ -115,8 +115,7 @@ def _within(reach2, middle, low, edge, size, begin, point, who, square):  # prag
 
     Written: who (found,) i8 the places in the cell list, square (found,) f8 the squared distances.
     """
-    found, reach = 0, math.sqrt(reach2)
-    at = middle[0] - low[0], middle[1] - low[1], middle[2] - low[2]
+    found, reach, at = 0, math.sqrt(reach2), (middle[0] - low[0], middle[1] - low[1], middle[2] - low[2])
     z_first, z_last = _reached(at[0], reach, edge, size[0])
     y_first, y_last = _reached(at[1], reach, edge, size[1])
     x_first, x_last = _reached(at[2], reach, edge, size[2])
