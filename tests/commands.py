@@ -25,6 +25,13 @@ def run(*arguments: object, env: dict[str, str] | None = None, compiling: bool =
     return done
 
 
+def succeed(*arguments: object, env: dict[str, str] | None = None) -> Result:
+    """Run `outbid` with these arguments, which must succeed."""
+    done = run(*arguments, env=env)
+    assert done.exit_code == 0, done.output
+    return done
+
+
 def track(path: Path, *options: str, distance: str = "5") -> Result:
     """Run `outbid track` on a file."""
     output = path.parent / "out" / "tracks.csv"

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run, succeed
 from scipy.spatial import cKDTree
 
 from outbid import Detections, InputError, TrackingSettings, Tracks, score, track, write_detections
 from outbid.advise import advise
-from outbid.cli import main
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
@@ -104,15 +103,12 @@ def test_movies_with_too_little_to_advise_on_are_refused(frames):
 def test_the_command(tmp_path):
     seen = tmp_path / "seen.csv"
     write_detections(seen, simulated(0.1, particles=200, frames=4).detections)
-    done = CliRunner().invoke(main, ["advise", str(seen)])
-    assert done.exit_code == 0, done.output
-    assert "kappa 0.1" in done.output
-    words = ["advise", str(seen), "--json", "--max-distance", "0.4", "--max-distance", "0.3"]
-    values = json.loads(CliRunner().invoke(main, words).stdout)
+    assert "kappa 0.1" in succeed("advise", seen).output
+    values = json.loads(run("advise", seen, "--json", "--max-distance", 0.4, "--max-distance", 0.3).stdout)
     assert [gate["max_distance"] for gate in values["gates"]] == [0.3, 0.4]
     assert values["advice"]
-    assert CliRunner().invoke(main, ["advise", str(seen), "--spacing", "0", "1", "1"]).exit_code == 2
-    assert CliRunner().invoke(main, ["advise", str(seen), "--max-distance", "0"]).exit_code == 2
+    assert run("advise", seen, "--spacing", 0, 1, 1).exit_code == 2
+    assert run("advise", seen, "--max-distance", 0).exit_code == 2
 
 
 def test_a_drift_is_reported_and_taken_out():
@@ -139,10 +135,7 @@ def test_columns_that_are_named_are_advised_on(tmp_path: Path) -> None:
     kept = rng.normal(size=truth.track_count)[truth.track_id] + rng.normal(0, 0.3, len(truth.track_id))
     features = {"area": kept, "white": rng.normal(size=len(kept))}
     write_detections(tmp_path / "a.csv", replace(truth.detections, features=features))
-    said = CliRunner().invoke(
-        main, ["advise", str(tmp_path / "a.csv"), "--column", "area", "--column", "white", "--json"]
-    )
-    assert said.exit_code == 0, said.output
+    said = succeed("advise", tmp_path / "a.csv", "--column", "area", "--column", "white", "--json")
     found = json.loads(said.stdout)
     tracked = track(tmp_path / "a.csv", column={"area": "", "white": ""}, divisions=False).learned
     assert found["columns"] == tracked.as_dict()["columns"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
@@ -26,8 +26,7 @@ def matrix(tmp_path: Path) -> tuple[Path, np.ndarray]:
 def test_every_exact_solver_proves_the_same_cost(matrix, solver):
     path, costs = matrix
     best = costs[linear_sum_assignment(costs)].sum()
-    done = run("assign", path, "--solver", solver)
-    assert done.exit_code == 0, done.output
+    done = succeed("assign", path, "--solver", solver)
     assert f"cost {best}, bound {best}, gap 0, 30 pairs, {solver}, cpu, " in done.stdout
     assert "optimal" in done.stderr
 
@@ -123,7 +122,7 @@ def test_what_does_not_fit_is_refused_with_its_size_before_it_is_read(matrix, tm
     monkeypatch.setattr("outbid.assignment.points.free_memory", lambda: 1000)
     given = tmp_path / "points.npy", tmp_path / "points.npy"
     assert_refused(run("assign", *given, "--solver", "hungarian"), 4, "0.0 GiB", "solver sparsified")
-    assert run("assign", *given).exit_code == 0
+    succeed("assign", *given)
 
 
 def test_of_more_rows_than_columns_the_side_left_over_is_named(tmp_path):

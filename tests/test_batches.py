@@ -8,7 +8,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from commands import run
+from commands import succeed
 
 from outbid import Detections, TrackingSettings, batches, match, read_detections, track, write_detections
 from outbid._threads import Ahead
@@ -109,8 +109,7 @@ def movie(tmp_path):
 def test_a_solver_without_kernels_is_counted_and_named(solver, mode, movie):
     out = movie.with_name("out.parquet")
     words = ["--max-distance", "0.6", "--device", "gpu", "--solver", solver, "--json"]
-    done = run("track", movie, "-o", out, *words, *mode)
-    assert done.exit_code == 0, done.output
+    done = succeed("track", movie, "-o", out, *words, *mode)
     summary, record = json.loads(done.stdout), read_record(out)
     assert (summary["device"], summary["candidates_on"], summary["solved_on"]) == ("cpu", "gpu", "cpu")
     assert summary["solver"] == record["settings"]["solver"] == solver

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run
+from commands import succeed
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,8 +71,7 @@ def test_the_movie_is_read_back_with_its_voxel(tmp_path: Path) -> None:
     assert write_movie(tmp_path / "c.ome.tif", over, bright) > 0
     small = ("--particles", 1, "--frames", 1, "--box", 1, 9, 9, "--movie", tmp_path / "d.ome.tif")
     for snr, said in ((4, False), (400, True)):
-        done = run("simulate", "-o", tmp_path / "truth.csv", *small, "--snr", snr, "--overwrite")
-        assert done.exit_code == 0, done.output
+        done = succeed("simulate", "-o", tmp_path / "truth.csv", *small, "--snr", snr, "--overwrite")
         assert ("saturated" in done.stderr) is said
 
 

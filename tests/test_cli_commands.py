@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from commands import run
+from commands import run, succeed
 
 from outbid import Detections, TrackingSettings, read_record, read_tracks, write_detections
 from outbid.cli import info as info_cli
@@ -45,8 +45,7 @@ def test_help_begins_with_examples(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("command", ["track", "score", "convert", "info"])
 def test_help_of_a_command_begins_with_examples(command: str) -> None:
-    done = run(command, "-h")
-    assert done.exit_code == 0
+    done = succeed(command, "-h")
     assert done.output.index(f"  outbid {command}") < done.output.index("Options:")
 
 
@@ -80,8 +79,7 @@ def test_shell_completion_knows_commands_and_options() -> None:
 
 def test_track_links_what_is_there(spots: Path, tmp_path: Path) -> None:
     output = tmp_path / "tracks.csv"
-    done = run("track", spots, "-o", output, "--max-distance", 4, "--max-gap", 1, "--json")
-    assert done.exit_code == 0, done.output
+    done = succeed("track", spots, "-o", output, "--max-distance", 4, "--max-gap", 1, "--json")
     found = read_tracks(output)
     summary = json.loads(done.stdout)
     assert summary["links"] == len(found.links) > 150
@@ -131,12 +129,11 @@ def test_a_record_repeats_the_run_to_the_byte(
     options: list[str], suffix: str, spots: Path, tmp_path: Path
 ) -> None:
     first = tmp_path / f"first{suffix}"
-    assert run("track", spots, "-o", first, *options).exit_code == 0
+    succeed("track", spots, "-o", first, *options)
     records = [first] + ([Path(f"{first}.json")] if suffix == ".csv" else [])
     for k, record in enumerate(records):
         again = tmp_path / f"again{k}{suffix}"
-        done = run("track", spots, "-o", again, "--config", record)
-        assert done.exit_code == 0, done.output
+        succeed("track", spots, "-o", again, "--config", record)
         assert again.read_bytes() == first.read_bytes()
         if suffix == ".csv":
             assert Path(f"{again}.json").read_bytes() == Path(f"{first}.json").read_bytes()
@@ -148,8 +145,7 @@ def test_settings_on_another_input_are_reported(spots: Path, tmp_path: Path) -> 
     assert "another input" not in same.stderr
     other = tmp_path / "other.csv"
     other.write_text(spots.read_text() + "9,1,1,1\n")
-    done = run("track", other, "-o", tmp_path / "c.csv", "--config", tmp_path / "a.csv")
-    assert done.exit_code == 0
+    done = succeed("track", other, "-o", tmp_path / "c.csv", "--config", tmp_path / "a.csv")
     assert "another input (spots.csv)" in done.stderr
 
 
@@ -222,7 +218,7 @@ def test_command_line_then_environment_then_file(toml: str, spots: Path, tmp_pat
         ([], environment, 6.5),
         (["--max-distance", 7.5], environment, 7.5),
     ]:
-        assert run(*common, *more, env=env).exit_code == 0
+        succeed(*common, *more, env=env)
         assert max_distance_used(output) == expected
 
 
@@ -280,8 +276,7 @@ def test_the_record_of_another_command(spots: Path, tmp_path: Path) -> None:
 def test_score(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
     run("track", spots, "-o", tmp_path / "b.csv", "--max-distance", 1)
-    shown = run("score", tmp_path / "b.csv", tmp_path / "a.csv")
-    assert shown.exit_code == 0
+    shown = succeed("score", tmp_path / "b.csv", tmp_path / "a.csv")
     assert re.search(r"^link_precision +1\.0000$", shown.stdout, re.MULTILINE)
     done = run("score", tmp_path / "b.csv", tmp_path / "a.csv", "--json", "--gate", 2)
     found = json.loads(done.stdout)
@@ -309,8 +304,7 @@ def test_divisions_are_scored(tmp_path: Path) -> None:
 
 def test_scores_that_are_not_defined_are_null(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("track_id,frame,y,x\n")
-    done = run("score", tmp_path / "a.csv", tmp_path / "a.csv", "--json")
-    assert done.exit_code == 0, done.output
+    done = succeed("score", tmp_path / "a.csv", tmp_path / "a.csv", "--json")
     assert None in json.loads(done.stdout)["values"].values()
     assert "NaN" not in done.stdout
     # What is not defined is not above a threshold.
@@ -322,8 +316,7 @@ def test_thresholds(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
     run("track", spots, "-o", tmp_path / "b.csv", "--max-distance", 1)
     score = ["score", tmp_path / "b.csv", tmp_path / "a.csv"]
-    met = run(*score, "--fail-under", "link_precision=1", "--fail-under", "link_f1=0.01")
-    assert met.exit_code == 0
+    met = succeed(*score, "--fail-under", "link_precision=1", "--fail-under", "link_f1=0.01")
     missed = run(*score, "--fail-under", "link_precision=1", "--fail-under", "link_f1=0.999")
     assert missed.exit_code == 1
     assert missed.stdout == met.stdout
@@ -335,24 +328,23 @@ def test_thresholds(spots: Path, tmp_path: Path) -> None:
 
 def test_convert_keeps_tracks_and_record(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4, "--max-gap", 1)
-    assert run("convert", tmp_path / "a.csv", tmp_path / "b.parquet").exit_code == 0
-    assert run("convert", tmp_path / "b.parquet", tmp_path / "c.csv").exit_code == 0
+    succeed("convert", tmp_path / "a.csv", tmp_path / "b.parquet")
+    succeed("convert", tmp_path / "b.parquet", tmp_path / "c.csv")
     assert (tmp_path / "c.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     assert (tmp_path / "c.csv.json").read_bytes() == (tmp_path / "a.csv.json").read_bytes()
 
 
 def test_convert_detections(spots: Path, tmp_path: Path) -> None:
-    assert run("convert", spots, tmp_path / "b.parquet").exit_code == 0
-    assert run("convert", tmp_path / "b.parquet", tmp_path / "c.csv").exit_code == 0
+    succeed("convert", spots, tmp_path / "b.parquet")
+    succeed("convert", tmp_path / "b.parquet", tmp_path / "c.csv")
     assert (tmp_path / "c.csv").read_bytes() == spots.read_bytes()
     assert read_record(tmp_path / "c.csv")["input"]["name"] == "spots.csv"
     assert run("convert", spots, tmp_path / "c.csv").exit_code == 2
-    assert run("convert", spots, tmp_path / "c.csv", "--overwrite").exit_code == 0
+    succeed("convert", spots, tmp_path / "c.csv", "--overwrite")
 
 
 def test_info(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = run("info")
-    assert shown.exit_code == 0
+    shown = succeed("info")
     assert re.search(rf"^numpy +{re.escape(np.__version__)}$", shown.stdout, re.MULTILINE)
     found = json.loads(run("info", "--json").stdout)
     assert found["versions"]["numpy"] == np.__version__

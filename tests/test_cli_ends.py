@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import click
 import numba
 import pytest
-from commands import run
+from commands import run, succeed
 from llvmlite.binding import ffi
 
 from outbid import InputError, OutbidError, ResourceError, SettingsError, SolverError
@@ -40,7 +40,7 @@ def test_a_broken_command_of_another_package_breaks_no_other(monkeypatch: pytest
     shown = run()
     assert re.search(r"^  gone +\(cannot be loaded: ModuleNotFoundError", shown.output, re.MULTILINE)
     assert re.search(r"^  track +Link", shown.output, re.MULTILINE)
-    assert run("fine").exit_code == 0
+    succeed("fine")
     for command in ("gone", "odd"):
         done = run(command, "--whatever", "else")
         assert done.exit_code == 4
@@ -163,7 +163,7 @@ def test_a_signal_in_a_finaliser_is_not_lost(
     assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
     assert then not in reached
     assert list(tmp_path.iterdir()) == []
-    assert run("score", "-h").exit_code == 0  # the next command begins anew
+    succeed("score", "-h")  # the next command begins anew
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")

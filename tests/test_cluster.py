@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from other_processes import limited
 
 from outbid import Detections, ResourceError, SettingsError, TrackingSettings
@@ -47,8 +47,7 @@ def movie(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     """A movie, and its tracks by one process."""
     folder = tmp_path_factory.mktemp("movie")
     source = big(folder / "a.parquet")
-    done = run("track", source, "-o", folder / "whole.parquet", "--max-distance", 1.5, "--max-gap", 1)
-    assert done.exit_code == 0, done.output
+    succeed("track", source, "-o", folder / "whole.parquet", "--max-distance", 1.5, "--max-gap", 1)
     return source, (folder / "whole.parquet").read_bytes()
 
 
@@ -168,8 +167,7 @@ def test_detect_track_and_score_by_1_2_and_4_workers(tmp_path: Path) -> None:
                 ["track", spots, "-o", gated, "--max-distance", 3, *where],
                 ["track", spots, "-o", learned, *where],
             ):
-                done = run(*command)
-                assert done.exit_code == 0, done.output
+                succeed(*command)
             scores = run("score", learned, gated, "--gate", 1, *where)
             for name, content in (("spots", spots), ("gated", gated), ("learned", learned)):
                 made[name].add(pa.parquet.read_table(content).to_pandas().to_csv().encode())
@@ -235,15 +233,13 @@ def test_the_commands_join_a_cluster_that_is_there(
     source, wanted = movie
     out = tmp_path / "out.parquet"
     options = ["--max-distance", 1.5, "--max-gap", 1, "--scheduler", address]
-    done = run("track", source, "-o", out, *options)
-    assert done.exit_code == 0, done.output
+    done = succeed("track", source, "-o", out, *options)
     assert "Dashboard" in done.stderr
     assert out.read_bytes() == wanted
     images = ome_zarr(tmp_path)
     for where in ([], ["--scheduler", address]):
         output = tmp_path / f"spots{len(where)}.csv"
-        done = run("detect", images, "-o", output, "--channel", 1, "--radius", 1.5, *where)
-        assert done.exit_code == 0, done.output
+        succeed("detect", images, "-o", output, "--channel", 1, "--radius", 1.5, *where)
     assert (tmp_path / "spots0.csv").read_bytes() == (tmp_path / "spots2.csv").read_bytes()
 
 
@@ -258,8 +254,7 @@ def test_many_movies_and_scores_by_a_cluster(two: Cluster, tmp_path: Path) -> No
     one = ["score", tmp_path / "here" / "a.csv", tmp_path / "there" / "b.csv", "--gate", 1]
     for folder, given in (("here", []), ("there", where)):
         for command in ([*track, tmp_path / folder], [*score, "--out-dir", tmp_path / f"{folder}_scores"]):
-            done = run(*command, *given)
-            assert done.exit_code == 0, done.output
+            done = succeed(*command, *given)
             assert "2 done, 0 kept, 0 failed" in done.stderr
     for folder, name in (("", "a.csv"), ("_scores", "b.json")):
         made = {(tmp_path / f"{place}{folder}" / name).read_bytes() for place in ("here", "there")}

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from commands import run
+from commands import run, succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -242,8 +242,7 @@ def test_the_command_learns_from_columns_and_repeats_it(truth: Tracks, tmp_path:
     spots = tmp_path / "cells.csv"
     write_detections(spots, seen)
     given = ["--column", "brightness", "--column", "kind:label", "--column", "white", "--column", "light"]
-    first = run("track", spots, "-o", tmp_path / "a.csv", *given, "--no-divisions")
-    assert first.exit_code == 0, first.output
+    first = succeed("track", spots, "-o", tmp_path / "a.csv", *given, "--no-divisions")
     assert "nearly the same for neighbours: light" in first.stderr
     record = read_record(tmp_path / "a.csv")
     said = record["learned"]["columns"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from commands import run
+from commands import run, succeed
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -305,8 +305,7 @@ def test_the_command(tmp_path: Path) -> None:
     metadata = {"axes": "TZYX", "spacing": 2.0, "unit": "um"}
     tifffile.imwrite(tmp_path / "a.tif", stack, imagej=True, metadata=metadata, resolution=(2.0, 2.0))
     detecting = "detect", tmp_path / "a.tif", "-o"
-    done = run(*detecting, tmp_path / "a.csv", "--radius", 1.7, "--radius-z", 7, "--json")
-    assert done.exit_code == 0, done.output
+    done = succeed(*detecting, tmp_path / "a.csv", "--radius", 1.7, "--radius-z", 7, "--json")
     assert json.loads(done.stdout)["detections"] == 3
     seen = read_detections(tmp_path / "a.csv")
     assert seen.unit == "micrometer"
@@ -314,21 +313,19 @@ def test_the_command(tmp_path: Path) -> None:
     record = read_record(tmp_path / "a.csv")
     assert record["settings"]["spacing"] == [2.0, 0.5, 0.5]
     assert record["input"]["name"] == "a.tif"
-    assert run(*detecting, tmp_path / "again.csv", "--config", tmp_path / "a.csv").exit_code == 0
+    succeed(*detecting, tmp_path / "again.csv", "--config", tmp_path / "a.csv")
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     (tmp_path / "masks").mkdir()
     for frame in range(2):
         tifffile.imwrite(tmp_path / f"masks/m{frame}.tif", np.eye(8, dtype=np.uint8) * 3)
-    done = run("detect", tmp_path / "masks", "-o", tmp_path / "b.csv", "--labels", "--spacing", 1, 2, 2)
-    assert done.exit_code == 0, done.output
+    succeed("detect", tmp_path / "masks", "-o", tmp_path / "b.csv", "--labels", "--spacing", 1, 2, 2)
     assert read_detections(tmp_path / "b.csv").position.tolist() == [[0, 7, 7]] * 2
 
 
 def test_the_command_says_what_was_guessed_and_where_to_look_on(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     tifffile.imwrite(path, np.full((5, 30, 30), 7, np.uint8), photometric="minisblack")
-    done = run("detect", path, "-o", tmp_path / "a.csv")
-    assert done.exit_code == 0, done.output
+    done = succeed("detect", path, "-o", tmp_path / "a.csv")
     assert "taken for TYX" in done.stderr
     assert "--preview" in done.stderr
     assert "at any radius" in done.stderr
@@ -339,8 +336,7 @@ def test_the_command_says_what_was_guessed_and_where_to_look_on(tmp_path: Path) 
 def test_the_preview_command(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     tifffile.imwrite(path, np.stack([speckled(0), speckled(1)]), imagej=True, metadata={"axes": "TZYX"})
-    done = run("detect", path, "--preview", "--frame", 1, "--radius", 3, "--json")
-    assert done.exit_code == 0, done.output
+    done = succeed("detect", path, "--preview", "--frame", 1, "--radius", 3, "--json")
     shown = json.loads(done.stdout)
     found, _ = detect([speckled(0), speckled(1)], DetectionSettings(3))
     found = found.take(found.rows_of(1))

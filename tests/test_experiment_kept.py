@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from experiment_runs import TINY, interrupt, table, without_seconds
 
 from outbid.simulate.experiment import Trial
@@ -16,8 +16,7 @@ NEAREST = ("--where", "linker=nearest")
 
 
 def experiment(*more: object) -> None:
-    done = run("experiment", "kappa", *TINY, *more)
-    assert done.exit_code == 0, done.output
+    succeed("experiment", "kappa", *TINY, *more)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from experiment_runs import TINY, interrupt, table, without_seconds
 
 from outbid import ResourceError, Tracks
@@ -184,8 +184,7 @@ def test_ours_reach_over_gaps(name: str) -> None:
 def test_a_linker_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linker_module, "find_spec", lambda _: None)
     where = ("--where", "linker=plain,laptrack", "--where", "given=nothing", "--where", "kappa=0.1")
-    done = run("experiment", "rivals", *TINY, *where, "-o", tmp_path)
-    assert done.exit_code == 0, done.output
+    done = succeed("experiment", "rivals", *TINY, *where, "-o", tmp_path)
     assert "laptrack left out: not installed (pip install 'outbid[rivals]')" in done.stderr
     assert {row["linker"] for row in table(tmp_path / "rivals.csv")} == {"plain"}
     assert json.loads((tmp_path / "rivals.csv.json").read_text())["left_out"]
@@ -200,8 +199,7 @@ def test_a_linker_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs_small(name: str, tmp_path: Path) -> None:
     ours = (*OURS, *UNTUNED) if hasattr(EXPERIMENTS[name], "linkers") else ()
-    done = run("experiment", name, *TINY, *ours, "-o", tmp_path / "found")
-    assert done.exit_code == 0, done.output
+    done = succeed("experiment", name, *TINY, *ours, "-o", tmp_path / "found")
     rows, cells = (table(tmp_path / "found" / f"{name}{ending}.csv") for ending in ("", "_summary"))
     cell = EXPERIMENTS[name].cell
     assert set(cell) <= set(rows[0])
@@ -234,9 +232,8 @@ def test_a_worker_that_is_killed_is_reported() -> None:
 @pytest.mark.slow
 def test_a_record_repeats_its_run(tmp_path: Path) -> None:
     first = ("experiment", "kappa", *TINY, "--where", "linker=nearest,plain", "--where", "kappa=0.1")
-    assert run(*first, "-o", tmp_path / "a").exit_code == 0
-    again = run("experiment", "kappa", "--config", tmp_path / "a" / "kappa.csv.json", "-o", tmp_path / "b")
-    assert again.exit_code == 0, again.output
+    succeed(*first, "-o", tmp_path / "a")
+    succeed("experiment", "kappa", "--config", tmp_path / "a" / "kappa.csv.json", "-o", tmp_path / "b")
     a, b = (table(tmp_path / folder / "kappa.csv") for folder in "ab")
     assert without_seconds([*a]) == without_seconds([*b])
     assert len(a) == 3
@@ -258,8 +255,7 @@ def test_without_matplotlib_the_table_is_written(tmp_path: Path, monkeypatch: py
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     where = ("--where", "linker=nearest")
-    done = run("experiment", "clutter", *TINY, *where, "-o", tmp_path)
-    assert done.exit_code == 0, done.output
+    done = succeed("experiment", "clutter", *TINY, *where, "-o", tmp_path)
     assert "pip install 'outbid[report]'" in done.stderr
     assert len(table(tmp_path / "clutter.csv")) == 5
     assert not (tmp_path / "clutter.png").exists()
@@ -272,11 +268,11 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     assert_refused(run("experiment", "kappa", "--where", "size=3", "-o", tmp_path), 2, "'size'", "kappa")
     assert_refused(run("experiment", "kappa", "--where", "kappa=7", "-o", tmp_path), 2, "0.05")
     assert run("experiment", "kappa", "--where", "kappa", "-o", tmp_path).exit_code == 2
-    assert run("experiment", "kappa", *TINY, *where).exit_code == 0
+    succeed("experiment", "kappa", *TINY, *where)
     before = (tmp_path / "kappa.csv").read_bytes()
     assert_refused(run("experiment", "kappa", *TINY, *where), 2, "kappa.csv exists", "--overwrite")
     assert (tmp_path / "kappa.csv").read_bytes() == before
-    assert run("experiment", "kappa", *TINY, *where, "--overwrite").exit_code == 0
+    succeed("experiment", "kappa", *TINY, *where, "--overwrite")
 
 
 def test_the_list_and_the_help_show_every_experiment() -> None:

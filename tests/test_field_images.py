@@ -7,7 +7,7 @@ from uuid import NAMESPACE_DNS, uuid5
 import numpy as np
 import pytest
 import tifffile
-from commands import run
+from commands import run, succeed
 
 from outbid import InputError, SettingsError, read_detections
 from outbid.formats.images import open_movie
@@ -164,8 +164,7 @@ def test_frames_that_are_there_on_request(kind: str, tmp_path: Path) -> None:
     movie = open_movie(path, partial=True)
     assert movie.frame_count == 6
     np.testing.assert_array_equal(np.array(list(movie.frames())), voxels[:6])
-    done = run("detect", path, "-o", tmp_path / "o.csv", "--frames", "0:6")
-    assert done.exit_code == 0, done.stderr
+    succeed("detect", path, "-o", tmp_path / "o.csv", "--frames", "0:6")
 
 
 @pytest.mark.parametrize("width", [64, 61])

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from commands import run
+from commands import run, succeed
 
 from outbid import Detections, Tracks, read_detections, read_record, read_tracks, write_tracks
 
@@ -43,14 +43,14 @@ def trackmate(path: Path, clock: str = "sec", interval: float = 2.0) -> Path:
 def test_trackmate_keeps_times_contours_and_names(clock: str, seconds: float, tmp_path: Path) -> None:
     """Case 17."""
     path = trackmate(tmp_path / "m.xml", clock)
-    assert run("convert", path, tmp_path / "o.xml").exit_code == 0
+    succeed("convert", path, tmp_path / "o.xml")
     text = (tmp_path / "o.xml").read_text()
     assert text.count('ROI_N_POINTS="3">-1 -1 1 -1 0 1</Spot>') == 3
     assert 'timeunits="sec"' in text
     assert f'timeinterval="{seconds}"' in text
     assert [f'POSITION_T="{t * seconds}"' in text for t in range(3)] == [True] * 3
     for suffix in (".csv", ".parquet", ".geff", ".xml"):
-        assert run("convert", path, tmp_path / f"a{suffix}").exit_code == 0
+        succeed("convert", path, tmp_path / f"a{suffix}")
         kept = read_tracks(tmp_path / f"a{suffix}").detections.features
         assert kept["time"].tolist() == [0, seconds, 2 * seconds], suffix
         assert kept["contour"].tolist() == ["-1 -1 1 -1 0 1"] * 3
@@ -65,8 +65,7 @@ def test_contours_are_drawn_as_labels(tmp_path: Path) -> None:
     tifffile.imwrite(
         tmp_path / "m.tif", np.zeros((3, 40, 40), np.uint8), imagej=True, metadata=metadata, resolution=(2, 2)
     )
-    done = run("convert", tmp_path / "m.xml", tmp_path / "l.tif", "--image", tmp_path / "m.tif")
-    assert done.exit_code == 0, done.stderr
+    succeed("convert", tmp_path / "m.xml", tmp_path / "l.tif", "--image", tmp_path / "m.tif")
     labels = tifffile.imread(tmp_path / "l.tif").reshape(3, 40, 40)
     for t in range(3):
         y, x = np.nonzero(labels[t] == 1)
@@ -103,7 +102,7 @@ def test_texts_go_through_all_commands(tmp_path: Path) -> None:
     )
     (tmp_path / "a.csv").write_text("frame,track_id,y,x,name\n" + rows)
     words = ("track", tmp_path / "a.csv", "-o", tmp_path / "t.csv", "--max-distance", 3, "--max-gap", 1)
-    assert run(*words).exit_code == 0
+    succeed(*words)
     for after in (
         ("filter", tmp_path / "t.csv", "-o", tmp_path / "f.csv", "--min-length", 2),
         ("convert", tmp_path / "t.csv", tmp_path / "g.csv", "--fill-gaps"),
@@ -111,8 +110,7 @@ def test_texts_go_through_all_commands(tmp_path: Path) -> None:
         ("track", tmp_path / "g.parquet", "-o", tmp_path / "s.parquet", "--stream", "--max-distance", 3),
         ("convert", tmp_path / "s.parquet", tmp_path / "s.geff"),
     ):
-        done = run(*after)
-        assert done.exit_code == 0, done.stderr
+        succeed(*after)
     filled = read_tracks(tmp_path / "g.csv").detections
     assert filled.features["name"][filled.frame == 3].tolist() == [""] * 4
     assert sorted(read_tracks(tmp_path / "s.geff").detections.features["name"]) == sorted(
@@ -150,12 +148,11 @@ def test_the_scale_of_axes_counts(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert found.detections.unit == "micrometer"
     assert np.ptp(found.detections.position, axis=0).max() < 60
     assert np.unique(found.detections.features["time"]).tolist() == [30 * t for t in range(8)]
-    done = run("track", tmp_path / "a.geff", "-o", tmp_path / "t.csv", "--max-distance", 5)
-    assert done.exit_code == 0
+    succeed("track", tmp_path / "a.geff", "-o", tmp_path / "t.csv", "--max-distance", 5)
     ours = {tuple(link) for link in read_tracks(tmp_path / "t.csv").links.tolist()}
     theirs = {tuple(link) for link in found.links.tolist()}
     assert len(ours & theirs) > 0.99 * len(ours | theirs)
-    assert run("convert", tmp_path / "a.geff", tmp_path / "b.geff").exit_code == 0
+    succeed("convert", tmp_path / "a.geff", tmp_path / "b.geff")
     again = read_tracks(tmp_path / "b.geff").detections
     np.testing.assert_array_equal(again.position, found.detections.position)
     assert (again.unit, again.features["time"].max()) == ("micrometer", 210)
@@ -178,7 +175,7 @@ def test_names_of_nodes_and_axes_without_a_list(named: bool, tmp_path: Path) -> 
     geff_of(tmp_path / "a.geff", named=named)
     found = read_tracks(tmp_path / "a.geff")
     assert (len(found.detections), len(found.links)) == (320, 280)
-    assert run("convert", tmp_path / "a.geff", tmp_path / "b.geff").exit_code == 0
+    succeed("convert", tmp_path / "a.geff", tmp_path / "b.geff")
     kept = read_tracks(tmp_path / "b.geff").detections.features
     assert kept["name"][:3].tolist() == ["A0", "A1", "A2"]
     assert (kept["box_1"] - kept["box_0"] == 1).all()
@@ -193,11 +190,10 @@ def test_the_interval_of_a_movie_reaches_the_tracks(tmp_path: Path) -> None:
     frames = [300 * np.exp(-((y - 12 - t) ** 2 + (x - 24) ** 2) / 4) + 20 for t in range(6)]
     voxels = rng.poisson(np.array(frames)).astype(np.uint16)
     tifffile.imwrite(tmp_path / "a.tif", voxels, imagej=True, metadata={"axes": "TYX", "finterval": 0.5})
-    assert run("detect", tmp_path / "a.tif", "-o", tmp_path / "s.csv", "--radius", 2).exit_code == 0
+    succeed("detect", tmp_path / "a.tif", "-o", tmp_path / "s.csv", "--radius", 2)
     assert read_record(tmp_path / "s.csv")["interval"] == 0.5
     for suffix in (".csv", ".geff", ".xml"):
-        done = run("track", tmp_path / "s.csv", "-o", tmp_path / f"t{suffix}", "--max-distance", 3)
-        assert done.exit_code == 0, done.stderr
+        succeed("track", tmp_path / "s.csv", "-o", tmp_path / f"t{suffix}", "--max-distance", 3)
         seen = read_detections(tmp_path / f"t{suffix}")
         np.testing.assert_allclose(seen.features["time"], seen.frame * 0.5)
 
@@ -219,8 +215,7 @@ def test_results_of_the_cell_tracking_challenge_are_read_back(tmp_path: Path) ->
     )
     truth = Tracks(seen, np.array([[0, 1], [1, 2], [1, 3], [2, 4], [3, 5], [4, 6]]))
     write_tracks(tmp_path / "t.csv", truth)
-    done = run("convert", tmp_path / "m.tif", tmp_path / "t.csv", tmp_path / "01_RES")
-    assert done.exit_code == 0, done.stderr
+    succeed("convert", tmp_path / "m.tif", tmp_path / "t.csv", tmp_path / "01_RES")
     assert (tmp_path / "01_RES/res_track.txt").read_text().splitlines()[0] == "1 0 1 0"
     back = read_tracks(tmp_path / "01_RES")
     key = lambda tracks: {  # noqa: E731

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 
 from outbid import InputError, read_detections
 from outbid.detection import detect_labels
@@ -25,8 +25,7 @@ def test_labels_of_any_type(kind: str, tmp_path: Path) -> None:
     tifffile.imwrite(
         tmp_path / "a.tif", labels().astype(kind), photometric="minisblack", metadata={"axes": "TYX"}
     )
-    done = run("detect", tmp_path / "a.tif", "-o", tmp_path / "o.csv", "--labels")
-    assert done.exit_code == 0, done.stderr
+    succeed("detect", tmp_path / "a.tif", "-o", tmp_path / "o.csv", "--labels")
     found = read_detections(tmp_path / "o.csv")
     assert len(found) == 12
     assert found.features["label"].tolist() == [1, 2, 3, 4] * 3
@@ -37,22 +36,21 @@ def test_objects_are_measured_in_each_channel_of_a_movie(tmp_path: Path) -> None
     tifffile.imwrite(tmp_path / "a.tif", seen, photometric="minisblack", metadata={"axes": "TYX"})
     tifffile.imwrite(tmp_path / "i.tif", light, imagej=True, metadata={"axes": "TCYX"})
     whole = "detect", tmp_path / "a.tif", "--labels", "--intensity", tmp_path / "i.tif"
-    assert run(*whole, "-o", tmp_path / "o.csv").exit_code == 0
+    succeed(*whole, "-o", tmp_path / "o.csv")
     found = read_detections(tmp_path / "o.csv").features
     inside = [light[t, :, seen[t] == k] for t in range(3) for k in range(1, 5)]
     for channel in (0, 1):
         for name, of in (("mean", np.mean), ("max", np.max)):
             expected = [of(one[:, channel].astype(float)) for one in inside]
             np.testing.assert_allclose(found[f"{name}_{channel}"], expected, rtol=1e-6)
-    part = run(*whole, "-o", tmp_path / "p.csv", "--frames", "1:3", "--region", ":,0:15,:")
-    assert part.exit_code == 0, part.output
+    succeed(*whole, "-o", tmp_path / "p.csv", "--frames", "1:3", "--region", ":,0:15,:")
     kept = np.arange(12) % 4 < 2
     kept[:4] = False
     np.testing.assert_array_equal(
         read_detections(tmp_path / "p.csv").features["mean_1"], found["mean_1"][kept]
     )
     again = "detect", tmp_path / "a.tif", "-o", tmp_path / "r.csv", "--config", tmp_path / "o.csv"
-    assert run(*again).exit_code == 0
+    succeed(*again)
     assert (tmp_path / "r.csv").read_bytes() == (tmp_path / "o.csv").read_bytes()
     tifffile.imwrite(tmp_path / "i.tif", light[:2], imagej=True, metadata={"axes": "TCYX"})
     assert_refused(
@@ -66,17 +64,15 @@ def test_objects_are_measured_in_each_channel_of_a_movie(tmp_path: Path) -> None
 def test_a_mask_has_connected_parts(value: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     mask = (labels() > 0).astype(bool if value is True else np.uint8) * value
     tifffile.imwrite(tmp_path / "a.tif", mask, photometric="minisblack", metadata={"axes": "TYX"})
-    done = run("detect", tmp_path / "a.tif", "-o", tmp_path / "o.csv", "--labels")
-    assert done.exit_code == 0, done.stderr
+    done = succeed("detect", tmp_path / "a.tif", "-o", tmp_path / "o.csv", "--labels")
     assert "taken for masks" in done.stderr + caplog.text
     found = read_detections(tmp_path / "o.csv")
     assert (len(found), found.position[:4].tolist()) == (
         12,
         [[0, 3.5, 3.5], [0, 3.5, 21.5], [0, 21.5, 4.5], [0, 21.5, 23.5]],
     )
-    assert run("track", tmp_path / "o.csv", "-o", tmp_path / "t.csv", "--max-distance", 3).exit_code == 0
-    done = run("convert", tmp_path / "a.tif", tmp_path / "t.csv", tmp_path / "r.tif")
-    assert done.exit_code == 0, done.stderr
+    succeed("track", tmp_path / "o.csv", "-o", tmp_path / "t.csv", "--max-distance", 3)
+    succeed("convert", tmp_path / "a.tif", tmp_path / "t.csv", tmp_path / "r.tif")
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "r.tif").reshape(3, 30, 30), labels())
 
 

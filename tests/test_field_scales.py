@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import tifffile
-from commands import run
+from commands import succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,9 +22,7 @@ EXPONENTS = st.integers(-30, 30)
 
 def done(*words: object) -> str:
     """What a command that succeeds writes to stdout."""
-    ended = run(*words)
-    assert ended.exit_code == 0, ended.stderr
-    return ended.stdout
+    return succeed(*words).stdout
 
 
 def walks(scale: float, frames: int = 12) -> Tracks:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 
 from outbid import InputError, SettingsError, read_detections, read_record, read_tracks
 from outbid.formats.axes import place_of
@@ -146,7 +146,7 @@ def test_named_columns_that_make_no_sense(
 
 
 def test_columns_of_no_table_cannot_be_named(tmp_path: Path) -> None:
-    assert run("convert", table(tmp_path / "a.csv", "t", "z", "y", "x"), tmp_path / "a.xml").exit_code == 0
+    succeed("convert", table(tmp_path / "a.csv", "t", "z", "y", "x"), tmp_path / "a.xml")
     with pytest.raises(SettingsError, match=r"a\.xml is no table"):
         read_detections(tmp_path / "a.xml", columns={"z": "x"})
     with pytest.raises(SettingsError, match="q"):
@@ -168,16 +168,16 @@ def test_track_repeats_a_run_with_its_columns(tmp_path: Path, caplog: pytest.Log
         tmp_path / "2.csv",
     )
     given = ["--columns", "z=up, z", "--max-distance", 5, "--spacing", 2, 1, 1]
-    assert run("track", path, "-o", once, *given).exit_code == 0
+    succeed("track", path, "-o", once, *given)
     assert read_tracks(once).detections.position[:, 0].tolist() == [5, 6]
     assert read_record(once)["input"]["columns"] == "z=up, z"
-    assert run("track", path, "-o", again, "--config", f"{once}.json").exit_code == 0
+    succeed("track", path, "-o", again, "--config", f"{once}.json")
     assert (once.read_bytes(), Path(f"{once}.json").read_bytes()) == (
         again.read_bytes(), Path(f"{again}.json").read_bytes(),
     )  # fmt: skip
     settings = tmp_path / "settings.toml"
     settings.write_text('[track]\nmax_distance = 5\nspacing = [2, 1, 1]\n[track.columns]\nz = "up, z"\n')
-    assert run("track", path, "-o", again, "--config", settings, "--overwrite").exit_code == 0
+    succeed("track", path, "-o", again, "--config", settings, "--overwrite")
     assert (once.read_bytes(), caplog.messages) == (again.read_bytes(), [])
 
 
@@ -188,10 +188,9 @@ def test_streaming_names_columns_once(tmp_path: Path, caplog: pytest.LogCaptureF
     given = ["--stream", "--max-distance", 5, "-o", out, "--overwrite"]
     elsewhere = ["-o", tmp_path / "none.parquet"]
     assert_refused(run("track", path, *given, *elsewhere), 3, "No column for x", "--columns x=NAME")
-    done = run("track", path, *given, "--columns", "x=left")
-    assert done.exit_code == 0, done.stderr
+    succeed("track", path, *given, "--columns", "x=left")
     assert len([message for message in caplog.messages if "depth" in message]) == 1
-    assert run("track", path, *given, "--columns", "x=left,z=depth").exit_code == 0
+    succeed("track", path, *given, "--columns", "x=left,z=depth")
     assert read_tracks(out).detections.position[-1].tolist() == [58, 29, 1]
 
 
@@ -202,13 +201,13 @@ def test_every_command_that_reads_tables_takes_columns(tmp_path: Path) -> None:
     )
     good = tmp_path / "good.csv"
     named = ("--columns", "z=up")
-    assert run("convert", path, good, *named).exit_code == 0
+    succeed("convert", path, good, *named)
     scored = run("score", good, path, "--truth-columns", "z=up", "--gate", 0.5, "--json")
     assert json.loads(scored.stdout)["values"]["link_f1"] == 1
     assert json.loads(scored.stdout)["provenance"]["inputs"]["truth"]["columns"] == "z=up"
     scored = run("score", path, good, *named, "--gate", 0.5, "--json")
     assert json.loads(scored.stdout)["values"]["link_f1"] == 1
-    assert run("advise", path, *named, "--max-distance", 2).exit_code == 0
+    succeed("advise", path, *named, "--max-distance", 2)
     matched = [tmp_path / "one.csv", tmp_path / "two.csv"]
     for each in matched:
         each.write_text("frame,up,y,x\n0,3,1,1\n0,4,1,1\n")
@@ -221,7 +220,7 @@ def test_the_viewer_names_columns_of_tables_alone(tmp_path: Path) -> None:
     from outbid.viewers.opened import open_files
 
     path = table(tmp_path / "a.csv", "frame", "up", "y", "x")
-    assert run("convert", path, tmp_path / "b.xml", "--columns", "z=up").exit_code == 0
+    succeed("convert", path, tmp_path / "b.xml", "--columns", "z=up")
     found = open_files([path, tmp_path / "b.xml"], columns={"z": "up"})
     assert found.points["a.csv"].position.tolist() == found.points["b.xml"].position.tolist()
 

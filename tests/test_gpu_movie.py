@@ -8,7 +8,7 @@ from threading import Barrier
 
 import numpy as np
 import pytest
-from commands import run
+from commands import succeed
 
 from outbid import Detections, TrackingSettings, batches, track
 from outbid._arrays import cupy_module, to_device, to_host
@@ -120,8 +120,7 @@ def test_the_record_states_what_became_of_the_memory(movie, tmp_path):
     records, names = [], set(batches.RECORDED) - {"swept_on", "unmatched_pins"}  # of learned linking, of pins
     for mode in ([], ["--stream"]):
         out = tmp_path / f"out{len(records)}.parquet"
-        done = run("track", tmp_path / "movie.parquet", "-o", out, *words, *mode)
-        assert done.exit_code == 0, done.output
+        done = succeed("track", tmp_path / "movie.parquet", "-o", out, *words, *mode)
         record, summary = read_record(out), json.loads(done.stdout)
         records.append({name: record[name] for name in names})
         assert records[-1] == {name: summary[name] for name in names}

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from commands import run
+from commands import run, succeed
 from containers import hdf5
 
 from outbid import (
@@ -216,16 +216,13 @@ def test_parts_are_read_back_as_one_by_every_command(tmp_path: Path, monkeypatch
     one, many = read_tracks(tmp_path / "whole.parquet"), read_tracks(out)
     assert many.track_id.tolist() == one.track_id.tolist()
     assert many.detections.position.tobytes() == one.detections.position.tobytes()
-    done = run("convert", out, tmp_path / "again.parquet")
-    assert done.exit_code == 0, done.output
+    succeed("convert", out, tmp_path / "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
-    done = run("score", out, tmp_path / "whole.parquet", "--fail-under", "link_f1=1")
-    assert done.exit_code == 0, done.output
+    succeed("score", out, tmp_path / "whole.parquet", "--fail-under", "link_f1=1")
     # And as the input: of ranges, and of a stream.
     track_in_ranges(out, tmp_path / "b.parquet", job, How(rows=300))
     assert read_tracks(tmp_path / "b.parquet").track_id.tolist() == one.track_id.tolist()
-    done = run("track", out, "-o", tmp_path / "c.parquet", "--max-distance", "1.5", "--stream")
-    assert done.exit_code == 0, done.output
+    succeed("track", out, "-o", tmp_path / "c.parquet", "--max-distance", "1.5", "--stream")
     assert read_tracks(tmp_path / "c.parquet").track_id.tolist() == one.track_id.tolist()
     with pytest.raises(SettingsError, match="overwrite"):
         track_in_ranges(source, out, job, How(rows=150), parts=True)
@@ -307,8 +304,7 @@ def test_detection_in_ranges_is_that_of_one_process(
 ) -> None:
     source = hdf5(tmp_path)
     options = [] if radius is None else ["--radius", radius]
-    done = run("detect", source, "-o", tmp_path / f"whole{suffix}", *options)
-    assert done.exit_code == 0, done.output
+    succeed("detect", source, "-o", tmp_path / f"whole{suffix}", *options)
     job = DetectJob(DetectionSettings(radius=radius), workers=2)
     for voxels in (1, 30_000, 10**9):
         monkeypatch.setattr("outbid.ranges.movie._VOXELS", voxels)
@@ -331,7 +327,7 @@ def test_a_graph_is_written_a_group_at_a_time(tmp_path: Path, monkeypatch: pytes
     one = read_tracks(tmp_path / "whole.parquet")
     write_tracks(tmp_path / "whole.geff", one)
     track_in_ranges(source, tmp_path / "ranges.geff", job, How(rows=150))
-    assert run("convert", tmp_path / "whole.parquet", tmp_path / "convert.geff").exit_code == 0
+    succeed("convert", tmp_path / "whole.parquet", tmp_path / "convert.geff")
     stated = [
         json.loads((tmp_path / f"{name}.geff" / ".zattrs").read_text())["geff"]["axes"]
         for name in ("whole", "ranges", "convert")

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from commands import run
+from commands import run, succeed
 
 from outbid import SettingsError, TrackingSettings, Tracks, score, track, write_detections
 from outbid.known import NAMES, known_of, text_of
@@ -109,18 +109,15 @@ def test_texts_and_values_are_the_same() -> None:
 def test_the_command_reports_records_and_repeats(tmp_path: Path) -> None:
     write_detections(tmp_path / "spots.csv", movie().detections)
     spots, first, again = (tmp_path / name for name in ("spots.csv", "first.csv", "again.csv"))
-    done = run("track", spots, "-o", first, "--set", "noise=0.05,0.04,0.03", "--set", "end=0.2")
-    assert done.exit_code == 0, done.output
+    done = succeed("track", spots, "-o", first, "--set", "noise=0.05,0.04,0.03", "--set", "end=0.2")
     assert "Fixed, not learned: noise, end." in done.stderr
     record = json.loads((tmp_path / "first.csv.json").read_text())
     assert record["settings"]["known"] == {"noise": [0.05, 0.04, 0.03], "end": 0.2}
     assert record["learned"]["known"] == ["noise", "end"]
-    assert run("track", spots, "-o", again, "--config", first).exit_code == 0
+    succeed("track", spots, "-o", again, "--config", first)
     assert again.read_bytes() == first.read_bytes()
     (tmp_path / "settings.toml").write_text("[track]\n[track.known]\nnoise = [0.05, 0.04, 0.03]\nend = 0.2\n")
-    assert (
-        run("track", spots, "-o", again, "--overwrite", "--config", tmp_path / "settings.toml").exit_code == 0
-    )
+    succeed("track", spots, "-o", again, "--overwrite", "--config", tmp_path / "settings.toml")
     assert again.read_bytes() == first.read_bytes()
     for wrong, code in (("noise", 2), ("nose=1", 2), ("noise=1,2", 2)):
         assert run("track", spots, "-o", tmp_path / "no.csv", "--set", wrong).exit_code == code

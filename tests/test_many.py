@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from containers import hdf5, tiff
 from other_processes import KillsItself
 
@@ -48,11 +48,9 @@ def test_a_bad_file_does_not_end_the_others(movies: list[Path], tmp_path: Path) 
     (said,) = [line for line in done.stderr.splitlines() if line.startswith(str(movies[1]))]
     assert "inf" in said
     assert sorted(path.name for path in out.glob("*.csv")) == ["a.csv", "c.csv", "d.csv"]
-    alone = run("track", movies[0], "-o", tmp_path / "alone.csv", "--max-distance", 3)
-    assert alone.exit_code == 0
+    succeed("track", movies[0], "-o", tmp_path / "alone.csv", "--max-distance", 3)
     assert (out / "a.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
-    done = run("track", movies[0], movies[2], "--out-dir", out, "--config", out / "a.csv.json", "--json")
-    assert done.exit_code == 0, done.stderr
+    done = succeed("track", movies[0], movies[2], "--out-dir", out, "--config", out / "a.csv.json", "--json")
     assert [each["state"] for each in json.loads(done.stdout)] == ["kept", "kept"]
 
 
@@ -169,23 +167,20 @@ def test_one_model_for_all_movies(tmp_path: Path) -> None:
     for seed, path in enumerate(paths):
         write(path, movie(seed, step=0.2 + 0.1 * seed, frames=12))
     model = tmp_path / "model.json"
-    done = run("learn", *paths, "-o", model)
-    assert done.exit_code == 0, done.output
+    succeed("learn", *paths, "-o", model)
     held = json.loads(model.read_text())
     steps = [each["step"][0] for each in held["movies"]]
     assert steps == sorted(steps)
     assert held["known"]["step"][0] == steps[1]
     assert held["spread"]["step"] > 0.03
     assert_refused(run("learn", *paths, "-o", model), 2, "--overwrite")
-    done = run("track", *paths, "--out-dir", tmp_path / "out", "--model", model)
-    assert done.exit_code == 0, done.output
+    succeed("track", *paths, "--out-dir", tmp_path / "out", "--model", model)
     records = [read_record(tmp_path / "out" / path.name) for path in paths]
     assert {record["learned"]["step"][0] for record in records} == {held["known"]["step"][0]}
     assert {record["learned"]["end"] for record in records} == {held["known"]["end"]}
     assert len(records[0]["learned"]["known"]) == 8
     output = tmp_path / "one.csv"
-    done = run("track", paths[0], "-o", output, "--model", model, "--set", "end=0.25")
-    assert done.exit_code == 0, done.output
+    succeed("track", paths[0], "-o", output, "--model", model, "--set", "end=0.25")
     assert read_record(output)["settings"]["known"]["end"] == 0.25
     assert_refused(run("track", paths[0], "-o", tmp_path / "x.csv", "--model", output), 3, "is no model")
     write(tmp_path / "empty.csv", Detections.from_table([], []))
@@ -198,8 +193,7 @@ def tracked(movies: list[Path], tmp_path: Path) -> list[Path]:
     """Tracks of three movies in one folder, the second of which is damaged, and their truths in another."""
     write(movies[1], movie(1), overwrite=True)
     for folder, gate in (("tracks", 0.8), ("truth", 3)):
-        done = run("track", *movies[:3], "--out-dir", tmp_path / folder, "--max-distance", gate)
-        assert done.exit_code == 0, done.stderr
+        succeed("track", *movies[:3], "--out-dir", tmp_path / folder, "--max-distance", gate)
     (tmp_path / "tracks" / "b.csv").write_text("track_id,frame,z,y,x\n0,0,0,0,inf\n")
     return [tmp_path / "tracks" / f"{name}.csv" for name in "abc"]
 
@@ -246,7 +240,7 @@ def test_many_scores_are_those_of_each_and_have_limits(tracked: list[Path], tmp_
     assert done.stderr.count("link_f1 is 0.") == 2
     one = run("score", good[0], tmp_path / "truth" / "a.csv", "--gate", 1, "--json")
     assert json.loads(one.stdout)["values"] == json.loads((tmp_path / "out" / "a.json").read_text())["values"]
-    assert run("score", *good, *options, "--fail-under", "link_f1=0.1").exit_code == 0
+    succeed("score", *good, *options, "--fail-under", "link_f1=0.1")
     assert run("score", *good, *options, "--fail-under", "beauty=0.1").exit_code == 2
     write(tmp_path / "truth" / "a.xml", movie(3))
     done = run("score", *good, *options)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run
+from commands import succeed
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -166,10 +166,7 @@ def test_a_heuristic_has_no_exact_margins() -> None:
 def test_the_command_writes_them(tmp_path: Path) -> None:
     write_detections(tmp_path / "spots.csv", crowd())
     for name, more in (("bound", ()), ("exact", ("--exact-margins",))):
-        done = run(
-            "track", tmp_path / "spots.csv", "-o", tmp_path / f"{name}.csv", "--max-distance", 0.9, *more
-        )
-        assert done.exit_code == 0, done.output
+        succeed("track", tmp_path / "spots.csv", "-o", tmp_path / f"{name}.csv", "--max-distance", 0.9, *more)
     bound, exact = (read_tracks(tmp_path / f"{name}.csv").link_margin for name in ("bound", "exact"))
     assert bound is not None
     assert exact is not None

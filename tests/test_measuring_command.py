@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as parquet
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from PIL import Image
 
 import outbid
@@ -28,8 +28,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_a_table_has_a_row_a_track_and_units(table: Path) -> None:
     output = table.with_name("table.csv")
-    done = run("measure", table, "-o", output, "--spacing", 2, 0.5, 0.5, "--interval", 2)
-    assert done.exit_code == 0, done.output
+    done = succeed("measure", table, "-o", output, "--spacing", 2, 0.5, 0.5, "--interval", 2)
     assert "12 tracks, diffusion" in done.stderr
     assert "um^2/s" in done.stderr
     found = pd.read_csv(output)
@@ -41,7 +40,7 @@ def test_a_table_has_a_row_a_track_and_units(table: Path) -> None:
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".xlsx"])
 def test_every_kind_of_table_holds_the_same(table: Path, suffix: str) -> None:
     output = table.with_name("table" + suffix)
-    assert run("measure", table, "-o", output).exit_code == 0
+    succeed("measure", table, "-o", output)
     read = {".csv": pd.read_csv, ".tsv": pd.read_table, ".parquet": pd.read_parquet, ".xlsx": pd.read_excel}
     due = outbid.measure(table).to_dataframe()
     pd.testing.assert_frame_equal(read[suffix](output), due, check_dtype=False, rtol=1e-12)
@@ -49,7 +48,7 @@ def test_every_kind_of_table_holds_the_same(table: Path, suffix: str) -> None:
 
 def test_parquet_states_the_unit_of_each_column(table: Path) -> None:
     output = table.with_name("table.parquet")
-    assert run("measure", table, "-o", output, "--interval", 0.1).exit_code == 0
+    succeed("measure", table, "-o", output, "--interval", 0.1)
     field = parquet.read_schema(output).field("speed_mean_px_per_s")
     assert field.metadata[b"unit"] == b"px/s"
 
@@ -57,8 +56,7 @@ def test_parquet_states_the_unit_of_each_column(table: Path) -> None:
 def test_groups_curves_comparison_and_a_plot(table: Path) -> None:
     names = {"groups": "g.csv", "curves": "c.csv", "comparison": "d.csv", "plot": "p.png"}
     options = [word for name, file in names.items() for word in (f"--{name}", table.with_name(file))]
-    done = run("measure", table, "-o", table.with_name("t.xlsx"), "--group", "kind", *options)
-    assert done.exit_code == 0, done.output
+    succeed("measure", table, "-o", table.with_name("t.xlsx"), "--group", "kind", *options)
     assert pd.read_csv(table.with_name("g.csv"))["group"].tolist() == ["kind 0", "kind 1"]
     assert {"msd", "velocity_autocorrelation"} < set(pd.read_csv(table.with_name("c.csv")).curve)
     assert "diffusion" in pd.read_csv(table.with_name("d.csv")).quantity.tolist()
@@ -71,10 +69,10 @@ def test_groups_curves_comparison_and_a_plot(table: Path) -> None:
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_the_run_record_of_a_table_repeats_the_run(table: Path, suffix: str) -> None:
     one, two = (table.with_name(name + suffix) for name in ("one", "two"))
-    assert run("measure", table, "-o", one, "--interval", 3, "--axes", "x", "--seed", 7).exit_code == 0
+    succeed("measure", table, "-o", one, "--interval", 3, "--axes", "x", "--seed", 7)
     record = outbid.read_record(one)
     assert (record["command"], record["settings"]["interval"], record["seed"]) == ("measure", 3, 7)
-    assert run("measure", table, "-o", two, "--config", one).exit_code == 0
+    succeed("measure", table, "-o", two, "--config", one)
     assert two.read_bytes() == one.read_bytes()
 
 
@@ -82,7 +80,7 @@ def test_two_files_are_two_conditions(table: Path) -> None:
     other = table.with_name("treated.csv")
     other.write_bytes(table.read_bytes())
     output, difference = table.with_name("t.csv"), table.with_name("d.csv")
-    assert run("measure", table, other, "-o", output, "--comparison", difference).exit_code == 0
+    succeed("measure", table, other, "-o", output, "--comparison", difference)
     assert pd.read_csv(output).groupby("group").size().to_dict() == {"tracks": 12, "treated": 12}
     assert (pd.read_csv(difference).difference == 0).any()
 
@@ -92,7 +90,7 @@ def test_outputs_are_refused_before_anything_is_read(table: Path) -> None:
     assert_refused(run("measure", table, "-o", table), 2, "belongs to the input")
     assert_refused(run("measure", table, "-o", table.with_name("no") / "t.csv"), 2, "no folder")
     assert_refused(run("measure", table, "-o", table.with_name("t.csv"), "--group", "size"), 3, "no column")
-    assert run("measure", table, "-o", table.with_name("t.csv")).exit_code == 0
+    succeed("measure", table, "-o", table.with_name("t.csv"))
     assert_refused(run("measure", table, "-o", table.with_name("t.csv")), 2, "exists")
 
 
@@ -112,11 +110,10 @@ def test_the_interval_of_a_movie_reaches_the_table(tmp_path: Path) -> None:
     movie, spots, tracks = (tmp_path / name for name in ("movie.tif", "spots.csv", "tracks.csv"))
     known = {"axes": "TYX", "unit": "um", "finterval": 0.25}
     tifffile.imwrite(movie, frames, imagej=True, resolution=(4, 4), metadata=known)
-    assert run("detect", movie, "-o", spots).exit_code == 0
-    assert run("track", spots, "-o", tracks, "--max-distance", 1).exit_code == 0
+    succeed("detect", movie, "-o", spots)
+    succeed("track", spots, "-o", tracks, "--max-distance", 1)
     assert outbid.read_record(tracks)["input"]["interval"] == "0.25"
-    done = run("measure", tracks, "-o", tmp_path / "table.csv")
-    assert done.exit_code == 0, done.output
+    succeed("measure", tracks, "-o", tmp_path / "table.csv")
     found = pd.read_csv(tmp_path / "table.csv")
     assert (found.speed_mean_um_per_s > 0.8).sum() == 2
 
@@ -135,7 +132,7 @@ def drifting(path: Path) -> None:
 def test_a_learned_drift_is_written_out_of_tracks(tmp_path: Path) -> None:
     source, output = tmp_path / "tracks.csv", tmp_path / "still.csv"
     drifting(source)
-    assert run("convert", source, output, "--subtract-drift").exit_code == 0
+    succeed("convert", source, output, "--subtract-drift")
     still = outbid.read_tracks(output).to_dataframe().groupby("track_id")[["y", "x"]].agg(np.ptp)
     assert still.to_numpy() == pytest.approx(0, abs=1e-9)
     assert outbid.read_record(output)["learned"]["drift"] is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run
+from commands import run, succeed
 from scenes import backward, merged, tissue
 
 from outbid import Detections, TrackingSettings, Tracks, read_tracks, score, track, write_tracks
@@ -75,8 +75,7 @@ def test_what_fuses_is_found_written_and_scored(tmp_path: Path) -> None:
     assert found["merges"] >= 10
     assert f"Merges: {found['merges']}." in done.stderr
     assert (read_tracks(tmp_path / "tracks.csv").predecessors == 2).sum() == found["merges"]
-    shown = run("score", tmp_path / "tracks.csv", tmp_path / "truth.csv", "--fail-under", "merge_f1=0.8")
-    assert shown.exit_code == 0, shown.output
+    succeed("score", tmp_path / "tracks.csv", tmp_path / "truth.csv", "--fail-under", "merge_f1=0.8")
     without = run("track", tmp_path / "truth.csv", "-o", tmp_path / "without.csv", "--json")
     assert json.loads(without.stdout)["merges"] == 0
     assert "Merges" not in without.stderr

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from commands import run, succeed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbid.cli import main
 from outbid.detections import Detections
 from outbid.errors import InputError, SettingsError
 from outbid.formats import read_detections, read_record, read_tracks
@@ -162,16 +161,12 @@ def test_more_misses_leave_the_errors_of_the_others_as_they_were() -> None:
 NOISY = ["--miss", "0.1", "--clutter", "0.1", "--noise", "0.3", "0.1", "0.1", "--birth-rate", "0.05"]
 
 
-def run(*words: object) -> Result:
-    return CliRunner().invoke(main, ["simulate", *map(str, words)])
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_command_writes_truth_and_detections_and_repeats_itself(tmp_path: Path, suffix: str) -> None:
     truth, seen, again = (tmp_path / f"{name}.{suffix}" for name in ("truth", "seen", "again"))
     words = ["--particles", 60, "--frames", 8, "--box", 9, 12, 15, "--motion", "ornstein-uhlenbeck"]
-    done = run("-o", truth, "--detections", seen, *words, "--death-rate", 0.05, "--seed", 4, *NOISY)
-    assert done.exit_code == 0, done.output
+    words += ["--death-rate", 0.05, "--seed", 4, *NOISY]
+    succeed("simulate", "-o", truth, "--detections", seen, *words)
     tracks, detections = read_tracks(truth), read_detections(seen)
     box = (9.0, 12.0, 15.0)
     configuration = WalkSettings(OrnsteinUhlenbeckWalk(1.0, 5.0), 60, 8, box, "reflect", 0.05, 0.05, seed=4)
@@ -183,7 +178,7 @@ def test_the_command_writes_truth_and_detections_and_repeats_itself(tmp_path: Pa
     assert not detections.features
     assert len(tracks.links) > 200
     assert read_record(truth) == read_record(seen)
-    assert run("-o", again, "--config", truth).exit_code == 0
+    succeed("simulate", "-o", again, "--config", truth)
     assert again.read_bytes() == truth.read_bytes()
     if suffix == "csv":
         assert Path(f"{again}.json").read_bytes() == Path(f"{truth}.json").read_bytes()
@@ -192,16 +187,16 @@ def test_the_command_writes_truth_and_detections_and_repeats_itself(tmp_path: Pa
 def test_the_unit_is_stated_by_all_outputs(tmp_path: Path) -> None:
     truth, seen, movie = tmp_path / "truth.csv", tmp_path / "seen.parquet", tmp_path / "movie.ome.tif"
     words = ["--particles", 3, "--frames", 2, "--box", 9, 20, 20, "--unit", "micrometer"]
-    assert run("-o", truth, "--detections", seen, "--movie", movie, *words).exit_code == 0
+    succeed("simulate", "-o", truth, "--detections", seen, "--movie", movie, *words)
     units = [read_tracks(truth).detections.unit, read_detections(seen).unit, open_movie(movie).unit]
     assert units == ["micrometer"] * 3
-    assert run("-o", tmp_path / "again.csv", "--config", truth).exit_code == 0
+    succeed("simulate", "-o", tmp_path / "again.csv", "--config", truth)
     assert read_tracks(tmp_path / "again.csv").detections.unit == "micrometer"
 
 
 def test_every_option_of_the_command_reaches_the_simulation(tmp_path: Path) -> None:
-    plain = ["-o", tmp_path / "plain.csv", "--particles", 30, "--frames", 6]
-    assert run(*plain).exit_code == 0
+    plain = ["simulate", "-o", tmp_path / "plain.csv", "--particles", 30, "--frames", 6]
+    succeed(*plain)
     before = (tmp_path / "plain.csv").read_bytes()
     options = [
         ["--particles", 31], ["--frames", 7], ["--box", 9, 9, 9], ["--motion", "brownian"], ["--step", 2],
@@ -211,13 +206,13 @@ def test_every_option_of_the_command_reaches_the_simulation(tmp_path: Path) -> N
     ]  # fmt: skip
     contents = {before}
     for option in options:
-        assert run(*plain, "--overwrite", *option).exit_code == 0
+        succeed(*plain, "--overwrite", *option)
         contents.add((tmp_path / "plain.csv").read_bytes())
     assert len(contents) == 1 + len(options)
 
 
 def test_the_command_prints_a_summary_as_json(tmp_path: Path) -> None:
-    done = run("-o", tmp_path / "a.csv", "--particles", 5, "--frames", 4, "--json")
+    done = run("simulate", "-o", tmp_path / "a.csv", "--particles", 5, "--frames", 4, "--json")
     summary = json.loads(done.stdout)
     assert (summary["detections"], summary["links"], summary["true_tracks"]) == (20, 15, 5)
 
@@ -237,7 +232,7 @@ def test_wrong_usage_ends_with_2_and_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = run("-o", "same.csv", *words)
+    done = run("simulate", "-o", "same.csv", *words)
     assert done.exit_code == 2
     assert said in done.output
     assert not list(tmp_path.iterdir())
@@ -245,7 +240,7 @@ def test_wrong_usage_ends_with_2_and_no_file(
 
 def test_an_output_that_exists_stays(tmp_path: Path) -> None:
     (tmp_path / "seen.csv").write_text("mine")
-    done = run("-o", tmp_path / "truth.csv", "--detections", tmp_path / "seen.csv")
+    done = run("simulate", "-o", tmp_path / "truth.csv", "--detections", tmp_path / "seen.csv")
     assert done.exit_code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["seen.csv"]
     assert (tmp_path / "seen.csv").read_text() == "mine"

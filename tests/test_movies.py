@@ -6,7 +6,7 @@ from shutil import which
 
 import numpy as np
 import pytest
-from commands import headless, run
+from commands import headless, succeed
 
 from outbid import read_detections, read_tracks
 
@@ -34,8 +34,7 @@ def test_a_command_for_each_step(name: str, real_data: Path, tmp_path: Path) -> 
         ["report", tracks, "-o", page],
         ["convert", tracks, tmp_path / "tracks.xml"],
     ):
-        done = run(*command)
-        assert done.exit_code == 0, done.output
+        succeed(*command)
     found = read_tracks(tracks)
     assert len(read_detections(spots)) == len(found.detections)
     assert len(read_tracks(tmp_path / "tracks.xml").links) == len(found.links)

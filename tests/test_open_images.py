@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from containers import CONTAINERS, INTERVAL, SPACING, VOXELS, hdf5, lif, nd2, ome_zarr, plain_zarr
 
 from outbid import (
@@ -61,8 +61,7 @@ def test_the_same_spots_to_the_bit_in_every_container(files: dict[str, Path], tm
     for name, path in files.items():
         options = [f"--{key}={value}" for key, value in CONTAINERS[name][1].items()]
         output = tmp_path / f"{name}.csv"
-        done = run("detect", path, "-o", output, "--radius", 1.5, "--spacing", *SPACING, *options)
-        assert done.exit_code == 0, (name, done.output)
+        succeed("detect", path, "-o", output, "--radius", 1.5, "--spacing", *SPACING, *options)
         found[name] = read_detections(output)
         assert read_record(output)["input"]["name"] == path.name
     first = found["tiff"]
@@ -137,8 +136,7 @@ def test_urls_are_opened_as_folders_are(tmp_path: Path) -> None:
     memory.put(str(tmp_path / "movie0.4.zarr"), "/bucket/movie.zarr", recursive=True)
     url = "memory://bucket/movie.zarr"
     np.testing.assert_array_equal(np.array(list(open_images(url, channel=1).frames())), VOXELS)
-    done = run("detect", url, "-o", tmp_path / "spots.csv", "--channel", 1, "--radius", 1.5)
-    assert done.exit_code == 0, done.output
+    succeed("detect", url, "-o", tmp_path / "spots.csv", "--channel", 1, "--radius", 1.5)
     assert read_record(tmp_path / "spots.csv")["input"]["name"] == url
     assert_refused(run("detect", "memory://bucket/none.zarr", "-o", tmp_path / "a.csv"), 3, "no Zarr")
 

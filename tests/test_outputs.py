@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 
 from outbid import Detections, SettingsError, Tracks, read_record, read_tracks, write_tracks
 from outbid.formats import outputs, read_detections, write_detections
@@ -85,7 +85,7 @@ def test_a_record_is_a_part_of_the_output(folder: Path) -> None:
     (folder / "st.csv").rename("moved.csv")
     assert_refused(run("convert", "moved.csv", "st.csv"), 2, "st.csv.json", "--overwrite")
     assert read_record("st.csv.json") == {"rows": 2}
-    assert run("convert", "moved.csv", "st.csv", "--overwrite").exit_code == 0
+    succeed("convert", "moved.csv", "st.csv", "--overwrite")
     assert read_record("st.csv")["command"] == "convert"
     write_tracks("st.csv", TWO, overwrite=True)
     assert not (folder / "st.csv.json").exists()
@@ -307,8 +307,7 @@ def test_the_mode_of_what_is_replaced_is_kept(mode: int, folder: Path) -> None:
     for name in names:
         (folder / name).chmod(mode)
     write_tracks("st.csv", TWO, record={"rows": 3}, overwrite=True)
-    done = run(*STREAM.split(), "--overwrite")
-    assert done.exit_code == 0, done.output
+    succeed(*STREAM.split(), "--overwrite")
     write_tracks("st.parquet", TWO, overwrite=True)
     assert {stat.S_IMODE((folder / name).stat().st_mode) for name in names} == {mode}
     assert read_record("st.csv") == {"rows": 3}
@@ -355,14 +354,14 @@ def test_a_folder_of_parts_without_its_record_is_in_the_way(folder: Path) -> Non
         assert_refused(run(*STREAM.split(), option), 2, "out.parquet.parts", "run.json", "Remove it")
     (folder / "out.parquet.parts").rmdir()
     assert_refused(run(*STREAM.split(), "--resume"), 2, "nothing to resume", "Leave out --resume")
-    assert run(*STREAM.split()).exit_code == 0
+    succeed(*STREAM.split())
 
 
 def test_what_cannot_be_locked_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some file systems of networks have no locks."""
     monkeypatch.setattr("filelock.lock_descriptor", Mock(side_effect=OSError(95, "Operation not supported")))
     write_tracks("st.parquet", TWO)
-    assert run(*STREAM.split()).exit_code == 0
+    succeed(*STREAM.split())
     assert len(read_detections("out.parquet")) == 2
     (folder / "st.csv.01234567.tmp").write_text("perhaps of a run that lives")
     write_tracks("st.csv", TWO, overwrite=True)

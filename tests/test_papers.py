@@ -6,7 +6,7 @@ import json
 
 import papers
 import pytest
-from commands import run
+from commands import run, succeed
 from experiment_runs import table
 
 from outbid.simulate.experiments.papers import PAPERS
@@ -23,8 +23,7 @@ LEARNED = "vasconcelos-figure5"
     "name", [pytest.param(name, marks=pytest.mark.nightly) if name == LEARNED else name for name in PAPERS]
 )
 def test_every_table_runs_small_and_judges_the_claims(name, tmp_path):
-    done = run("experiment", name, "--sizes", SIZES.get(name, "30,50"), "--seeds", "1", "-o", tmp_path)
-    assert done.exit_code == 0, done.output
+    succeed("experiment", name, "--sizes", SIZES.get(name, "30,50"), "--seeds", "1", "-o", tmp_path)
     rows, summary, claims = (table(tmp_path / f"{name}{end}.csv") for end in ("", "_summary", "_claims"))
     cell = PAPERS[name].cell
     assert set(cell) <= set(rows[0])

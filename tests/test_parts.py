@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from containers import SPACING, VOXELS, hdf5, tiff
 
 from outbid import Detections, SettingsError, TrackingSettings, read_detections, read_tracks, track
@@ -17,8 +17,7 @@ REGION = ":,8:30,10:40"
 
 def spots(path: Path, *options: object) -> Detections:
     output = path.with_name("spots.csv")
-    done = run("detect", path, "-o", output, "--radius", 1.5, "--threshold", 15, "--overwrite", *options)
-    assert done.exit_code == 0, done.output
+    succeed("detect", path, "-o", output, "--radius", 1.5, "--threshold", 15, "--overwrite", *options)
     return read_detections(output)
 
 
@@ -112,20 +111,17 @@ def test_the_command_and_its_record(tmp_path: Path) -> None:
 
     write_detections(tmp_path / "a.csv", crossing())
     options = ["--max-distance", 4, "--region", ":,:,:9", "--frames", "1:7"]
-    done = run("track", tmp_path / "a.csv", "-o", tmp_path / "t.csv", *options)
-    assert done.exit_code == 0, done.output
+    succeed("track", tmp_path / "a.csv", "-o", tmp_path / "t.csv", *options)
     tracks = read_tracks(tmp_path / "t.csv")
     assert {*tracks.detections.frame.tolist()} == {*range(1, 7)}
     settings = read_record(tmp_path / "t.csv")["settings"]
     assert (settings["region"], settings["frames"]) == (":,:,:9", "1:7")
-    done = run("track", tmp_path / "a.csv", "-o", tmp_path / "u.csv", "--config", tmp_path / "t.csv.json")
-    assert done.exit_code == 0, done.output
+    succeed("track", tmp_path / "a.csv", "-o", tmp_path / "u.csv", "--config", tmp_path / "t.csv.json")
     assert (tmp_path / "u.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
     mask = np.ones((1, 30, 9), np.uint8)
     tifffile.imwrite(tmp_path / "m.tif", mask, imagej=True, metadata={"axes": "ZYX"})
     output = ["-o", tmp_path / "v.csv", "--max-distance", 4]
-    done = run("track", tmp_path / "a.csv", *output, "--mask", tmp_path / "m.tif")
-    assert done.exit_code == 0, done.output
+    succeed("track", tmp_path / "a.csv", *output, "--mask", tmp_path / "m.tif")
     assert read_tracks(tmp_path / "v.csv").detections.position[:, 1].max() == 20
     for wrong in (["--region", "1,2,3"], ["--region", ":,:"], ["--frames", "5"], ["--frames", "7:3"],
                   ["--frames", "1.5:2"], ["--region", ":,:,9:9"]):  # fmt: skip

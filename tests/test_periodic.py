@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,14 +56,12 @@ def drifting(path: Path) -> Path:
 def test_tracks_go_on_beyond_the_side(tmp_path: Path) -> None:
     path = drifting(tmp_path / "p.csv")
     box = ("--periodic", 10, 10, 10)
-    done = run("track", path, "-o", tmp_path / "o.csv", "--max-distance", 0.6, *box)
-    assert done.exit_code == 0, done.stderr
+    succeed("track", path, "-o", tmp_path / "o.csv", "--max-distance", 0.6, *box)
     assert read_tracks(tmp_path / "o.csv").track_count == 300
     assert read_record(tmp_path / "o.csv")["settings"]["periodic"] == [10, 10, 10]
-    assert run("track", path, "-o", tmp_path / "open.csv", "--max-distance", 0.6).exit_code == 0
+    succeed("track", path, "-o", tmp_path / "open.csv", "--max-distance", 0.6)
     assert read_tracks(tmp_path / "open.csv").track_count > 350
-    again = run("track", path, "-o", tmp_path / "a.csv", "--config", tmp_path / "o.csv.json")
-    assert again.exit_code == 0, again.stderr
+    succeed("track", path, "-o", tmp_path / "a.csv", "--config", tmp_path / "o.csv.json")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "o.csv").read_bytes()
     too_far = run("track", path, "-o", tmp_path / "b.csv", *box, "--max-distance", 5)
     assert_refused(too_far, 2, "below half")
@@ -85,11 +83,11 @@ def test_gaps_close_beyond_the_side_as_well() -> None:
 def test_learned_tracks_go_on_beyond_the_side(tmp_path: Path) -> None:
     path = drifting(tmp_path / "p.csv")
     box = ("--periodic", 10, 10, 10)
-    assert run("track", path, "-o", tmp_path / "o.csv", *box).exit_code == 0
+    succeed("track", path, "-o", tmp_path / "o.csv", *box)
     found = read_tracks(tmp_path / "o.csv")
     assert found.track_count == 300
     assert np.ptp(found.detections.position, axis=0).max() < 10  # positions stay as they are
-    assert run("track", path, "-o", tmp_path / "open.csv").exit_code == 0
+    succeed("track", path, "-o", tmp_path / "open.csv")
     assert read_tracks(tmp_path / "open.csv").track_count > 350
     ranges = run("track", path, "-o", tmp_path / "r.csv", *box, "--cluster", "local")
     assert (ranges.exit_code, "need a max_distance" in ranges.stderr) == (2, True)

@@ -16,7 +16,7 @@ import pytest
 from accuracy.film import View, bordered, cast
 from accuracy.movies import KINDS
 from accuracy.walkers import diffusing
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -249,8 +249,7 @@ def test_a_table_replays_and_undo_drops_a_line(tmp_path: Path) -> None:
     assert kept[0].p_before == 0.1 + 0.2
     outputs = []
     for name, options in (("a", ("--pins", table)), ("b", ("--config", tmp_path / "a.csv.json")), ("c", ())):
-        done = run("track", spots, "-o", tmp_path / f"{name}.csv", "--max-distance", "0.8", *options)
-        assert done.exit_code == 0, done.output
+        done = succeed("track", spots, "-o", tmp_path / f"{name}.csv", "--max-distance", "0.8", *options)
         outputs.append((tmp_path / f"{name}.csv").read_bytes())
         assert ("Pins: 2; left out: 0." in done.output) == (name != "c")
     assert outputs[0] == outputs[1] != outputs[2]

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 
 from outbid import Detections, SolverError, TrackingSettings, Tracks, score, track, write_detections
 from outbid.advise import advise
@@ -43,8 +43,7 @@ def test_what_are_no_detections_are_shown_the_way_in(given):
 def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, monkeypatch):
     monkeypatch.setattr(door, "gated_links", None)
     monkeypatch.setattr("outbid.linked.linked", None)
-    done = run(*written(tmp_path, frame, GRID[: len(frame)]), *options)
-    assert done.exit_code == 0, done.output
+    done = succeed(*written(tmp_path, frame, GRID[: len(frame)]), *options)
     first, links, last = done.stderr.splitlines()
     assert said in first
     assert "so nothing is linked" in first
@@ -91,8 +90,7 @@ def test_a_stream_says_the_same(tmp_path):
         (([], np.empty((0, 3))), "There are no detections, so nothing is linked."),
     ):
         write_detections(tmp_path / "in.parquet", Detections.from_table(*seen), overwrite=True)
-        done = run("track", tmp_path / "in.parquet", *words)
-        assert done.exit_code == 0, done.output
+        done = succeed("track", tmp_path / "in.parquet", *words)
         assert done.stderr.startswith(said)
         assert len(done.stderr.splitlines()) == 2
 
@@ -131,10 +129,9 @@ def test_what_is_learned_is_refused_beside_a_max_distance(option, tmp_path):
     assert_refused(run(*words, "--max-distance", "3", option), 2, option, "--max-distance")
     by_environment = {f"OUTBID_TRACK_{option[2:].replace('-', '_').upper()}": "1"}
     assert_refused(run(*words, "--max-distance", "3", env=by_environment), 2, option)
-    assert run(*words, "--max-distance", "3", "--no-divisions", "--no-merges").exit_code == 0
+    succeed(*words, "--max-distance", "3", "--no-divisions", "--no-merges")
     # The record of a run holds all options: it is no wish.
-    again = run(*words, "--config", tmp_path / "tracks.csv", "--overwrite")
-    assert again.exit_code == 0, again.output
+    succeed(*words, "--config", tmp_path / "tracks.csv", "--overwrite")
 
 
 @pytest.mark.parametrize(("frames", "said"), [(30, "at most 28 can be missing in a track: it acts as 28"),
@@ -143,8 +140,7 @@ def test_a_gap_longer_than_makes_sense_is_named(frames, said, tmp_path):
     words = written(
         tmp_path, np.arange(frames), np.zeros((frames, 3)) + [[0, 0, k % 2] for k in range(frames)]
     )
-    done = run(*words, "--max-distance", "3", "--max-gap", "1000")
-    assert done.exit_code == 0, done.output
+    done = succeed(*words, "--max-distance", "3", "--max-gap", "1000")
     assert "max_gap is 1000" in done.stderr
     assert said in done.stderr
 

@@ -15,7 +15,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import tifffile
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -345,8 +345,7 @@ def test_a_record_without_a_usable_spacing_gives_none(recorded: object) -> None:
 def tracked(tmp_path: Path) -> Path:
     """Tracks in a file, with their run record."""
     path = tmp_path / "tracks.csv"
-    done = run("track", sample("walks"), "-o", path, "--max-distance", 4)
-    assert done.exit_code == 0, done.output
+    succeed("track", sample("walks"), "-o", path, "--max-distance", 4)
     return path
 
 
@@ -358,7 +357,7 @@ def test_the_command_writes_record_scores_and_files(tracked: Path) -> None:
     assert re.search(r"<th>the truth</th><td>walks.csv, sha256 [0-9a-f]{64}</td>", text)
     assert str(tracked.parent) not in text
     before = (tracked.parent / "tracks_report.html").read_bytes()
-    assert run("report", tracked, sample("walks"), "--overwrite").exit_code == 0
+    succeed("report", tracked, sample("walks"), "--overwrite")
     assert (tracked.parent / "tracks_report.html").read_bytes() == before
 
 

@@ -6,18 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import succeed
 
 from outbid import TrackingSettings, read_detections, read_tracks, score, track
-from outbid.cli import main
 from outbid.data import SAMPLES, sample
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_record_repeats_the_sample(name: str, tmp_path: Path) -> None:
     again = tmp_path / "again.csv"
-    done = CliRunner().invoke(main, ["simulate", "-o", str(again), "--config", f"{sample(name)}.json"])
-    assert done.exit_code == 0, done.output
+    succeed("simulate", "-o", again, "--config", f"{sample(name)}.json")
     # Not to the byte: another machine's sine may differ in the last digit.
     kept, made = read_tracks(sample(name)), read_tracks(again)
     np.testing.assert_array_equal(made.links, kept.links)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tifffile
 from click.testing import CliRunner, Result
-from commands import assert_refused, run
+from commands import assert_refused, run, succeed
 
 from outbid import Detections, Tracks, read_detections, read_tracks, write_tracks
 from outbid.cli import main
@@ -86,8 +86,7 @@ def test_nothing_is_left_of_a_pipe(file: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_dry_run_writes_nothing_and_estimates(file: Path) -> None:
-    done = run("track", file, "--dry-run", "--max-distance", 4)
-    assert done.exit_code == 0
+    done = succeed("track", file, "--dry-run", "--max-distance", 4)
     assert "Nothing was written." in done.stdout
     assert "GB of memory for 6 detections in 5 frames" in done.stdout
     plan = json.loads(run("track", file, "--dry-run", "--max-distance", 4, "--json").stdout)
@@ -104,8 +103,7 @@ def test_a_dry_run_of_detect_writes_nothing_and_estimates(tmp_path: Path) -> Non
     movie, out = tmp_path / "m.tif", tmp_path / "o.csv"
     tifffile.imwrite(movie, light, metadata={"axes": "TYX"})
     ask = "detect", movie, "-o", out, "--dry-run", "--frames", "1:5"
-    done = run(*ask)
-    assert done.exit_code == 0, done.output
+    done = succeed(*ask)
     assert "Nothing was written." in done.stdout
     assert "4 frames of 1 x 48 x 48 voxels, and some 4 detections, extrapolated from frame 3." in done.stdout
     plan = json.loads(run(*ask, "--json").stdout)
@@ -131,13 +129,13 @@ def test_the_summary_says_against_what_spots_stand_out(tmp_path: Path) -> None:
 
 
 def test_tracks_that_are_too_short_are_left_out_and_the_record_says_so(file: Path) -> None:
-    done = run("track", file, "-o", "o.csv", "--max-distance", 4, "--max-gap", 1, "--min-length", 3, "--json")
-    assert done.exit_code == 0, done.output
+    done = succeed(
+        "track", file, "-o", "o.csv", "--max-distance", 4, "--max-gap", 1, "--min-length", 3, "--json"
+    )
     assert (json.loads(done.stdout)["tracks"], json.loads(done.stdout)["links"]) == (1, 3)
     assert read_tracks("o.csv").links.tolist() == [[0, 1], [1, 2], [2, 3]]
     assert json.loads(Path("o.csv.json").read_text("utf-8"))["settings"]["min_length"] == 3
-    again = run("track", file, "-o", "p.csv", "--config", "o.csv.json")
-    assert again.exit_code == 0, again.output
+    succeed("track", file, "-o", "p.csv", "--config", "o.csv.json")
     assert Path("p.csv").read_bytes() == Path("o.csv").read_bytes()
     refused = run("track", file, "-o", "q.parquet", "--stream", "--min-length", 3)
     assert (refused.exit_code, Path("q.parquet").exists()) == (2, False)
@@ -198,8 +196,7 @@ def test_the_command_filters_in_order_and_records_it(file: Path) -> None:
     done = run("filter", file, "-o", "o.csv", "--cut-below", 0.5, "--min-length", 2, "--where", "mass < 7")
     assert done.stderr == "2 of 2 tracks, 4 of 6 detections: o.csv\n"
     assert read_tracks("o.csv").detections.frame.tolist() == [0, 1, 3, 4]
-    again = run("filter", file, "-o", "again.csv", "--config", "o.csv")
-    assert again.exit_code == 0
+    succeed("filter", file, "-o", "again.csv", "--config", "o.csv")
     assert Path("again.csv").read_bytes() == Path("o.csv").read_bytes()
 
 
@@ -223,7 +220,7 @@ def test_confidence_needs_probabilities(file: Path) -> None:
 
 
 def test_gaps_are_filled_flagged_and_timed(file: Path) -> None:
-    assert run("convert", file, "o.csv", "--fill-gaps", "--frame-interval", 0.5).exit_code == 0
+    succeed("convert", file, "o.csv", "--fill-gaps", "--frame-interval", 0.5)
     found = read_tracks("o.csv")
     features = found.detections.features
     assert found.detections.frame.tolist() == [0, 0, 1, 1, 2, 3, 4]
@@ -259,9 +256,9 @@ def test_labels_get_the_numbers_of_tracks() -> None:
         images[frame, 2:4, 2 + frame : 4 + frame] = 5 + frame
         images[frame, 8:10, 8 - frame : 10 - frame] = 19 - frame
     tifffile.imwrite("masks.tif", images, metadata={"axes": "TYX"}, imagej=True)
-    assert run("detect", "masks.tif", "--labels", "-o", "l.csv").exit_code == 0
-    assert run("track", "l.csv", "-o", "lt.csv", "--max-distance", 2).exit_code == 0
-    assert run("convert", "masks.tif", "lt.csv", "re.tif").exit_code == 0
+    succeed("detect", "masks.tif", "--labels", "-o", "l.csv")
+    succeed("track", "l.csv", "-o", "lt.csv", "--max-distance", 2)
+    succeed("convert", "masks.tif", "lt.csv", "re.tif")
     found = tifffile.imread("re.tif")
     assert (found > 0).tolist() == (images > 0).tolist()
     assert [np.unique(image).tolist() for image in found] == [[0, 1, 2]] * 3
@@ -269,7 +266,7 @@ def test_labels_get_the_numbers_of_tracks() -> None:
     table = read_tracks("lt.csv")
     without = Detections(table.detections.frame, table.detections.position, "pixel")
     write_tracks("lt.csv", Tracks(without, table.links), overwrite=True)  # by position, not by label
-    assert run("convert", "masks.tif", "lt.csv", "re.tif", "--overwrite").exit_code == 0
+    succeed("convert", "masks.tif", "lt.csv", "re.tif", "--overwrite")
     assert (tifffile.imread("re.tif") == found).all()
     assert_refused(run("convert", "masks.tif", "lt.csv", "re.csv"), 2, "re.csv", ".tif")
 
@@ -278,7 +275,7 @@ def test_trackmate_opens_its_image(file: Path) -> None:
     movie = np.zeros((5, 3, 12, 14), np.uint16)
     metadata = {"axes": "TZYX", "spacing": 2.0, "unit": "um", "finterval": 0.5}
     tifffile.imwrite("movie.tif", movie, imagej=True, resolution=(4, 4), metadata=metadata)
-    assert run("convert", file, "t.xml", "--image", "movie.tif").exit_code == 0
+    succeed("convert", file, "t.xml", "--image", "movie.tif")
     text = Path("t.xml").read_text()
     for stated in (
         'filename="movie.tif"', f'folder="{file.parent}/"', 'width="14"', 'nslices="3"', 'nframes="5"',

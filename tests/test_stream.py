@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from commands import run
+from commands import run, succeed
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, track
 from outbid import stream as streaming
@@ -177,16 +177,14 @@ def test_no_rows_make_an_output_without_rows(tmp_path):
 def test_the_command_streams_and_repeats_to_the_byte(movie, tmp_path):
     path, detections = movie
     out = tmp_path / "out.parquet"
-    done = run("track", path, "-o", out, "--max-distance", "0.6", "--stream")
-    assert done.exit_code == 0, done.output
+    succeed("track", path, "-o", out, "--max-distance", "0.6", "--stream")
     np.testing.assert_array_equal(read_tracks(out).links, track(detections, SETTINGS).tracks.links)
     first = out.read_bytes()
     assert run("track", path, "-o", out, "--max-distance", "0.6", "--stream").exit_code == 2
     record = read_record(out)
     assert record["fallbacks"] == 0
     assert record["settings"] == SETTINGS.as_dict() | {"max_gap": 0}
-    again = run("track", path, "-o", out, "--config", out, "--stream", "--overwrite")
-    assert again.exit_code == 0, again.output
+    succeed("track", path, "-o", out, "--config", out, "--stream", "--overwrite")
     assert out.read_bytes() == first
     assert run("track", path, "-o", out, "--max-distance", "0.6", "--resume", "--overwrite").exit_code == 2
     other = run("track", path, "-o", tmp_path / "out.csv", "--max-distance", "0.6", "--stream")

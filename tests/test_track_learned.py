@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run as run_command
+from commands import succeed
 from scenes import simulated
 
 from outbid import (
@@ -21,7 +22,6 @@ from outbid import (
     track,
     write_detections,
 )
-from outbid.cli import main
 from outbid.learn.options import LearnOptions
 from outbid.linked import linked
 from outbid.simulate.experiments.calibration import expected_calibration_error
@@ -139,16 +139,12 @@ def test_track_with_no_option_learns_and_says_what():
 def test_the_command_needs_no_option_and_repeats_itself_from_its_record(tmp_path):
     seen = tmp_path / "seen.csv"
     write_detections(seen, simulated(BrownianWalk(0.2), particles=100, frames=6).detections)
-    done = CliRunner().invoke(main, ["track", str(seen)])
-    assert done.exit_code == 0, done.output
-    assert "Localisation noise" in done.output
+    assert "Localisation noise" in succeed("track", seen).output
     first, again = tmp_path / "seen_tracks.csv", tmp_path / "again.csv"
     assert read_record(first)["learned"]["axes"] == "zyx"
-    repeat = ["track", str(seen), "-o", str(again), "--config", f"{first}.json"]
-    assert CliRunner().invoke(main, repeat).exit_code == 0
+    succeed("track", seen, "-o", again, "--config", f"{first}.json")
     assert first.read_bytes() == again.read_bytes()
-    refused = CliRunner().invoke(main, ["track", str(seen), "--unmatched-cost", "full"])
-    assert refused.exit_code == 2
+    assert run_command("track", seen, "--unmatched-cost", "full").exit_code == 2
 
 
 def test_costs_are_not_set_where_they_are_learned():

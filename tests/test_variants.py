@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from commands import run
+from commands import run, succeed
 
 from outbid import AssignmentProblem, DenseCosts, Detections, TrackingSettings, assign, track
 from outbid.assignment import SOLVERS, components, solver_named
@@ -71,8 +71,7 @@ def test_every_variant_solves_by_its_name():
 
 
 def test_the_command_lists_variants_and_solves_by_them(tmp_path):
-    listed = run("assign", "--list")
-    assert listed.exit_code == 0
+    listed = succeed("assign", "--list")
     assert [line.split()[0] for line in listed.stdout.splitlines()] == names()
     assert "auction:fixed" in listed.stdout
     assert "(epsilon, most_rounds)" in listed.stdout

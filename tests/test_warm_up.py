@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run
+from commands import run, succeed
 from numba import njit
 
 import outbid
@@ -45,8 +45,7 @@ def test_after_it_track_detect_and_score_compile_nothing() -> None:
 
 def test_the_command_names_the_stages() -> None:
     warm_up()
-    done = run("warm-up")
-    assert done.exit_code == 0
+    done = succeed("warm-up")
     assert done.stderr.splitlines() == [*(f"Compiling: {stage.name}" for stage in STAGES), ALL]
     assert run("warm-up", "-q").stderr == ""
 
