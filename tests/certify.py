@@ -5,8 +5,6 @@
 optimum, to 1e-12 of the magnitudes that it pays.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """An assignment solver in exact arithmetic: every float is a whole multiple of a power of two."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

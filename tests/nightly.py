@@ -4,8 +4,6 @@ Tests with the marker `nightly` are left out of ``make test``. The record holds 
 outcome of each of them, and the accuracy on recorded movies. records.py states its age.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import json

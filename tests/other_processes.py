@@ -1,7 +1,5 @@
 """Functions that tests run in other processes; in a separate module, which these processes can import."""
 
-from __future__ import annotations
-
 import os
 import signal
 

@@ -5,8 +5,6 @@ each replaces its part of the record as soon as it is done. One that takes longe
 sizes it completed are kept. docs/explanation/papers.md is made from it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

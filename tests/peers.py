@@ -6,8 +6,6 @@ processor seconds of one core, which other work on the machine hardly changes. T
 by default in ../shared/data beside the checkout. With 16 cores it takes some five minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

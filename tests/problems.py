@@ -1,7 +1,5 @@
 """Named families of assignment problems, shared by tests and benchmarks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -6,8 +6,6 @@ lines do not count. No test compares sources with a record. ``make nightly`` end
 names every record that is older, and the command that renews it; the pages state the same.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

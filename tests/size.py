@@ -6,8 +6,6 @@ Lines, named constants, kernels, the largest file, functions with many arguments
 that change; and words of names for which the field has a term, each with how often a name holds it.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """Advice: what is predicted before any linking, against what linking then makes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Solvers against each other, against SciPy, and against their own certificates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from examples import examples

@@ -1,7 +1,5 @@
 """`outbid assign`: what it prints, and how it refuses."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

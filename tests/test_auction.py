@@ -1,7 +1,5 @@
 """The auction: what its epsilon promises, with and without scaling, on square and other problems."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from problems import FAMILIES, optional

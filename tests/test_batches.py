@@ -1,7 +1,5 @@
 """Batches of frame pairs: planned to fit the memory, from a sample of the candidates."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Columns that help to link: what they bring, what uninformative ones leave as it is, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

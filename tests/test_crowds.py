@@ -1,7 +1,5 @@
 """Learning in crowded movies: rates, clutter, and links at least as good as those with any gate."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

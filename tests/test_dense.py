@@ -1,7 +1,5 @@
 """The dense solver: exact whatever its candidates are, for every dtype, shape and kind of tie."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from problems import FAMILIES

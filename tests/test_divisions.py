@@ -1,7 +1,5 @@
 """Divisions: found where cells divide, and nowhere else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scenes import merged, tissue

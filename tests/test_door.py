@@ -1,7 +1,5 @@
 """The door of the solvers: it certifies and checks each answer, and believes none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib import import_module
 

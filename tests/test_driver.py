@@ -1,7 +1,5 @@
 """The CUDA driver starts in a thread, which has ended when the block has, whatever happens."""
 
-from __future__ import annotations
-
 import ctypes
 import threading
 import time

@@ -1,7 +1,5 @@
 """Experiments that go on from the rows of earlier runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

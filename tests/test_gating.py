@@ -1,7 +1,5 @@
 """Gating against all pairs, whatever the blocks, the radius or the number of threads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from examples import examples

@@ -1,7 +1,5 @@
 """Detections and tracks in whatever form users have them."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The GPU's kernels against the CPU's: the same pairs, the same cost, the same links; run with -m gpu."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np

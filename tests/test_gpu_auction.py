@@ -1,7 +1,5 @@
 """The GPU's auction against the CPU's: the same duals and holders, bit for bit; run with -m gpu."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np

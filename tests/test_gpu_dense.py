@@ -1,7 +1,5 @@
 """Matrices and points in a GPU's memory: the door, the certificate and what solvers ask; run with -m gpu."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 

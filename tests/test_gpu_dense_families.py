@@ -3,8 +3,6 @@
 tests/test_assign.py has the same table on NumPy arrays.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np

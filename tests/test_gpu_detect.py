@@ -1,7 +1,5 @@
 """Detection on the GPU against the CPU: the same transforms through CuPy; run with -m gpu."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The GPU's switches against the CPU's: the same matching after every step; run with -m gpu."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Date & Nagi's variants on the GPU: to the bit what they are on the CPU; run with -m gpu."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Learned linking on the GPU against the CPU: kernels, and whole movies; run with -m gpu."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

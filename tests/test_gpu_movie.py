@@ -1,7 +1,5 @@
 """Whole movies on the GPU: the same bytes at every run, in memory or streamed, and when it has no room."""
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 from threading import Barrier

@@ -1,7 +1,5 @@
 """The records of the last runs on a GPU, which CI has not: every answer was optimal."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

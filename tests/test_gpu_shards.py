@@ -1,7 +1,5 @@
 """Shards on one GPU: the single device's answer to the bit; NCCL with as many GPUs as there are."""
 
-from __future__ import annotations
-
 import time
 from importlib.util import find_spec
 from multiprocessing import get_context

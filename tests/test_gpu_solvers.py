@@ -1,7 +1,5 @@
 """Movies linked on the GPU by every solver: the links of the CPU, and no fallback that is not counted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

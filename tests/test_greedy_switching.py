@@ -1,7 +1,5 @@
 """Deep Greedy Switching: no exchange of two is left, the cost is near the optimum and above its bound."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Date & Nagi's two variants: optimal, proved, with the counts of their stages."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from problems import FAMILIES

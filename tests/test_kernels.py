@@ -1,7 +1,5 @@
 """CUDA kernels compile, where there is nvcc."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

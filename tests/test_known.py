@@ -1,7 +1,5 @@
 """Values that a user fixes instead of letting them be learned."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The door of learned linking: what is given to it, and what it states."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scenes import carried, followed

@@ -1,7 +1,5 @@
 """Live linking: frame by frame, by the past alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

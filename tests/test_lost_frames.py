@@ -1,7 +1,5 @@
 """Frames that were not recorded: nobody was missed in them, and particles went on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scenes import f1_of, lost, stuck, walks

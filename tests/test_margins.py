@@ -1,7 +1,5 @@
 """Margins: what it costs to forbid a pair, as a bound and exactly, against solving anew."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """match(): gate, cost, assign and back, against SciPy on the whole matrix."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from examples import examples

@@ -1,7 +1,5 @@
 """Batches that do not fit the memory of a GPU are halved, or linked on the CPU, with the same tracks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Merges: found where particles fuse and they are asked for, and nowhere else."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

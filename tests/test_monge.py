@@ -1,7 +1,5 @@
 """Matrices that an order solves, and those that only look like it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

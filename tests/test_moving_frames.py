@@ -1,7 +1,5 @@
 """Frames that move as a whole, turn or shear: the flow that particles share with their neighbours."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

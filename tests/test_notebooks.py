@@ -1,7 +1,5 @@
 """The example notebooks: every cell runs, and every value that is shown can be shown."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path

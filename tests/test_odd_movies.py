@@ -1,7 +1,5 @@
 """Movies of odd kinds, none of them rare: nothing about them is given, and they are linked as others are."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """No data lost: what an output never replaces, and what is left of a run that was killed."""
 
-from __future__ import annotations
-
 import shutil
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """Tables and figures of the papers: each runs small and writes its files; the record holds every table."""
 
-from __future__ import annotations
-
 import json
 
 import papers

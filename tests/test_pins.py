@@ -1,7 +1,5 @@
 """Pins hold exactly, under a gate and under a learned model; solving again is a whole run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache

@@ -1,7 +1,5 @@
 """Costs that are never stored: the answers are those of the matrix, the memory is that of points."""
 
-from __future__ import annotations
-
 import tracemalloc
 from importlib import import_module
 

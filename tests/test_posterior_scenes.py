@@ -1,7 +1,5 @@
 """The posterior over links where frames were lost, gaps are long and the stage moves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scenes import blinking, carried, lost, over_gaps

@@ -1,7 +1,5 @@
 """Reliability of tracks: expected number of wrong links against the truth, and warnings if it is large."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Remarks on detections that can hardly be linked, and inputs that are refused."""
 
-from __future__ import annotations
-
 import time
 from importlib import import_module
 

@@ -1,7 +1,5 @@
 """Real costs of very different size: rounding is measured by those that matter, and no gap is hidden."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from problems import FAMILIES

@@ -6,8 +6,6 @@ Where we differ on purpose a test says so: ties may be broken otherwise, a store
 no matrix or cannot be matched is refused in other words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

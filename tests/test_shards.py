@@ -1,7 +1,5 @@
 """Shards: the answer of one device to the bit, messages of the size that the formula says, errors in all."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 

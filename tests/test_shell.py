@@ -1,7 +1,5 @@
 """Features that shell users expect: pipes, dry run, Excel, filters, filled gaps, labels, quick Ctrl-C."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

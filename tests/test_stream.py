@@ -1,7 +1,5 @@
 """Movies in pieces: the same tracks as from the whole movie, also after an interruption."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Particles on surfaces and along fibres: how much too large the probabilities of their links are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

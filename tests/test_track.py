@@ -1,7 +1,5 @@
 """Linking, gap closing and track() on scenes whose answer is known, and on real movies."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib import import_module

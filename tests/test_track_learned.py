@@ -1,7 +1,5 @@
 """Learned linking: what it learns of simulated movies, and what it makes of real ones."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

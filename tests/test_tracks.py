@@ -1,7 +1,5 @@
 """Tracks from links and from labels: numbers, counts, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

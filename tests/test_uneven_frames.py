@@ -1,7 +1,5 @@
 """Frames from which all particles go farther than from others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scenes import f1_of, walks

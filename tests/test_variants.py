@@ -1,7 +1,5 @@
 """Solvers by name, with variants and settings; and large gated problems for solvers that need a matrix."""
 
-from __future__ import annotations
-
 import json
 import re
 
