@@ -141,8 +141,7 @@ def judged(seed: int) -> Counter[str]:
 
 
 def main() -> None:
-    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
-    import measure
+    from detection_accuracy.origin import stated
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--assignments", type=int, default=1_000_000)
@@ -157,9 +156,8 @@ def main() -> None:
             seed += chosen.jobs
             wrong = sum(count for name, count in found.items() if name.endswith("wrong"))
             sys.stderr.write(f"{seed * 2000} problems, {wrong} wrong answers\n")
-    origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
     total = sum(count for name, count in found.items() if ": " in name)
-    record = {**origin, "assignments": total, "outcomes": dict(sorted(found.items()))}
+    record = {**stated(), "assignments": total, "outcomes": dict(sorted(found.items()))}
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

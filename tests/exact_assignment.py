@@ -51,49 +51,34 @@ def least_cost(problem: AssignmentProblem) -> Fraction | None:
 
 
 def _perfect(costs: Exact) -> int | None:
-    """The least cost at which every row gets a column (Jonker and Volgenant's shortest augmenting paths)."""
-    if not costs:
-        return 0
-    count = len(costs[0])
-    price, owner = [0] * count, [-1] * count
-    dual = [0] * len(costs)
+    """The least cost at which every row gets a column (shortest augmenting paths, from column -1)."""
+    count = len(costs[0]) if costs else 0
+    row_dual, col_dual, owner = [0] * len(costs), [0] * (count + 1), [-1] * (count + 1)
     for start in range(len(costs)):
-        least: list[int | None] = [None] * count
-        before, done = [-1] * count, [False] * count
-        row, length, end = start, 0, -1
-        while end < 0:
-            best: int | None = None
-            at = -1
-            for j in range(count):
-                if done[j]:
-                    continue
-                value = costs[row][j]
-                if value is not None:
-                    reach = length + value - dual[row] - price[j]
-                    if least[j] is None or reach < least[j]:
-                        least[j], before[j] = reach, row
-                if least[j] is not None and (best is None or least[j] < best):
-                    best, at = least[j], j
-            if best is None:
+        owner[-1], at = start, -1
+        slack: list[int | None] = [None] * count
+        before, done = [-1] * count, [False] * count + [True]
+        while owner[at] >= 0:
+            done[at], row = True, owner[at]
+            for j, value in enumerate(costs[row]):
+                if value is not None and not done[j]:
+                    reach = value - row_dual[row] - col_dual[j]
+                    if slack[j] is None or reach < slack[j]:
+                        slack[j], before[j] = reach, at
+            open_columns = [j for j in range(count) if not done[j] and slack[j] is not None]
+            if not open_columns:
                 return None
-            length, done[at] = best, True
-            if owner[at] < 0:
-                end = at
-            else:
-                row = owner[at]
-        for j in range(count):
-            if done[j]:
-                price[j] += least[j] - length
-                if owner[j] >= 0 and j != end:
-                    dual[owner[j]] += length - least[j]
-        dual[start] += length
-        j = end
-        while True:
-            row = before[j]
-            owner[j], j = row, next((k for k in range(count) if owner[k] == row), -1) if row != start else -1
-            if row == start:
-                break
-    return sum(costs[row][j] for j, row in enumerate(owner) if row >= 0)  # type: ignore[misc]
+            at = min(open_columns, key=slack.__getitem__)
+            least = slack[at]
+            for j in range(-1, count):
+                if done[j]:
+                    row_dual[owner[j]] += least
+                    col_dual[j] -= least
+                elif slack[j] is not None:
+                    slack[j] -= least
+        while at >= 0:
+            owner[at], at = owner[before[at]], before[at]
+    return sum(costs[row][j] for j, row in enumerate(owner[:-1]) if row >= 0)  # type: ignore[misc]
 
 
 def paid(answer: Assignment) -> tuple[Fraction, Fraction]:

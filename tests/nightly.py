@@ -75,14 +75,12 @@ def right(run: TrackingRun, truth: Tracks) -> float:
 
 
 def main() -> None:
-    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
-    import measure
+    from detection_accuracy.origin import stated
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("report", type=Path, help="pytest's --junitxml of the tests with the marker nightly")
     tests = outcomes(parser.parse_args().report)
-    origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
-    record = {**origin, "tests": tests, "accuracy": list(accuracy())}
+    record = {**stated(), "tests": tests, "accuracy": list(accuracy())}
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     failed = [name for name, test in tests.items() if test["outcome"] != "passed"]
     sys.exit(f"Not passed: {', '.join(failed)}" if failed else 0)

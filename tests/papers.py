@@ -82,8 +82,7 @@ def within(seconds: float, name: str, size: Size) -> dict[str, object] | None:
 
 
 def main() -> None:
-    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
-    import measure
+    from detection_accuracy.origin import stated
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
@@ -102,12 +101,7 @@ def main() -> None:
         sys.stderr.write(f"{name}: {time.monotonic() - begun:.1f} s, {said}\n")
         if part is None:
             continue
-        record.setdefault(chosen.device, {})[name] = {
-            "commit": measure.commit(),
-            "date": measure.today(),
-            "machine": measure.provenance(),
-            **part,
-        }
+        record.setdefault(chosen.device, {})[name] = {**stated(), **part}
         path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

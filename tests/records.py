@@ -131,7 +131,8 @@ def changed_sources(record: Record, repository: Path = REPOSITORY) -> list[str]:
     changed: set[str] = set()
     for commit, date in origins(record, repository):
         since = _commit_of(commit, date, repository)
-        names = _git(repository, "diff", "--name-only", since, "--", *(f":(glob){p}" for p in record.sources))
+        patterns = (f":(glob){pattern}" for pattern in record.sources)
+        names = git(repository, "diff", "--name-only", since, "--", *patterns).stdout
         changed |= {name for name in names.splitlines() if _differs(since, name, repository)}
     return sorted(changed)
 
@@ -185,27 +186,20 @@ def _differs(commit: str, name: str, repository: Path) -> bool:
     path = repository / name
     if not path.exists():
         return True
-    shown = subprocess.run(
-        ["git", "show", f"{commit}:{name}"], cwd=repository, capture_output=True, text=True, check=False
-    )
+    shown = git(repository, "show", f"{commit}:{name}", check=False)
     return shown.returncode != 0 or behaviour(name, shown.stdout) != behaviour(name, path.read_text("utf-8"))
 
 
 def _commit_of(commit: str, date: str, repository: Path) -> str:
-    known = subprocess.run(
-        ["git", "merge-base", "--is-ancestor", commit, "HEAD"],
-        cwd=repository,
-        capture_output=True,
-        check=False,
-    )
-    if known.returncode == 0:
+    if git(repository, "merge-base", "--is-ancestor", commit, "HEAD", check=False).returncode == 0:
         return commit
-    day = _git(repository, "rev-list", "-1", f"--before={date}T23:59:59Z", "HEAD").strip()
-    return day or _git(repository, "rev-list", "--max-parents=0", "HEAD").split()[0]
+    day = git(repository, "rev-list", "-1", f"--before={date}T23:59:59Z", "HEAD").stdout.strip()
+    return day or git(repository, "rev-list", "--max-parents=0", "HEAD").stdout.split()[0]
 
 
-def _git(repository: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=repository, capture_output=True, text=True, check=True).stdout
+def git(repository: Path, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run Git in a repository."""
+    return subprocess.run(["git", *words], cwd=repository, capture_output=True, text=True, check=check)
 
 
 def main() -> None:

@@ -5,21 +5,10 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import moved_cloud
-from scipy.optimize import linear_sum_assignment
+from problems import moved_cloud, reference_cost
 from strategies import points
 
-from outbid import InputError, SettingsError, match
-
-
-def least_cost(source, target, max_distance, power, unmatched) -> float:
-    """Optimum by SciPy, unmatched points included."""
-    rows, cols = len(source), len(target)
-    distance = np.linalg.norm(source[:, None] - target, axis=2)
-    padded = np.zeros((rows + cols, rows + cols))
-    padded[:rows, :cols] = np.where(distance <= max_distance, distance**power, 1e9)
-    padded[:rows, cols:] = padded[rows:, :cols] = unmatched
-    return padded[linear_sum_assignment(padded)].sum()
+from outbid import AssignmentProblem, DenseCosts, InputError, SettingsError, match
 
 
 @settings(max_examples=examples(200))
@@ -31,9 +20,11 @@ def test_reaches_scipys_cost(source, target, cost, unmatched_cost):
     found = match(source, target, 1.5, cost=cost, unmatched_cost=unmatched_cost)
     unmatched = 1.5**power / 2 if unmatched_cost is None else unmatched_cost
     alone = len(source) + len(target) - 2 * len(found.source)
-    assert found.cost.sum() + unmatched * alone == pytest.approx(
-        least_cost(source, target, 1.5, power, unmatched), abs=1e-5
-    )
+    apart = np.linalg.norm(source[:, None] - target, axis=2)
+    costs = DenseCosts(np.where(apart <= 1.5, apart**power, np.inf))
+    sides = (np.full(len(side), unmatched) for side in (source, target))
+    best = reference_cost(AssignmentProblem(costs, *sides))
+    assert found.cost.sum() + unmatched * alone == pytest.approx(best, abs=1e-5)
     assert found.assignment.gap == 0
     distance = np.linalg.norm(source[found.source] - target[found.target], axis=1)
     np.testing.assert_allclose(found.cost, distance**power, rtol=1e-12)

@@ -1,13 +1,12 @@
 """Every record states its origin; one that is older than the behaviour it stands for is named."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 import records
 import renew
-from records import RECORDS, Record, changed_sources, origins
+from records import RECORDS, Record, changed_sources, git, origins
 
 CODE = '"""A module."""\n\nLIMIT = 3  # frames\n'
 RECORD = Record("a", Path("record.json"), ("code/*.py", "code/*.cu"), "make a")
@@ -19,16 +18,12 @@ def scene(tmp_path: Path) -> Path:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "a.py").write_text(CODE)
     (tmp_path / "code" / "a.cu").write_text("int x; // one\n")
-    _git(tmp_path, "init", "-q")
-    _git(tmp_path, "add", ".")
-    _git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "first")
-    commit = _git(tmp_path, "rev-parse", "HEAD").strip()
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD").stdout.strip()
     (tmp_path / "record.json").write_text(f'{{"commit": "{commit}", "date": "2026-01-02"}}')
     return tmp_path
-
-
-def _git(folder: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
