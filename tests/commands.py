@@ -1,4 +1,4 @@
-"""Running the commands in tests, and what a refusal looks like."""
+"""Running the commands in tests, the files they are given, and what a refusal looks like."""
 
 import os
 import re
@@ -37,6 +37,20 @@ def track(path: Path, *options: str, distance: str = "5") -> Result:
     output = path.parent / "out" / "tracks.csv"
     output.parent.mkdir(exist_ok=True)
     return run("track", path, "-o", output, "--max-distance", distance, *options)
+
+
+def written(path: Path, content: str | bytes | bytearray) -> Path:
+    """A file that holds this."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def fresh_python(code: str, timeout: float | None = None) -> str:
+    """What a new interpreter prints that runs `code`."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def assert_refused(done: Result, exit_code: int, *said: str) -> None:

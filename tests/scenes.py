@@ -267,8 +267,8 @@ def seen_of(place, seen) -> Tracks:
     return Tracks(detections, links[np.argsort(links[:, 0])])
 
 
-def blinking(missed: float, step: float = 0.05, count: int = 400, frames: int = 30) -> Tracks:
+def blinking(missed, step=0.05, count=400, frames=30, side=9.0, seed=4) -> Tracks:
     """Particles that diffuse, each missed in so many frames."""
-    rng = np.random.default_rng(4)
-    place = rng.uniform(0, 9, (count, 3)) + np.cumsum(rng.normal(0, step, (frames, count, 3)), axis=0)
+    rng = np.random.default_rng(seed)
+    place = rng.uniform(0, side, (count, 3)) + np.cumsum(rng.normal(0, step, (frames, count, 3)), axis=0)
     return seen_of(place, rng.random((frames, count)) >= missed)

@@ -1,10 +1,10 @@
-"""Hypothesis strategies for points and assignment problems."""
+"""Hypothesis strategies for points, tracks and assignment problems."""
 
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from outbid import AssignmentProblem, DenseCosts, SparseCosts
+from outbid import AssignmentProblem, DenseCosts, Detections, SparseCosts, Tracks
 
 
 @st.composite
@@ -47,3 +47,17 @@ def points(most: int = 30, ordinary: float = 4.0) -> st.SearchStrategy[np.ndarra
             lambda count: hnp.arrays(np.float64, (count, 3), elements=elements)
         )
     )
+
+
+@st.composite
+def any_tracks(draw: st.DrawFn, most: int, features: dict[str, tuple], units: list[str]) -> Tracks:
+    """Tracks with gaps, divisions and merges, with features of such types and values; costs or none."""
+    frame = sorted(draw(st.lists(st.integers(0, 6), max_size=most)))
+    number = st.floats(allow_nan=False, allow_infinity=False)
+    position = np.reshape([[draw(number) for _ in range(3)] for _ in frame], (-1, 3))
+    held = {name: np.array([draw(each) for _ in frame], kind) for name, (kind, each) in features.items()}
+    seen = Detections.from_table(frame, position, unit=draw(st.sampled_from(units)), features=held)
+    pairs = [(i, j) for i in range(len(frame)) for j in range(len(frame)) if frame[i] < frame[j]]
+    links = sorted(draw(st.sets(st.sampled_from(pairs)))) if pairs else []
+    cost = np.array([draw(number) for _ in links]) if links and draw(st.booleans()) else None
+    return Tracks(seen, np.array(links, dtype=np.int64).reshape(-1, 2), cost)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import assert_refused, run, track
+from commands import assert_refused, run, track, written
 
 from outbid import read_detections, read_tracks
 from outbid.formats import FORMATS, memory
@@ -55,8 +55,7 @@ READABLE = {
 
 @pytest.mark.parametrize("name", READABLE)
 def test_read_right(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "spots.csv"
-    path.write_bytes(READABLE[name])
+    path = written(tmp_path / "spots.csv", READABLE[name])
     found = read_tracks(path)
     assert found.detections.frame.tolist() == [0, 1, 1]
     assert found.detections.position.tolist() == [[0, 5, 1.5], [0, 5, 2.5], [0, 9, 2.5]]
@@ -133,8 +132,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_tables_are_refused(name: str, tmp_path: Path) -> None:
     content, said = REFUSED[name]
-    path = tmp_path / "spots.csv"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path = written(tmp_path / "spots.csv", content)
     assert_refused(track(path), 3, "spots.csv", *said)
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -168,8 +166,7 @@ TRACKS_REFUSED = {
 @pytest.mark.parametrize("name", TRACKS_REFUSED)
 def test_bad_tracks_are_refused(name: str, tmp_path: Path) -> None:
     content, said = TRACKS_REFUSED[name]
-    path = tmp_path / "tracks.csv"
-    path.write_text(content)
+    path = written(tmp_path / "tracks.csv", content)
     assert_refused(run("score", path, path), 3, "tracks.csv", *said)
 
 
@@ -201,8 +198,7 @@ def test_a_file_that_never_ends_holds_up_no_command(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "spots.csv"
-    path.write_text(GOOD)
+    path = written(tmp_path / "spots.csv", GOOD)
     path.chmod(0)
     assert_refused(track(path), 3, "spots.csv", "Permission denied")
 
@@ -211,8 +207,7 @@ def test_reading_errors_of_the_disk_are_input_errors(tmp_path: Path, monkeypatch
     def fail(_: Path) -> bytes:
         raise OSError(5, "Input/output error")
 
-    path = tmp_path / "spots.csv"
-    path.write_text(GOOD)
+    path = written(tmp_path / "spots.csv", GOOD)
     monkeypatch.setattr(Path, "read_bytes", fail)
     assert_refused(track(path), 3, "spots.csv", "Input/output error")
 
@@ -245,16 +240,14 @@ def test_memory_that_runs_out_while_reading_names_the_file(
     def fail(_: Path) -> bytes:
         raise MemoryError("Unable to allocate 7 GiB")
 
-    path = tmp_path / "spots.csv"
-    path.write_text(GOOD * 50_000)
+    path = written(tmp_path / "spots.csv", GOOD * 50_000)
     monkeypatch.setattr(Path, "read_bytes", fail)
     assert_refused(track(path), 4, "spots.csv", "its 0.00", "GB are free", "Split it")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sparse files")
 def test_a_file_of_a_terabyte_is_refused_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "spots.csv"
-    path.write_text("frame,y,x\n")
+    path = written(tmp_path / "spots.csv", "frame,y,x\n")
     try:
         os.truncate(path, 10**12)
     except OSError:
@@ -293,8 +286,7 @@ UNUSUAL = {
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_tables_give_valid_output(name: str, tmp_path: Path) -> None:
     content, detections, links = UNUSUAL[name]
-    path = tmp_path / "spots.csv"
-    path.write_text(content)
+    path = written(tmp_path / "spots.csv", content)
     done = track(path)
     assert done.exit_code == 0, done.output
     found = read_tracks(tmp_path / "out" / "tracks.csv")
@@ -329,8 +321,7 @@ def test_distances_at_the_edge(distance: str, exit_code: int, links: int | None,
 
 
 def test_an_output_that_exists_is_refused_before_any_work(tmp_path: Path) -> None:
-    path = tmp_path / "spots.csv"
-    path.write_text(GOOD)
+    path = written(tmp_path / "spots.csv", GOOD)
     assert track(path).exit_code == 0
     before = (tmp_path / "out" / "tracks.csv").read_bytes()
     path.write_text("broken")  # would be noticed if it was read
@@ -340,8 +331,7 @@ def test_an_output_that_exists_is_refused_before_any_work(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_place_that_takes_no_files(tmp_path: Path) -> None:
-    path = tmp_path / "spots.csv"
-    path.write_text(GOOD)
+    path = written(tmp_path / "spots.csv", GOOD)
     done = run("track", path, "-o", "/proc/tracks.csv", "--max-distance", 5)
     assert_refused(done, 4, "/proc/tracks.csv", "choose another place")
 

@@ -7,8 +7,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 from commands import succeed
+from scenes import blinking
 
-from outbid import Detections, TrackingSettings, batches, match, read_detections, track, write_detections
+from outbid import TrackingSettings, batches, match, read_detections, track, write_detections
 from outbid._threads import Ahead
 from outbid._timing import stages_timed
 from outbid.batches import Batches, bytes_for, candidates_each, plan, runs
@@ -93,11 +94,7 @@ def gpu(monkeypatch):
 
 @pytest.fixture
 def movie(tmp_path):
-    rng = np.random.default_rng(2)
-    place = rng.uniform(0, 9, (100, 3)) + np.cumsum(rng.normal(0, 0.1, (6, 100, 3)), axis=0)
-    kept = rng.random((6, 100)) > 0.05
-    seen = Detections.from_table(np.repeat(np.arange(6), 100)[kept.ravel()], place[kept])
-    write_detections(tmp_path / "movie.parquet", seen)
+    write_detections(tmp_path / "movie.parquet", blinking(0.05, 0.1, 100, 6, seed=2).detections)
     return tmp_path / "movie.parquet"
 
 

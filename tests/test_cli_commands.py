@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from commands import run, succeed
+from commands import run, succeed, written
 
 from outbid import Detections, TrackingSettings, read_record, read_tracks, write_detections
 from outbid.cli import info as info_cli
@@ -143,8 +143,7 @@ def test_settings_on_another_input_are_reported(spots: Path, tmp_path: Path) -> 
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
     same = run("track", spots, "-o", tmp_path / "b.csv", "--config", tmp_path / "a.csv")
     assert "another input" not in same.stderr
-    other = tmp_path / "other.csv"
-    other.write_text(spots.read_text() + "9,1,1,1\n")
+    other = written(tmp_path / "other.csv", spots.read_text() + "9,1,1,1\n")
     done = succeed("track", other, "-o", tmp_path / "c.csv", "--config", tmp_path / "a.csv")
     assert "another input (spots.csv)" in done.stderr
 
@@ -248,8 +247,7 @@ def test_a_file_sets_every_kind_of_option(spots: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_configuration(content: str, said: str, spots: Path, tmp_path: Path) -> None:
-    config = tmp_path / "run.toml"
-    config.write_text(content)
+    config = written(tmp_path / "run.toml", content)
     done = run("track", spots, "-o", tmp_path / "a.csv", "--config", config)
     assert done.exit_code == 2
     assert said in done.stderr

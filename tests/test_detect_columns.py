@@ -2,25 +2,12 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from test_detect import blob, speckled
 
 from outbid import match
 from outbid.detection import detect
 from outbid.detection.noise import noise_line
 from outbid.detection_settings import DetectionSettings
-
-
-def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma: float) -> NDArray:
-    axes = np.ogrid[tuple(slice(0, n) for n in shape)]
-    return np.exp(-sum((a - c) ** 2 for a, c in zip(axes, centre, strict=True)) / (2 * sigma**2))
-
-
-def speckled(seed: int = 0) -> NDArray:
-    rng = np.random.default_rng(seed)
-    light = sum(
-        60 * rng.random() * blob((8, 60, 70), rng.uniform((0, 0, 0), (8, 60, 70)), 2) for _ in range(25)
-    )
-    return rng.poisson(50 + light).astype(np.uint16)
 
 
 @pytest.mark.parametrize("gain", [1.0, 7.5])

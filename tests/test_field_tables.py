@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run, succeed
+from commands import assert_refused, run, succeed, written
 
 import outbid
 from outbid import InputError, read_detections, read_tracks
@@ -16,11 +16,6 @@ DIVISION = """3,,0,10,10,1
 6,4,2,12,10,2
 7,5,2,8,10,4
 """
-
-
-def written(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import written
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
@@ -124,14 +125,12 @@ def test_imaris_newer_exports_name_the_track_parent(tmp_path: Path) -> None:
 
 
 def test_frame_goes_before_time(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("time,frame,x,y\n0.5,0,1,2\n1.0,1,1,2\n")
+    path = written(tmp_path / "a.csv", "time,frame,x,y\n0.5,0,1,2\n1.0,1,1,2\n")
     found = read_detections(path)
     assert found.frame.tolist() == [0, 1]
     assert found.features["time"].tolist() == [0.5, 1.0]
 
 
 def test_a_second_column_of_identities_is_no_feature(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("track_id,particle,Parent,frame,x,y,mass\n5,7,0,0,1,2,3\n")
+    path = written(tmp_path / "a.csv", "track_id,particle,Parent,frame,x,y,mass\n5,7,0,0,1,2,3\n")
     assert list(read_detections(path).features) == ["mass"]

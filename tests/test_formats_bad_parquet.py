@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import assert_refused, run, track
+from commands import assert_refused, run, track, written
 
 from outbid import Detections, InputError, Tracks, read_detections, read_tracks, write_tracks
 
@@ -73,8 +73,7 @@ def good_parquet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9, 0.999])
 def test_a_truncated_parquet_file(share: float, good_parquet: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "spots.parquet"
-    path.write_bytes(good_parquet[: int(share * len(good_parquet))])
+    path = written(tmp_path / "spots.parquet", good_parquet[: int(share * len(good_parquet))])
     assert_refused(track(path), 3, "spots.parquet", "Parquet", "damaged")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import assert_refused, run, succeed
+from commands import assert_refused, run, succeed, written
 
 from outbid import InputError, SettingsError, read_detections, read_record, read_tracks
 from outbid.formats.axes import place_of
@@ -63,8 +63,7 @@ def test_axes_that_are_named_in_different_ways_are_refused(names: str, suffix: s
 
 
 def test_of_two_sets_of_axes_the_complete_one_is_taken(tmp_path: Path) -> None:
-    path = tmp_path / "spots.csv"
-    path.write_text("frame,x,y,x_um,y_um,z_um\n0,1,2,3,4,5\n")
+    path = written(tmp_path / "spots.csv", "frame,x,y,x_um,y_um,z_um\n0,1,2,3,4,5\n")
     found = read_detections(path)
     assert (found.position.tolist(), found.unit) == ([[5, 4, 3]], "micrometer")
     done = run("convert", path, tmp_path / "again.csv")
@@ -195,10 +194,8 @@ def test_streaming_names_columns_once(tmp_path: Path, caplog: pytest.LogCaptureF
 
 
 def test_every_command_that_reads_tables_takes_columns(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(
-        "frame,track_id,up,y,x\n" + "".join(f"{k},{j},{j},{j},{k}\n" for k in range(5) for j in (1, 9))
-    )
+    rows = "".join(f"{k},{j},{j},{j},{k}\n" for k in range(5) for j in (1, 9))
+    path = written(tmp_path / "a.csv", "frame,track_id,up,y,x\n" + rows)
     good = tmp_path / "good.csv"
     named = ("--columns", "z=up")
     succeed("convert", path, good, *named)
@@ -249,6 +246,5 @@ def test_points_that_napari_saved(axes: int, more: dict[str, np.ndarray], tmp_pa
     "header", ["index,axis-0,axis-1", "index,shape-type,vertex-index,axis-0,axis-1,axis-2"]
 )
 def test_other_layers_of_napari_are_no_points(header: str, tmp_path: Path) -> None:
-    path = tmp_path / "layer.csv"
-    path.write_text(f"{header}\n" + ",".join("0" for _ in header.split(",")) + "\n")
+    path = written(tmp_path / "layer.csv", f"{header}\n" + ",".join("0" for _ in header.split(",")) + "\n")
     assert_refused(run("track", path), 3, "layer.csv", "No column for frame", "'axis-1'")

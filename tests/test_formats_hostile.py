@@ -8,8 +8,6 @@ test_formats_readers; tables in test_bad_input and test_formats_bad_parquet.
 
 import json
 import shutil
-import subprocess
-import sys
 import time
 import tracemalloc
 import zipfile
@@ -19,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from commands import assert_refused, run
+from commands import assert_refused, fresh_python, run, written
 
 from outbid import (
     Detections,
@@ -87,8 +85,7 @@ def a_file(kind: str, folder: Path) -> Path:
     elif kind == "traj":
         path.write_text("0\t1\t2\t3\t0\n0\t1\t2\t4\t1\n")
     elif kind == "ptv_is.7":
-        path = folder / "ptv_is.7"
-        path.write_text("2\n -1 1 1.0 2.0 3.0\n -1 -2 9 9 9\n")
+        path = written(folder / "ptv_is.7", "2\n -1 1 1.0 2.0 3.0\n -1 -2 9 9 9\n")
     elif kind == ".txt":
         path.write_text("track\tframe\ty\tx\n1\t0\t5\t5\n1\t1\t5\t6\n")
     else:
@@ -104,8 +101,7 @@ KINDS = [".csv", ".tsv", ".parquet", ".xml", ".isbi.xml", ".npy", ".mastodon", "
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_empty_files(kind: str, tmp_path: Path) -> None:
-    path = a_file(kind, tmp_path)
-    path.write_bytes(b"")
+    path = written(a_file(kind, tmp_path), b"")
     with pytest.raises(InputError, match=path.name) as error:
         read_detections(path)
     assert "\n" not in str(error.value)
@@ -264,10 +260,7 @@ try:
 except InputError as error:
     print("refused", error)
 """
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(("(1, 16, 16)", "refused")), done.stdout
+    assert fresh_python(code, timeout=60).startswith(("(1, 16, 16)", "refused"))
 
 
 def test_a_picture_that_declares_too_much(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import written
 from test_formats_xml import assert_same_points
 
 from outbid import InputError, read_detections, read_tracks
@@ -179,10 +180,8 @@ ODD_NUMBERS = {  # underscores, and digits of other scripts, which Python's int 
 
 @pytest.mark.parametrize("name", ODD_NUMBERS)
 def test_numbers_are_plain_decimal(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_text(ODD_NUMBERS[name], encoding="utf-8")
+    path = written(tmp_path / name, ODD_NUMBERS[name])
     if name.endswith("-edges.csv"):
-        path = tmp_path / name.replace("edges", "spots")
-        path.write_text(SPOTS)
+        path = written(tmp_path / name.replace("edges", "spots"), SPOTS)
     with pytest.raises(InputError, match=name[:4]):
         read_tracks(path)

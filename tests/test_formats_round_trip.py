@@ -1,14 +1,13 @@
 """Detections and tracks are read back as they were written, bit for bit, in every format."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
 import pyarrow.parquet
 import pytest
+from commands import fresh_python
 from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -200,8 +199,7 @@ write_tracks({str(tmp_path / "a") + suffix!r}, Tracks(seen, np.array([[0, 1], [0
 read_tracks({str(tmp_path / "a") + suffix!r})
 print(sorted({{"pandas", "scipy.sparse"}} & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert fresh_python(code) == "[]"
 
 
 def test_columns_stand_in_the_promised_order(tmp_path: Path) -> None:

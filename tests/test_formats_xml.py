@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, run, written
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
+from strategies import any_tracks
 
 from outbid import (
     Detections,
@@ -108,27 +109,14 @@ def test_trackmate_simple_export(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- round trips
 
-numbers = st.floats(allow_nan=False, allow_infinity=False)
+ANY_TRACKS = any_tracks(
+    9,
+    {"quality": (float, st.floats()), "Area (µm²)": (np.int64, st.integers(-(2**52), 2**52))},
+    ["pixel", "micrometer", 'a"<&b'],
+)
 
 
-@st.composite
-def any_tracks(draw: st.DrawFn) -> Tracks:
-    """Tracks with gaps, divisions and merges, in any unit."""
-    frame = sorted(draw(st.lists(st.integers(0, 6), max_size=9)))
-    position = [[draw(numbers) for _ in range(3)] for _ in frame]
-    features = {
-        "quality": np.array([draw(st.floats()) for _ in frame], dtype=float),
-        "Area (µm²)": np.array([draw(st.integers(-(2**52), 2**52)) for _ in frame], dtype=np.int64),
-    }
-    unit = draw(st.sampled_from(["pixel", "micrometer", 'a"<&b']))
-    detections = Detections.from_table(frame, np.reshape(position, (-1, 3)), unit=unit, features=features)
-    pairs = [(i, j) for i in range(len(frame)) for j in range(len(frame)) if frame[i] < frame[j]]
-    links = sorted(draw(st.sets(st.sampled_from(pairs)))) if pairs else []
-    cost = np.array([draw(numbers) for _ in links]) if links and draw(st.booleans()) else None
-    return Tracks(detections, np.array(links, dtype=np.int64).reshape(-1, 2), cost)
-
-
-def same(left: Tracks, right: Tracks) -> None:
+def assert_same_tracks(left: Tracks, right: Tracks) -> None:
     np.testing.assert_array_equal(left.detections.frame, right.detections.frame)
     np.testing.assert_array_equal(left.detections.position, right.detections.position)
     np.testing.assert_array_equal(left.links, right.links)
@@ -141,13 +129,13 @@ def same(left: Tracks, right: Tracks) -> None:
 
 
 @settings(max_examples=examples(30))
-@given(any_tracks())
+@given(ANY_TRACKS)
 def test_trackmate_round_trip(tmp_path_factory: pytest.TempPathFactory, tracks: Tracks) -> None:
     file = tmp_path_factory.mktemp("xml") / "a.xml"
     record = {"command": "track", "settings": {"text": "</Log> ]]> \x01 é"}}
     write_tracks(file, tracks, record=record)
     back = read_tracks(file)
-    same(tracks, back)
+    assert_same_tracks(tracks, back)
     assert set(back.detections.features) == (
         set(tracks.detections.features) if len(tracks.detections) else set()
     )
@@ -156,7 +144,7 @@ def test_trackmate_round_trip(tmp_path_factory: pytest.TempPathFactory, tracks: 
 
 
 @settings(max_examples=examples(30))
-@given(any_tracks())
+@given(ANY_TRACKS)
 def test_isbi_round_trip_keeps_chains(tmp_path_factory: pytest.TempPathFactory, tracks: Tracks) -> None:
     chains = Tracks.from_track_ids(tracks.detections, tracks.track_id)
     file = tmp_path_factory.mktemp("xml") / "a.isbi.xml"
@@ -249,8 +237,7 @@ BOMB = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "x"><!ENTITY c "&b;&b;">]>'
     ],
 )
 def test_hostile_xml_is_refused(content: str, said: str, tmp_path: Path) -> None:
-    file = tmp_path / "a.xml"
-    file.write_text(content)
+    file = written(tmp_path / "a.xml", content)
     with pytest.raises(InputError) as refused:
         read_tracks(file)
     assert said in str(refused.value)
@@ -283,8 +270,7 @@ def test_numbers_of_tracks_that_are_none(number: str, where: str, tmp_path: Path
 
 
 def test_a_filter_that_names_a_track_that_is_not_there(tmp_path: Path) -> None:
-    file = tmp_path / "a.xml"
-    file.write_text(TRACKMATE.format(TWO_SPOTS, TRACK.format(0, 0)))
+    file = written(tmp_path / "a.xml", TRACKMATE.format(TWO_SPOTS, TRACK.format(0, 0)))
     assert len(read_tracks(file).links) == 1
     file.write_text(TRACKMATE.format(TWO_SPOTS, TRACK.format(0, 7)))
     with pytest.raises(InputError, match="FilteredTracks names track 7, which is not there"):
@@ -295,8 +281,7 @@ def test_a_filter_that_names_a_track_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("frame", ["1e300", "-1e300", "9" * 400, "1e18"])
 def test_frames_beyond_all_whole_numbers(frame: str, tmp_path: Path) -> None:
-    file = tmp_path / "a.xml"
-    file.write_text(TRACKMATE.format(SPOT.replace('"0"', f'"{frame}"'), ""))
+    file = written(tmp_path / "a.xml", TRACKMATE.format(SPOT.replace('"0"', f'"{frame}"'), ""))
     assert_refused(run("convert", file, tmp_path / "b.csv"), 3, str(file), "frame")
 
 

@@ -5,6 +5,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from problems import gated, moved_cloud
+from scenes import blinking
 
 from outbid import AssignmentProblem, Detections, SparseCosts, TrackingSettings, assign, match, track
 from outbid._arrays import to_device, to_host
@@ -144,11 +145,8 @@ def test_solvers_without_gpu_kernels_answer_on_the_host(solver):
     np.testing.assert_array_equal(to_host(there.target), here.target)
 
 
-def walking_movie(frames: int = 20, count: int = 500) -> Detections:
-    rng = np.random.default_rng(6)
-    position = rng.uniform(0, 8, (count, 3)) + np.cumsum(rng.normal(0, 0.1, (frames, count, 3)), axis=0)
-    seen = rng.random((frames, count)) > 0.05
-    return Detections.from_table(np.repeat(np.arange(frames), count)[seen.ravel()], position[seen])
+def walking_movie() -> Detections:
+    return blinking(0.05, 0.1, count=500, frames=20, side=8, seed=6).detections
 
 
 @pytest.mark.parametrize("cost", ["euclidean", "squared"])

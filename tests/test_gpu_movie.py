@@ -7,6 +7,7 @@ from threading import Barrier
 import numpy as np
 import pytest
 from commands import succeed
+from scenes import blinking
 
 from outbid import Detections, TrackingSettings, batches, track
 from outbid._arrays import cupy_module, to_device, to_host
@@ -23,10 +24,7 @@ door = import_module("outbid.tracking")
 
 @pytest.fixture(scope="module")
 def movie() -> Detections:
-    rng = np.random.default_rng(8)
-    position = rng.uniform(0, 7, (1, 300, 3)) + np.cumsum(rng.normal(0, 0.1, (6, 300, 3)), axis=0)
-    seen = rng.random((6, 300)) > 0.05
-    return Detections.from_table(np.repeat(np.arange(6), 300)[seen.ravel()], position[seen])
+    return blinking(0.05, 0.1, count=300, frames=6, side=7, seed=8).detections
 
 
 def test_pieces_of_a_file_get_the_tracks_of_the_whole(movie, tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from other_processes import shard_of_gpu
 from problems import FAMILIES, optional
+from test_nccl import assert_same_answers, calls
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
 from outbid._arrays import cupy_module, gpu_names, nccl_module, on_device, to_device, to_host
@@ -121,31 +122,13 @@ def test_calls_between_gpus_return_what_virtual_shards_hear():
     given = [rng.integers(-99, 99, (gpus, 5, 3)), rng.normal(size=(gpus, 4)), rng.integers(0, 9, (gpus, 1))]
     given += [given[0].astype(np.int32), np.zeros((gpus, 0), np.int64)]
 
-    def calls(way: Communicator) -> list:
-        heard = []
+    def of_gpu(way: Communicator) -> list:
         with cupy_module().cuda.Device(way.rank):
-            for arrays in given:
-                for place in (np.asarray, to_device):
-                    heard += [getattr(way, name)(place(arrays[way.rank])) for name in ("gather", "least")]
-                    if arrays.dtype.kind == "i":
-                        heard.append(way.total(place(arrays[way.rank])))
-            return list(map(to_host, heard))
+            return list(map(to_host, calls(way, given, (np.asarray, to_device))))
 
-    def virtual(way: Communicator) -> list:
-        heard = []
-        for arrays in given:
-            for _ in range(2):
-                heard += [way.gather(arrays[way.rank]), way.least(arrays[way.rank])]
-                if arrays.dtype.kind == "i":
-                    heard.append(way.total(arrays[way.rank]))
-        return heard
-
-    through_nccl = run_ranks(Nccl.of_host(list(range(gpus))), calls)
-    expected = run_ranks(Virtual.all_of(gpus), virtual)
-    for found_here, found_there in zip(through_nccl, expected, strict=True):
-        for one, other in zip(found_here, found_there, strict=True):
-            assert one.dtype == other.dtype
-            np.testing.assert_array_equal(one, other)
+    through_nccl = run_ranks(Nccl.of_host(list(range(gpus))), of_gpu)
+    expected = run_ranks(Virtual.all_of(gpus), lambda way: calls(way, given, (np.asarray, np.asarray)))
+    assert_same_answers(through_nccl, expected)
 
 
 @needs_nccl

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
+from commands import written
 from containers import CONTAINERS
 
 from outbid import InputError, read_tracks
@@ -41,12 +42,6 @@ def test_what_was_read_wrong_is_refused(name: str) -> None:
         read_tracks(FOLDER / name)
 
 
-def test_a_page_that_is_stored_in_another_way_is_refused() -> None:
-    """Its own predictor was not looked at: tifffile reads all pages by the first."""
-    with pytest.raises(InputError, match=r"plane 1 is stored in another way than the first .tag 317"):
-        open_movie(FOLDER / "another_predictor.tif")
-
-
 @pytest.mark.parametrize("name", ["track_that_is_nan.csv", "parent_that_is_nan.parquet"])
 def test_a_number_of_a_track_that_is_nan_is_none(name: str) -> None:
     """The second reader refused it; but so pandas writes that a detection is in no track."""
@@ -72,9 +67,7 @@ def _czi_with(folder: Path, place: int, byte: int) -> Path:
     pytest.importorskip("czifile", reason="the extra czi is missing")
     content = bytearray((FOLDER.parent / "three_frames.czi").read_bytes())
     content[place] = byte
-    path = folder / "movie.czi"
-    path.write_bytes(content)
-    return path
+    return written(folder / "movie.czi", content)
 
 
 def test_frames_of_a_czi_that_are_not_stored_are_no_frames_of_zeros(tmp_path: Path) -> None:
@@ -164,6 +157,8 @@ def test_an_image_as_large_as_the_others_is_none_that_is_reduced() -> None:
         ("tag_that_is_a_fraction.tif", "tag 284 of page 3 is not one whole number .type 5, 1 values"),
         ("sign_that_is_a_fraction.tif", "tag 339 of page 1 holds values of type 5, not whole numbers"),
         ("strips_twice.tif", "tag 273 of page 1 .* unsigned numbers given once"),
+        # Its own predictor was not looked at: tifffile reads all pages by the first.
+        ("another_predictor.tif", "plane 1 is stored in another way than the first .tag 317"),
     ],
 )
 def test_headers_that_can_be_read_in_two_ways_are_refused(name: str, said: str) -> None:
@@ -203,23 +198,20 @@ def test_a_matrix_of_no_real_numbers_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_edge_with_a_number_beyond_64_bits_is_refused(tmp_path: Path) -> None:
-    for name in ("SPOTS", "EDGES"):
-        (tmp_path / f"a-{name}.CSV").write_bytes((FOLDER / f"CAPITALS-{name}.CSV").read_bytes())
-    with (tmp_path / "a-EDGES.CSV").open("a") as file:
-        file.write(f"{2**63},1\n")
-    with pytest.raises(InputError, match=r"line 3: .* is no edge between spots"):
-        read_tracks(tmp_path / "a-SPOTS.CSV")
+    assert_no_edge(tmp_path, f"\n{2**63},1\n", r"line 3: .* is no edge between spots")
 
 
 def test_edges_are_divided_by_lines_alone(tmp_path: Path) -> None:
     """A vertical tab was the end of a line as well, and made two edges of one."""
-    for name in ("SPOTS", "EDGES"):
-        content = (FOLDER / f"CAPITALS-{name}.CSV").read_bytes()
-        (tmp_path / f"a-{name}.CSV").write_bytes(content)
-    edges = tmp_path / "a-EDGES.CSV"
-    edges.write_bytes(edges.read_bytes().rstrip(b"\n") + b"\v0,1\n")
-    with pytest.raises(InputError, match="is no edge between spots"):
-        read_tracks(tmp_path / "a-SPOTS.CSV")
+    assert_no_edge(tmp_path, "\v0,1\n", "is no edge between spots")
+
+
+def assert_no_edge(folder: Path, more: str, said: str) -> None:
+    """More at the end of the last edge is refused."""
+    spots = written(folder / "a-SPOTS.CSV", (FOLDER / "CAPITALS-SPOTS.CSV").read_text())
+    written(folder / "a-EDGES.CSV", (FOLDER / "CAPITALS-EDGES.CSV").read_text().rstrip("\n") + more)
+    with pytest.raises(InputError, match=said):
+        read_tracks(spots)
 
 
 def test_edges_stand_beside_spots_in_capital_letters() -> None:
@@ -228,8 +220,7 @@ def test_edges_stand_beside_spots_in_capital_letters() -> None:
 
 def test_many_digits_in_a_field_take_no_longer_than_others(tmp_path: Path) -> None:
     """They were read by a pattern that tries every way to divide them in two: minutes."""
-    path = tmp_path / "digits.csv"
-    path.write_text(f"frame,y,x\n0,1,{'9' * 60_000}a\n")
+    path = written(tmp_path / "digits.csv", f"frame,y,x\n0,1,{'9' * 60_000}a\n")
     start = time.perf_counter()
     with pytest.raises(InputError, match="line 2: x is '999"):
         read_tracks(path)

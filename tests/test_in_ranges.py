@@ -48,6 +48,11 @@ def movie(seed: int, lost: tuple[int, ...] = ()) -> Detections:
     return Detections.from_table(np.concatenate(frames), position, unit="micrometer", features=features)
 
 
+@pytest.fixture(autouse=True)
+def _small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbid.linking.RUN", 100)
+
+
 def whole(source: Path, output: Path, job: TrackJob) -> dict[str, Any]:
     """What `outbid track` writes."""
     done = track_whole(read_detections(source), job.settings)
@@ -59,10 +64,7 @@ def whole(source: Path, output: Path, job: TrackJob) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lost", [(), (0, 5, 6, 15)])
 @pytest.mark.parametrize("gap", [0, 2])
-def test_the_bytes_of_one_process(
-    gap: int, lost: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("outbid.linking.RUN", 100)
+def test_the_bytes_of_one_process(gap: int, lost: tuple[int, ...], tmp_path: Path) -> None:
     source = tmp_path / "a.parquet"
     write(source, movie(1, lost))
     job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=gap, spacing=(2.0, 1.0, 1.0)))
@@ -107,10 +109,7 @@ class Dies:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gap", [0, 2])
-def test_tasks_done_twice_in_any_order_and_resumed(
-    gap: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("outbid.linking.RUN", 100)
+def test_tasks_done_twice_in_any_order_and_resumed(gap: int, tmp_path: Path) -> None:
     source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     write(source, movie(2))
     job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=gap))
@@ -140,11 +139,8 @@ def test_tasks_done_twice_in_any_order_and_resumed(
 
 
 @pytest.mark.parametrize("gap", [0, 1])
-def test_rows_are_written_while_later_ranges_are_linked(
-    gap: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_written_while_later_ranges_are_linked(gap: int, tmp_path: Path) -> None:
     """Unless gaps are closed, for which all ranges must be linked; the bytes are the same."""
-    monkeypatch.setattr("outbid.linking.RUN", 100)
     source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     write(source, movie(2))
     job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=gap, device="cpu"))
@@ -175,7 +171,6 @@ def test_what_was_linked_before_the_input_was_hashed_is_done_again(
     resume: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed then, a run leaves files of which nobody knows whether they are of this input."""
-    monkeypatch.setattr("outbid.linking.RUN", 100)
     source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     write(source, movie(2))
     job = TrackJob(TrackingSettings(max_distance=1.5, device="cpu"))
@@ -205,8 +200,7 @@ def test_what_was_linked_before_the_input_was_hashed_is_done_again(
     assert not folder.exists()
 
 
-def test_parts_are_read_back_as_one_by_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbid.linking.RUN", 100)
+def test_parts_are_read_back_as_one_by_every_command(tmp_path: Path) -> None:
     source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     write(source, movie(3))
     job = TrackJob(TrackingSettings(max_distance=1.5))
@@ -272,10 +266,7 @@ def test_what_ranges_cannot_do_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_learned_in_ranges_is_near_to_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("outbid.linking.RUN", 100)
+def test_what_is_learned_in_ranges_is_near_to_the_whole(tmp_path: Path) -> None:
     source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     write(source, movie(6))
     job = TrackJob(TrackingSettings(divisions=False))
@@ -317,7 +308,6 @@ def test_detection_in_ranges_is_that_of_one_process(
 def test_a_graph_is_written_a_group_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the tracks of one that is written as a whole, from ranges and by `outbid convert`."""
     pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
-    monkeypatch.setattr("outbid.linking.RUN", 100)
     monkeypatch.setattr("outbid.formats.parquet_write.GROUP", 30)
     monkeypatch.setattr("outbid.formats.geff_write._CHUNK", 200)
     source = tmp_path / "a.parquet"

@@ -1,10 +1,8 @@
 """Layers for napari: rows, graph and features, checked without napari."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from commands import fresh_python
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -186,8 +184,7 @@ def test_layers_need_no_screen() -> None:
 import outbid.viewers.layers, sys
 print([name for name in ("napari", "qtpy", "matplotlib", "numba") if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "[]", done.stderr
+    assert fresh_python(code) == "[]"
 
 
 @pytest.mark.parametrize("gate", [0.0, -3.0, np.inf, np.nan])

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from checkout import REPOSITORY, git_files
+from commands import fresh_python
 
 HEAVY = [
     "numpy", "scipy", "numba", "pyarrow", "rich", "filelock", "cupy", "dask", "matplotlib", "napari", "qtpy",
@@ -33,13 +34,6 @@ def modules() -> list[str]:
         path = importlib.import_module(package).__path__
         found |= {module.name for module in pkgutil.walk_packages(path, package + ".")}
     return sorted(found)
-
-
-def fresh_python(code: str) -> str:
-    """What a new interpreter prints that runs `code`."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 def imports(path: Path) -> list[tuple[int, str, int]]:

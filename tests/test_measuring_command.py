@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as parquet
 import pytest
-from commands import assert_refused, run, succeed
+from commands import assert_refused, run, succeed, written
 from PIL import Image
 
 import outbid
@@ -77,8 +77,7 @@ def test_the_run_record_of_a_table_repeats_the_run(table: Path, suffix: str) -> 
 
 
 def test_two_files_are_two_conditions(table: Path) -> None:
-    other = table.with_name("treated.csv")
-    other.write_bytes(table.read_bytes())
+    other = written(table.with_name("treated.csv"), table.read_bytes())
     output, difference = table.with_name("t.csv"), table.with_name("d.csv")
     succeed("measure", table, other, "-o", output, "--comparison", difference)
     assert pd.read_csv(output).groupby("group").size().to_dict() == {"tracks": 12, "treated": 12}

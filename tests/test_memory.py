@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scenes import blinking
 
 from outbid import Detections, ResourceError
 from outbid.gaps import close_gaps
@@ -12,10 +13,7 @@ COSTS = LinkCosts(0.6)
 
 @pytest.fixture
 def movie() -> Detections:
-    rng = np.random.default_rng(6)
-    position = rng.uniform(0, 8, (300, 3)) + np.cumsum(rng.normal(0, 0.1, (12, 300, 3)), axis=0)
-    seen = rng.random((12, 300)) > 0.1
-    return Detections.from_table(np.repeat(np.arange(12), 300)[seen.ravel()], position[seen])
+    return blinking(0.1, 0.1, count=300, frames=12, side=8, seed=6).detections
 
 
 def device_with(room: int, taken: list[int]):

@@ -156,25 +156,34 @@ def gpus(monkeypatch, size: int, fails_at: int | None = None) -> tuple[StandIn, 
     return nccl, ways
 
 
+def calls(way: Communicator, given: list, places: tuple = (np.asarray,)) -> list:
+    """What a shard hears to every kind of call, with arrays at each of these places."""
+    heard = []
+    for arrays in given:
+        for place in places:
+            heard += [getattr(way, name)(place(arrays[way.rank])) for name in ("gather", "least")]
+            if arrays.dtype.kind == "i":
+                heard.append(way.total(place(arrays[way.rank])))
+    return heard
+
+
+def assert_same_answers(one: list[list], other: list[list]) -> None:
+    for those, expected in zip(one, other, strict=True):
+        for here, there in zip(those, expected, strict=True):
+            assert here.dtype == there.dtype
+            np.testing.assert_array_equal(here, there)
+
+
 @pytest.mark.parametrize("size", [2, 3, 8])
 def test_every_call_is_made_for_all_gpus_in_one_group(monkeypatch, size):
     rng = np.random.default_rng(1)
     given = [rng.integers(-99, 99, (size, 5, 3)), rng.normal(size=(size, 4)), np.zeros((size, 0), np.int64)]
     given.append(given[0].astype(np.int32))
 
-    def calls(way: Communicator) -> list:
-        heard = []
-        for arrays in given:
-            heard += [way.gather(arrays[way.rank]), way.least(arrays[way.rank])]
-            if arrays.dtype.kind == "i":
-                heard.append(way.total(arrays[way.rank]))
-        return heard
-
     nccl, ways = gpus(monkeypatch, size)
-    for one, other in zip(run_ranks(ways, calls), run_ranks(Virtual.all_of(size), calls), strict=True):
-        for here, there in zip(one, other, strict=True):
-            assert here.dtype == there.dtype
-            np.testing.assert_array_equal(here, there)
+    assert_same_answers(
+        *(run_ranks(those, lambda way: calls(way, given)) for those in (ways, Virtual.all_of(size)))
+    )
     assert nccl.groups == 11
     assert not any(link.is_aborted for link in nccl.links)
 

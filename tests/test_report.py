@@ -15,7 +15,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import tifffile
-from commands import assert_refused, run, succeed
+from commands import assert_refused, run, succeed, written
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -362,8 +362,7 @@ def test_the_command_writes_record_scores_and_files(tracked: Path) -> None:
 
 
 def test_an_output_that_is_there_or_no_page_is_refused(tracked: Path) -> None:
-    there = tracked.parent / "there.html"
-    there.write_text("mine")
+    there = written(tracked.parent / "there.html", "mine")
     assert_refused(run("report", tracked, "-o", there), 2, "exists")
     assert there.read_text() == "mine"
     done = run("report", tracked, "-o", tracked, "--overwrite")

@@ -1,11 +1,10 @@
 """Linking, gap closing and track() on scenes whose answer is known, and on real movies."""
 
-import subprocess
-import sys
 from importlib import import_module
 
 import numpy as np
 import pytest
+from commands import fresh_python
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,8 +151,7 @@ track(Detections.from_table(np.repeat(np.arange(5), 50), place.reshape(-1, 3)))
 slow = {"pandas", "matplotlib", "scipy.spatial", "scipy.sparse", "scipy.optimize", "scipy.stats"}
 print(sorted(slow & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert fresh_python(code) == "[]"
 
 
 def test_every_solver_links_movies_and_the_exact_ones_agree():

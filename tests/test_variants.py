@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from commands import run, succeed
+from scenes import blinking
 
 from outbid import AssignmentProblem, DenseCosts, Detections, TrackingSettings, assign, track
 from outbid.assignment import SOLVERS, components, solver_named
@@ -84,10 +85,7 @@ def test_the_command_lists_variants_and_solves_by_them(tmp_path):
 
 @pytest.fixture(scope="module")
 def movie() -> Detections:
-    rng = np.random.default_rng(3)
-    place = rng.uniform(0, 6, (1, 216, 3)) + np.cumsum(rng.normal(0, 0.15, (4, 216, 3)), axis=0)
-    kept = rng.random((4, 216)) > 0.1
-    return Detections.from_table(np.repeat(np.arange(4), 216)[kept.ravel()], place[kept])
+    return blinking(0.1, 0.15, count=216, frames=4, side=6, seed=3).detections
 
 
 @pytest.mark.parametrize("solver", ["hungarian:classical", "hungarian:tree", "auction", "sparsified"])
