@@ -16,6 +16,8 @@ from outbid.viewers.taken import tracks_from
 
 if TYPE_CHECKING:
     from napari_window import Window
+else:
+    Window = Any
 
 SCALE = (1.0, 1.0, 0.5, 0.5)
 UNITS = ("pixel", "micrometer", "micrometer", "micrometer")
@@ -25,19 +27,19 @@ def rows_of(seen: Detections) -> NDArray[np.float64]:
     return np.column_stack([seen.frame, seen.position])
 
 
-def walks(window: "Window") -> Any:
+def walks(window: Window) -> Any:
     """The sample as a layer of points, in voxels."""
     rows = rows_of(read_detections(sample("walks")))
     return window.viewer.add_points(rows, name="walks", size=3, scale=SCALE, units=UNITS)
 
 
-def many(window: "Window", count: int, frames: int) -> Any:
+def many(window: Window, count: int, frames: int) -> Any:
     """A movie of so many points in all."""
     seen = walk(WalkSettings(PersistentWalk(1.0, 0.8), count // frames, frames, (100, 300, 300))).detections
     return window.viewer.add_points(rows_of(seen), name="many", size=2)
 
 
-def named(window: "Window", start: str) -> Any:
+def named(window: Window, start: str) -> Any:
     """The layer whose name starts so."""
     return next((layer for layer in window.viewer.layers if layer.name.startswith(start)), None)
 
@@ -62,7 +64,7 @@ def endless(*_: Any, gate: float = 0.0, progress: Any) -> None:  # noqa: ARG001 
         sleep(0.01)
 
 
-def run(window: "Window", form: Any, seconds: float = 90.0) -> None:
+def run(window: Window, form: Any, seconds: float = 90.0) -> None:
     window.click(form.run_button)
     window.wait(form.run_button.isEnabled, seconds)
 
@@ -71,7 +73,7 @@ def preferences() -> Any:
     return import_module("napari.settings").get_plugin_settings("outbid")
 
 
-def gated(window: "Window", distance: str = "2") -> Any:
+def gated(window: Window, distance: str = "2") -> Any:
     """The form for tracks of the sample, with a max. distance."""
     walks(window)
     form = window.form("Track particles")

@@ -1,20 +1,17 @@
 """What a new user met in the window: boxes without numbers, the wrong truth, no way to doubtful links."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from napari_scenes import named, run, walks
+from napari_scenes import Window, named, run, walks
 
 from outbid import read_tracks
 from outbid.data import sample
 
-if TYPE_CHECKING:
-    from napari_window import Window
 
-
-def tracks_layer(window: "Window", name: str) -> Any:
+def tracks_layer(window: Window, name: str) -> Any:
     found = read_tracks(sample("walks"))
     order = np.lexsort((found.detections.frame, found.track_id))
     rows = np.column_stack([found.track_id, found.detections.frame, found.detections.position])[order]
@@ -22,7 +19,7 @@ def tracks_layer(window: "Window", name: str) -> Any:
 
 
 @pytest.mark.parametrize("form", ["Detect spots", "Track particles"])
-def test_the_size_of_a_voxel_can_be_read(form: str, window: "Window") -> None:
+def test_the_size_of_a_voxel_can_be_read(form: str, window: Window) -> None:
     """With NoButtons, PySide6 6.12 leaves the line of a box one pixel wide."""
     window.viewer.add_image(np.zeros((3, 4, 32, 32), np.uint8), scale=(1, 2, 0.25, 0.25), name="movie")
     boxes = window.form(form).source.voxel.boxes
@@ -33,7 +30,7 @@ def test_the_size_of_a_voxel_can_be_read(form: str, window: "Window") -> None:
     window.shot(f"voxel_{form.split()[0].lower()}")
 
 
-def test_links_are_stepped_through_without_a_truth(window: "Window") -> None:
+def test_links_are_stepped_through_without_a_truth(window: Window) -> None:
     walks(window)
     form = window.form("Track particles")
     assert form.colours.isVisible()
@@ -54,7 +51,7 @@ def test_links_are_stepped_through_without_a_truth(window: "Window") -> None:
     window.shot("track_doubts")
 
 
-def test_the_truth_is_what_was_opened_last(window: "Window") -> None:
+def test_the_truth_is_what_was_opened_last(window: Window) -> None:
     walks(window)
     tracks_layer(window, "older")
     form = window.form("Track particles")
@@ -69,7 +66,7 @@ def test_the_truth_is_what_was_opened_last(window: "Window") -> None:
     assert named(window, "Tracks of walks") is scoring.first.layer()
 
 
-def test_scores_have_tooltips(window: "Window") -> None:
+def test_scores_have_tooltips(window: Window) -> None:
     from outbid.viewers.forms.score import ScoreForm
 
     form = window.form("Score against truth")

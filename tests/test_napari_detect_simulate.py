@@ -2,11 +2,11 @@
 
 from importlib import import_module
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from napari_scenes import is_settled, link_count, named, run
+from napari_scenes import Window, is_settled, link_count, named, run
 from numpy.typing import NDArray
 
 from outbid.detection import detect
@@ -15,9 +15,6 @@ from outbid.simulate.camera import Camera, render
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
-
-if TYPE_CHECKING:
-    from napari_window import Window
 
 BOX = (12.0, 90.0, 110.0)
 SPACING = (2.0, 0.5, 0.5)
@@ -41,7 +38,7 @@ def labels() -> NDArray[np.uint8]:
 # ---------------------------------------------------------------- detection
 
 
-def test_the_threshold_is_seen_before_a_run(window: "Window") -> None:
+def test_the_threshold_is_seen_before_a_run(window: Window) -> None:
     stack = movie()
     window.viewer.add_image(stack, name="stack", **PLACE)
     window.viewer.dims.set_point(0, 2)
@@ -87,7 +84,7 @@ def test_the_threshold_is_seen_before_a_run(window: "Window") -> None:
     assert form.rows["radius"].number() == pytest.approx(used.radius, abs=1e-5)
 
 
-def test_a_preview_beside_tracks_is_emptied_and_shown_again_in_the_same_layer(window: "Window") -> None:
+def test_a_preview_beside_tracks_is_emptied_and_shown_again_in_the_same_layer(window: Window) -> None:
     stack = movie(frames=2)
     window.viewer.add_image(stack, name="stack", **PLACE)
     rows = np.array([[0, 0, 2, 40, 40], [0, 1, 2, 140, 180]], dtype=float)
@@ -117,7 +114,7 @@ def test_a_preview_beside_tracks_is_emptied_and_shown_again_in_the_same_layer(wi
     assert named(window, "Preview") is None
 
 
-def test_dark_spots_and_a_given_radius_reach_the_detection(window: "Window") -> None:
+def test_dark_spots_and_a_given_radius_reach_the_detection(window: Window) -> None:
     stack = 1000 - movie(frames=2).max(axis=1)
     window.viewer.add_image(stack, name="dark")
     form = window.form("Detect spots")
@@ -132,7 +129,7 @@ def test_dark_spots_and_a_given_radius_reach_the_detection(window: "Window") -> 
     assert named(window, "Spots of dark").data.shape[1] == 3
 
 
-def test_labels_give_their_centroids(window: "Window") -> None:
+def test_labels_give_their_centroids(window: Window) -> None:
     window.viewer.add_labels(labels(), name="cells", scale=(1, 0.5, 0.5))
     form = window.form("Detect spots")
     assert not form.rows["radius"].isEnabled()
@@ -143,7 +140,7 @@ def test_labels_give_their_centroids(window: "Window") -> None:
     assert "6 labels in 3 frames" in form.message.text()
 
 
-def test_a_preview_of_what_is_no_movie_says_what_to_change(window: "Window") -> None:
+def test_a_preview_of_what_is_no_movie_says_what_to_change(window: Window) -> None:
     window.viewer.add_image(np.zeros((40, 40)), name="still")
     form = window.form("Detect spots")
     window.wait(lambda: "Open it as a movie" in form.message.text())
@@ -156,7 +153,7 @@ def test_a_preview_of_what_is_no_movie_says_what_to_change(window: "Window") -> 
 # ---------------------------------------------------------------- simulation
 
 
-def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: "Window") -> None:
+def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: Window) -> None:
     form = window.form("Simulate particles")
     window.write(form.rows["particles"], "40")
     window.write(form.rows["frames"], "6")
@@ -191,7 +188,7 @@ def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: "Window")
     assert (form.rows["motion"].currentText(), form.rows["unit"].currentText()) == ("brownian", "micrometer")
 
 
-def test_a_movie_too_large_for_the_memory_is_refused(window: "Window") -> None:
+def test_a_movie_too_large_for_the_memory_is_refused(window: Window) -> None:
     form = window.form("Simulate particles")
     form.rows["box"].set_values((1000, 10000, 10000))
     window.tick(form.movie)
@@ -207,7 +204,7 @@ def test_a_movie_too_large_for_the_memory_is_refused(window: "Window") -> None:
 # ---------------------------------------------------------------- manifest
 
 
-def test_three_forms_stand_in_one_window_and_scroll(window: "Window") -> None:
+def test_three_forms_stand_in_one_window_and_scroll(window: Window) -> None:
     """None makes the window higher, and each shows its first row and reaches its last."""
     scroll_area = import_module("qtpy.QtWidgets").QScrollArea
     high = window.viewer.window._qt_window.height()
@@ -221,7 +218,7 @@ def test_three_forms_stand_in_one_window_and_scroll(window: "Window") -> None:
         assert form._inside.height() == area.verticalScrollBar().maximum() + area.viewport().height()
 
 
-def test_the_manifest_is_valid_and_all_that_it_names_is_there(window: "Window") -> None:
+def test_the_manifest_is_valid_and_all_that_it_names_is_there(window: Window) -> None:
     from npe2 import PluginManager, PluginManifest
 
     manifest = PluginManifest.from_distribution("outbid")

@@ -1,13 +1,13 @@
 """Readers, writers and samples of the plugin; some of them as napari calls them, in a real window."""
 
-import sys
 from pathlib import Path
-from subprocess import run
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tifffile
+from commands import fresh_python
+from napari_scenes import Window
 
 from outbid import Detections, Tracks, read_detections, read_record, read_tracks, write_tracks
 from outbid.data import sample
@@ -22,9 +22,6 @@ from outbid.viewers.plugin import (
     write_points,
 )
 from outbid.viewers.plugin import write_tracks as write_tracks_layer
-
-if TYPE_CHECKING:
-    from napari_window import Window
 
 pytest.importorskip("napari.layers", reason="napari is not installed: pip install 'outbid[napari]'")
 
@@ -146,10 +143,10 @@ def test_asking_about_a_file_loads_nothing_heavy() -> None:
         f"assert plugin.read_positions({str(sample('walks'))!r}); plugin.read_movie('nothing.tif'); "
         "print([name for name in ('napari', 'qtpy', 'PyQt6', 'numba') if name in sys.modules])"
     )
-    assert run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert fresh_python(code) == "[]"
 
 
-def test_napari_opens_and_saves_through_the_plugin(window: "Window", tmp_path: Path) -> None:
+def test_napari_opens_and_saves_through_the_plugin(window: Window, tmp_path: Path) -> None:
     viewer = window.viewer
     viewer.open_sample("outbid", "walks")
     truth = viewer.layers["walks: truth"]

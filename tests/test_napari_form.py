@@ -5,11 +5,12 @@ import threading
 import weakref
 from importlib import import_module
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from napari_scenes import (
+    Window,
     endless,
     gated,
     is_settled,
@@ -22,12 +23,9 @@ from napari_scenes import (
     walks,
 )  # fmt: skip
 
-if TYPE_CHECKING:
-    from napari_window import Window
-
 
 def test_a_run_ends_when_it_reports_its_progress_after_it_was_cancelled(
-    window: "Window", monkeypatch: pytest.MonkeyPatch
+    window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outbid.viewers.forms.track.track", endless)
     walks(window)
@@ -39,7 +37,7 @@ def test_a_run_ends_when_it_reports_its_progress_after_it_was_cancelled(
     assert not form.bar.isVisible()
 
 
-def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(window: "Window") -> None:
+def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(window: Window) -> None:
     many(window, 200_000, 50)
     form = window.form("Track particles")
     with window.longest_stall() as stall:
@@ -63,7 +61,7 @@ def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(w
     assert "Cancelled" in form.message.text()
 
 
-def test_layers_may_go_while_a_run_is_on_its_way(window: "Window") -> None:
+def test_layers_may_go_while_a_run_is_on_its_way(window: Window) -> None:
     form = gated(window)
     run(window, form)
     edited = named(window, "Tracks of walks")
@@ -79,7 +77,7 @@ def test_layers_may_go_while_a_run_is_on_its_way(window: "Window") -> None:
     assert "There is no layer to work on" in form.message.text()
 
 
-def test_a_preview_that_is_deleted_is_not_made_again(window: "Window") -> None:
+def test_a_preview_that_is_deleted_is_not_made_again(window: Window) -> None:
     form = gated(window)
     window.tick(form.live)
     window.wait(lambda: named(window, "Preview"))
@@ -90,7 +88,7 @@ def test_a_preview_that_is_deleted_is_not_made_again(window: "Window") -> None:
     assert named(window, "Preview") is None
 
 
-def test_layers_that_cannot_be_tracked_say_what_to_change(window: "Window") -> None:
+def test_layers_that_cannot_be_tracked_say_what_to_change(window: Window) -> None:
     form = window.form("Track particles")
     run(window, form)
     assert "Open a movie as an image, or add points" in form.message.text()
@@ -110,7 +108,7 @@ def test_layers_that_cannot_be_tracked_say_what_to_change(window: "Window") -> N
         window.viewer.layers.remove(layer)
 
 
-def test_numbers_are_read_alike_wherever_the_user_lives(window: "Window") -> None:
+def test_numbers_are_read_alike_wherever_the_user_lives(window: Window) -> None:
     locale = import_module("qtpy.QtCore").QLocale
     locale.setDefault(locale("de_DE"))
     try:
@@ -135,7 +133,7 @@ def test_numbers_are_read_alike_wherever_the_user_lives(window: "Window") -> Non
         locale.setDefault(locale("C"))
 
 
-def test_what_a_cancelled_run_returns_is_dropped(window: "Window", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_cancelled_run_returns_is_dropped(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run hears nothing of its cancelling and returns while the second one is on its way."""
     module = import_module("outbid.viewers.forms.track")
     doors = [threading.Event(), threading.Event()]
@@ -161,7 +159,7 @@ def test_what_a_cancelled_run_returns_is_dropped(window: "Window", monkeypatch: 
     assert tracks.metadata["outbid"]["settings"]["max_distance"] == 1
 
 
-def test_a_form_may_go_while_its_run_is_on_its_way(window: "Window", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_form_may_go_while_its_run_is_on_its_way(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbid.viewers.forms.track.track", endless)
     walks(window)
     form = window.form("Track particles")
@@ -174,7 +172,7 @@ def test_a_form_may_go_while_its_run_is_on_its_way(window: "Window", monkeypatch
     assert named(window, "Tracks") is None
 
 
-def test_settings_that_make_no_sense_say_what_to_change(window: "Window") -> None:
+def test_settings_that_make_no_sense_say_what_to_change(window: Window) -> None:
     form = gated(window)
     window.write(form.rows["unmatched_cost"], "1000000")
     run(window, form)
@@ -183,7 +181,7 @@ def test_settings_that_make_no_sense_say_what_to_change(window: "Window") -> Non
 
 
 def test_more_vertices_than_preferred_are_shown_when_the_user_says_so(
-    window: "Window", monkeypatch: pytest.MonkeyPatch
+    window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preferences().window, "vertices", 3000)
     form = gated(window)
@@ -196,7 +194,7 @@ def test_more_vertices_than_preferred_are_shown_when_the_user_says_so(
 
 
 def test_a_fault_of_the_program_is_reported_and_the_form_goes_on(
-    window: "Window", monkeypatch: pytest.MonkeyPatch
+    window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("out of luck")

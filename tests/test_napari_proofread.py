@@ -1,11 +1,11 @@
 """The form *Proofread*, in a real window, driven by keys and clicks."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from napari_scenes import run
+from napari_scenes import Window, run
 from numpy.typing import NDArray
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
@@ -16,9 +16,6 @@ from outbid.pins import read_pins
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
 
-if TYPE_CHECKING:
-    from napari_window import Window
-
 
 @pytest.fixture(scope="module")
 def crowd() -> Tracks:
@@ -26,7 +23,7 @@ def crowd() -> Tracks:
     return walk(WalkSettings(PersistentWalk(1.5, 0.5), 60, 12, (1, 40, 40), seed=3))
 
 
-def press(window: "Window", form: Any, *keys: str) -> None:
+def press(window: Window, form: Any, *keys: str) -> None:
     """Press keys in the window, each when the answer before it is solved."""
     for key in keys:
         window.viewer.window._qt_window.activateWindow()
@@ -35,7 +32,7 @@ def press(window: "Window", form: Any, *keys: str) -> None:
         window.wait(lambda: form.run_button.isEnabled() and not form.drawing.isActive())
 
 
-def click(window: "Window", position: NDArray[np.float64]) -> None:
+def click(window: Window, position: NDArray[np.float64]) -> None:
     """Click at y, x in the view."""
     canvas, camera = window.viewer.window._qt_viewer.canvas.native, window.viewer.scene.camera
     y, x = (np.asarray(position)[-2:] - camera.center[-2:]) * camera.zoom
@@ -50,14 +47,14 @@ def ends_of(tracks: Tracks) -> set[tuple[float, ...]]:
     return set(map(tuple, tracks.detections.position[tracks.links].reshape(-1, 6).tolist()))
 
 
-def opened(window: "Window", path: Path) -> Any:
+def opened(window: Window, path: Path) -> Any:
     window.viewer.open(str(path), plugin="outbid")
     form = window.form("Proofread")
     run(window, form, 60)
     return form
 
 
-def test_open_answer_undo_save_close_open_and_go_on(window: "Window", crowd: Tracks, tmp_path: Path) -> None:
+def test_open_answer_undo_save_close_open_and_go_on(window: Window, crowd: Tracks, tmp_path: Path) -> None:
     path = tmp_path / "crowd.csv"
     made = track(crowd.detections, TrackingSettings())
     write_tracks(path, made.tracks, record={"command": "track", "settings": made.settings.as_dict()})
@@ -104,7 +101,7 @@ def test_open_answer_undo_save_close_open_and_go_on(window: "Window", crowd: Tra
 
 
 def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
-    window: "Window", tmp_path: Path
+    window: Window, tmp_path: Path
 ) -> None:
     """Two particles, of which one is not seen in frame 2; the links are given, without probabilities."""
     place = [
@@ -161,7 +158,7 @@ def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
     assert form.asked.doubt.row == 0
 
 
-def test_in_3d_a_click_has_the_depth_of_the_detection_in_question(window: "Window", tmp_path: Path) -> None:
+def test_in_3d_a_click_has_the_depth_of_the_detection_in_question(window: Window, tmp_path: Path) -> None:
     track_id, frame = np.repeat([0, 1], 4), np.tile(np.arange(4), 2)
     place = np.column_stack([np.repeat([5.0, 9], 4), 10.0 + 2 * frame, np.repeat([12.0, 30], 4)])
     rows = np.column_stack([track_id, frame, place])

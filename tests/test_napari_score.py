@@ -5,20 +5,16 @@ import re
 import weakref
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from napari_scenes import endless, no_thread_is_left
+from napari_scenes import UNITS, Window, endless, no_thread_is_left
 
 from outbid import Detections, Tracks, score
 
-if TYPE_CHECKING:
-    from napari_window import Window
-
 FRAMES, ROWS = 12, (20.0, 50.0)
 SCALE = (1.0, 2.0, 0.5, 0.5)
-UNITS = ("pixel", "micrometer", "micrometer", "micrometer")
 
 
 def true_tracks() -> Tracks:
@@ -36,14 +32,14 @@ def found_tracks() -> Tracks:
     return Tracks.from_track_ids(truth.detections, label)
 
 
-def add(window: "Window", tracks: Tracks, name: str, *, scale: tuple[float, ...] = SCALE, **more: Any) -> Any:
+def add(window: Window, tracks: Tracks, name: str, *, scale: tuple[float, ...] = SCALE, **more: Any) -> Any:
     seen = tracks.detections
     order = np.lexsort((seen.frame, tracks.track_id))
     data = np.column_stack([tracks.track_id, seen.frame, seen.position])[order]
     return window.viewer.add_tracks(data, name=name, scale=scale, units=UNITS, **more)
 
 
-def layer(window: "Window", name: str) -> Any:
+def layer(window: Window, name: str) -> Any:
     return next((layer for layer in window.viewer.layers if layer.name == name), None)
 
 
@@ -52,37 +48,38 @@ def table(form: Any) -> dict[str, str]:
     return {form.table.item(row, 0).text(): form.table.item(row, 1).text() for row in rows}
 
 
-def scored(window: "Window", gate: str = "2") -> Any:
-    """The form after a run on the two layers."""
+def opened(window: Window, found: Tracks | None = None) -> Any:
+    """The form with the two layers."""
     add(window, true_tracks(), "truth")
-    add(window, found_tracks(), "found")
+    add(window, found_tracks() if found is None else found, "found")
     form = window.form("Score against truth")
     assert (form.first.currentText(), form.second.currentText()) == ("found", "truth")
     assert form.gate.suffix() == " µm"
-    window.write(form.gate, gate)
+    return form
+
+
+def run(window: Window, form: Any, gate: str = "") -> Any:
+    """The form after a run, with a gate if one is given."""
+    if gate:
+        window.write(form.gate, gate)
     window.click(form.run_button)
     window.wait(form.table.rowCount)
     return form
 
 
-def test_the_gate_comes_from_the_spacing_unless_it_is_set(window: "Window") -> None:
-    add(window, true_tracks(), "truth")
-    add(window, found_tracks(), "found")
-    form = window.form("Score against truth")
+def test_the_gate_comes_from_the_spacing_unless_it_is_set(window: Window) -> None:
+    form = opened(window)
     assert form.gate.text() == "half of the spacing"
-    window.click(form.run_button)
-    window.wait(form.table.rowCount)
+    run(window, form)
     # Rows 30 voxels apart, of half a micrometer each.
     assert "Gate: 7.5 micrometer, half of the median distance" in form.message.text()
 
 
 def test_a_run_that_is_cancelled_ends_before_the_next_family_of_scores(
-    window: "Window", monkeypatch: pytest.MonkeyPatch
+    window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outbid.viewers.forms.score.score", endless)
-    add(window, true_tracks(), "truth")
-    add(window, found_tracks(), "found")
-    form = window.form("Score against truth")
+    form = opened(window)
     window.click(form.run_button)
     window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() == form.bar.maximum() // 3)
     window.click(form.cancel_button)
@@ -90,8 +87,8 @@ def test_a_run_that_is_cancelled_ends_before_the_next_family_of_scores(
     assert form.table.rowCount() == 0
 
 
-def test_links_are_shown_by_what_they_are_with_the_scores(window: "Window") -> None:
-    form = scored(window)
+def test_links_are_shown_by_what_they_are_with_the_scores(window: Window) -> None:
+    form = run(window, opened(window), "2")
     in_units = [
         replace(of, detections=replace(of.detections, position=of.detections.position * SCALE[1:]))
         for of in (found_tracks(), true_tracks())
@@ -101,8 +98,7 @@ def test_links_are_shown_by_what_they_are_with_the_scores(window: "Window") -> N
     assert expected.values["n_correct_links"] == 18
     assert "division_f1" not in table(form)
     assert expected.remark in form.message.text()
-    names = {"True links": 18, "False links": 4, "Missed links": 4}
-    for name, links in names.items():
+    for name, links in (("True links", 18), ("False links", 4), ("Missed links", 4)):
         shown = layer(window, name)
         assert tuple(shown.scale) == SCALE
         assert tuple(map(str, shown.units)) == UNITS
@@ -121,8 +117,8 @@ def test_links_are_shown_by_what_they_are_with_the_scores(window: "Window") -> N
     window.shot("score_form")
 
 
-def test_next_jumps_from_error_to_error_and_around(window: "Window") -> None:
-    form = scored(window)
+def test_next_jumps_from_error_to_error_and_around(window: Window) -> None:
+    form = run(window, opened(window), "2")
     window.viewer.dims.set_point(0, 6)
     seen = []
     for _ in range(9):
@@ -139,8 +135,8 @@ def test_next_jumps_from_error_to_error_and_around(window: "Window") -> None:
     window.shot("score_error")
 
 
-def test_a_kind_of_error_can_be_chosen(window: "Window") -> None:
-    form = scored(window)
+def test_a_kind_of_error_can_be_chosen(window: Window) -> None:
+    form = run(window, opened(window), "2")
     assert [form.kind.itemText(row) for row in range(form.kind.count())] == ["all", "false", "missed"]
     form.kind.setCurrentText("missed")
     assert form.where.text() == "4 errors"
@@ -149,12 +145,8 @@ def test_a_kind_of_error_can_be_chosen(window: "Window") -> None:
     assert form.where.text() == "error 1 of 4: missed, frame 4"
 
 
-def test_perfect_tracks_have_no_error_to_jump_to(window: "Window") -> None:
-    add(window, true_tracks(), "truth")
-    add(window, true_tracks(), "found")
-    form = window.form("Score against truth")
-    window.click(form.run_button)
-    window.wait(form.table.rowCount)
+def test_perfect_tracks_have_no_error_to_jump_to(window: Window) -> None:
+    form = run(window, opened(window, true_tracks()))
     assert table(form)["link_f1"] == "1.0000"
     assert form.where.text() == "0 errors"
     assert not form.next_button.isEnabled()
@@ -162,49 +154,43 @@ def test_perfect_tracks_have_no_error_to_jump_to(window: "Window") -> None:
     assert layer(window, "False links") is None
 
 
-def test_a_second_run_replaces_the_layers_of_the_first(window: "Window") -> None:
-    form = scored(window)
+def test_a_second_run_replaces_the_layers_of_the_first(window: Window) -> None:
+    form = run(window, opened(window), "2")
     count = len(window.viewer.layers)
     layer(window, "found").data = layer(window, "truth").data
     form.table.setRowCount(0)
-    window.click(form.run_button)
-    window.wait(form.table.rowCount)
+    run(window, form)
     assert table(form)["link_f1"] == "1.0000"
     assert len(window.viewer.layers) == count - 2  # no false and no missed links
     assert len(layer(window, "Errors").data) == 0
     assert len(layer(window, "True links").data) == 2 * FRAMES
 
 
-def test_layers_that_lie_elsewhere_are_scored_where_they_lie(window: "Window") -> None:
+def test_layers_that_lie_elsewhere_are_scored_where_they_lie(window: Window) -> None:
     truth = true_tracks()
     far = replace(truth, detections=replace(truth.detections, position=truth.detections.position * 0.5 - 4))
     add(window, far, "truth", scale=(1.0, 4.0, 1.0, 1.0), translate=(0, 16, 4, 4))
     add(window, found_tracks(), "found")
-    form = window.form("Score against truth")
-    window.write(form.gate, "1")
-    window.click(form.run_button)
-    window.wait(form.table.rowCount)
+    form = run(window, window.form("Score against truth"), "1")
     assert table(form)["n_correct_links"] == "18"
     np.testing.assert_allclose(layer(window, "Missed links").data[:, 2], 3.0)
 
 
-def test_a_movie_in_the_plane_can_be_scored(window: "Window") -> None:
+def test_a_movie_in_the_plane_can_be_scored(window: Window) -> None:
     seen = true_tracks().detections
     flat = np.column_stack([true_tracks().track_id, seen.frame, seen.position[:, 1:]])
     data = flat[np.lexsort((seen.frame, flat[:, 0]))]
     window.viewer.add_tracks(data, name="truth", scale=SCALE[:1] + SCALE[2:])
     cut = data[(data[:, 0] == 0) | (data[:, 1] != 5)]
     window.viewer.add_tracks(cut, name="found", scale=SCALE[:1] + SCALE[2:])
-    form = window.form("Score against truth")
-    window.click(form.run_button)
-    window.wait(form.table.rowCount)
+    form = run(window, window.form("Score against truth"))
     assert layer(window, "Missed links").data.shape == (3, 4)
     window.click(form.next_button)
     assert window.viewer.dims.point[0] in (5, 6)
 
 
 @pytest.mark.parametrize("other", [None, "nanometer"])
-def test_what_cannot_be_scored_is_said(other: str | None, window: "Window") -> None:
+def test_what_cannot_be_scored_is_said(other: str | None, window: Window) -> None:
     add(window, found_tracks(), "found")
     if other:
         add(window, true_tracks(), "truth").units = ("pixel", *[other] * 3)
@@ -215,20 +201,18 @@ def test_what_cannot_be_scored_is_said(other: str | None, window: "Window") -> N
     assert form.run_button.isEnabled()
 
 
-def test_a_layer_deleted_while_it_is_scored_does_no_harm(window: "Window") -> None:
-    add(window, true_tracks(), "truth")
-    found = add(window, found_tracks(), "found")
-    form = window.form("Score against truth")
+def test_a_layer_deleted_while_it_is_scored_does_no_harm(window: Window) -> None:
+    form = opened(window)
     window.click(form.run_button)
-    window.viewer.layers.remove(found)
+    window.viewer.layers.remove(layer(window, "found"))
     window.wait(form.table.rowCount)
     assert layer(window, "True links") is not None
 
 
-def test_too_many_links_are_shown_around_the_frame(window: "Window", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_links_are_shown_around_the_frame(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     few = SimpleNamespace(window=SimpleNamespace(vertices=20))
     monkeypatch.setattr("outbid.viewers.forms.pair.preferences", lambda: few)
-    form = scored(window)
+    form = run(window, opened(window), "2")
     shown = re.match(r"Links of frames (\d+) to (\d+) are shown", form.message.text())
     assert shown is not None
     first, last = map(int, shown.groups())
@@ -241,18 +225,14 @@ def test_too_many_links_are_shown_around_the_frame(window: "Window", monkeypatch
     assert layer(window, "Missed links").data[:, 1].max() == 8
 
 
-def test_two_results_are_compared(window: "Window") -> None:
+def test_two_results_are_compared(window: Window) -> None:
     add(window, true_tracks(), "with gaps")
     add(window, found_tracks(), "without")
-    form = window.form("Compare two results")
-    window.click(form.run_button)
-    window.wait(form.table.rowCount)
+    form = run(window, window.form("Compare two results"))
     assert table(form)["links in both"] == "18"
     assert table(form)["links only in one"] == table(form)["links only in other"] == "4"
     assert table(form)["shared (Jaccard index)"] == f"{18 / 26:.4f}"
-    assert {name for name in ("Links in both", "Only in one", "Only in other") if layer(window, name)} == {
-        "Links in both", "Only in one", "Only in other",
-    }  # fmt: skip
+    assert all(layer(window, name) for name in ("Links in both", "Only in one", "Only in other"))
     window.viewer.dims.set_point(0, 0)
     window.click(form.next_button)
     assert form.where.text().startswith("difference 1 of 8: only in ")
@@ -261,7 +241,7 @@ def test_two_results_are_compared(window: "Window") -> None:
     window.shot("compare_form")
 
 
-def test_a_closed_form_is_gone(window: "Window") -> None:
+def test_a_closed_form_is_gone(window: Window) -> None:
     names = ("Score against truth", "Compare two results", "Track particles")
     gone = [weakref.ref(window.form(name)) for name in names]
     window.clear()
@@ -269,7 +249,7 @@ def test_a_closed_form_is_gone(window: "Window") -> None:
     assert [form() for form in gone] == [None] * 3
 
 
-def test_the_motion_of_each_track_is_a_table(window: "Window") -> None:
+def test_the_motion_of_each_track_is_a_table(window: Window) -> None:
     add(window, true_tracks(), "walkers")
     form = window.form("Measure motion")
     window.write(form.interval, "30")
@@ -278,14 +258,13 @@ def test_the_motion_of_each_track_is_a_table(window: "Window") -> None:
     window.wait(model.rowCount)
     speed = model.index(1, list(model.columns).index("speed_mean_um_per_s"))
     assert model.rowCount() == 2
-    assert float(speed.data()) == pytest.approx(
-        5 * SCALE[3] / 30, rel=1e-3
-    )  # voxels a frame, micrometers, seconds
+    # Voxels a frame, micrometers, seconds.
+    assert float(speed.data()) == pytest.approx(5 * SCALE[3] / 30, rel=1e-3)
     assert "errors exclude those of linking" in form.message.text()
     window.shot("measure_form")
 
 
-def test_without_tracks_there_is_nothing_to_measure(window: "Window") -> None:
+def test_without_tracks_there_is_nothing_to_measure(window: Window) -> None:
     form = window.form("Measure motion")
     window.click(form.run_button)
     assert "no layer of tracks" in form.message.text()

@@ -2,22 +2,19 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from napari_scenes import SCALE, UNITS, gated, is_settled, link_count, named, rows_of, run, walks
+from napari_scenes import SCALE, UNITS, Window, gated, is_settled, link_count, named, rows_of, run, walks
 
 from outbid import Detections, SettingsError, TrackingSettings, Tracks, track
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.nearby import part_around
 from outbid.viewers.taken import detections_from
 
-if TYPE_CHECKING:
-    from napari_window import Window
 
-
-def test_points_become_tracks_with_the_settings_of_the_form(window: "Window") -> None:
+def test_points_become_tracks_with_the_settings_of_the_form(window: Window) -> None:
     points = walks(window)
     form = window.form("Track particles")
     assert [box.value() for box in form.source.voxel.boxes] == [1.0, 0.5, 0.5]
@@ -38,7 +35,7 @@ def test_points_become_tracks_with_the_settings_of_the_form(window: "Window") ->
     assert named(window, "Preview") is None
 
 
-def test_objects_of_labels_get_the_numbers_of_their_tracks(window: "Window") -> None:
+def test_objects_of_labels_get_the_numbers_of_their_tracks(window: Window) -> None:
     image = np.zeros((3, 40, 40), np.uint8)
     for t in range(3):
         image[t, 5:10, 5 + t : 10 + t], image[t, 20:24, 30:36] = 3 - t, 4 + t
@@ -56,7 +53,7 @@ def test_objects_of_labels_get_the_numbers_of_their_tracks(window: "Window") -> 
     assert [layer.name for layer in window.viewer.layers].count("cells by track") == 1
 
 
-def test_the_preview_follows_the_settings_and_the_frame_and_goes_with_the_form(window: "Window") -> None:
+def test_the_preview_follows_the_settings_and_the_frame_and_goes_with_the_form(window: Window) -> None:
     points = walks(window)
     # More than a preview takes.
     rows = np.concatenate([np.add(points.data, (0, 0, 0, 200 * k)) for k in range(4)])
@@ -88,7 +85,7 @@ def test_the_preview_follows_the_settings_and_the_frame_and_goes_with_the_form(w
     window.wait(lambda: named(window, "Preview") is None, 2)
 
 
-def test_colours_distinguish_doubtful_links_from_sure_ones(window: "Window") -> None:
+def test_colours_distinguish_doubtful_links_from_sure_ones(window: Window) -> None:
     """Above a particle on its own, below two so near each other that their links might be exchanged."""
     t = np.arange(12)
     place = [np.column_stack([t, np.full(12, y), 10 + 3 * t]) for y in (10.0, 40.0, 41.0)]
@@ -108,7 +105,7 @@ def test_colours_distinguish_doubtful_links_from_sure_ones(window: "Window") -> 
     assert window.count(changed, "#ff2d2d") + window.count(changed, "#4cc9ff") == 0
 
 
-def test_divisions_stand_in_the_graph(window: "Window") -> None:
+def test_divisions_stand_in_the_graph(window: Window) -> None:
     from scenes import tissue
 
     seen = tissue(cells=60, frames=20).detections
@@ -128,7 +125,7 @@ def test_divisions_stand_in_the_graph(window: "Window") -> None:
     assert window.viewer.layers[-1].graph == {}
 
 
-def test_what_fuses_has_two_parents_in_the_graph(window: "Window") -> None:
+def test_what_fuses_has_two_parents_in_the_graph(window: Window) -> None:
     from scenes import backward, tissue
 
     seen = backward(tissue(cells=60, frames=20, apart=0.15)).detections
@@ -141,7 +138,7 @@ def test_what_fuses_has_two_parents_in_the_graph(window: "Window") -> None:
     assert set(parents) == {2}
 
 
-def test_what_is_given_is_taken_and_comes_back_from_the_result(window: "Window") -> None:
+def test_what_is_given_is_taken_and_comes_back_from_the_result(window: Window) -> None:
     walks(window)
     form = window.form("Track particles")
     form.rows["known"].setText("noise=0.2; gate=4,4,4")
@@ -170,7 +167,7 @@ def rows_in(columns: Any) -> dict[str, tuple[bool, str, str]]:
     return {item.text(0): (bool(item.checkState(0).value), item.text(1), item.text(2)) for item in items}
 
 
-def tick_column(window: "Window", columns: Any, name: str) -> None:
+def tick_column(window: Window, columns: Any, name: str) -> None:
     """Change the tick of a column by the keyboard."""
     names = [columns.topLevelItem(row).text(0) for row in range(columns.topLevelItemCount())]
     columns.setCurrentItem(columns.topLevelItem(names.index(name)))
@@ -179,7 +176,7 @@ def tick_column(window: "Window", columns: Any, name: str) -> None:
     window.wait(lambda: not columns._ticked.isActive() and rows_in(columns) != before)
 
 
-def test_columns_are_ticked_and_their_bits_shown(window: "Window") -> None:
+def test_columns_are_ticked_and_their_bits_shown(window: Window) -> None:
     from test_columns import informative, movie
 
     truth = movie()
@@ -216,7 +213,7 @@ def test_columns_are_ticked_and_their_bits_shown(window: "Window") -> None:
     assert proofread.session.held.learned.summary.columns.links == pytest.approx(bits)
 
 
-def test_columns_of_detection_are_ticked_unasked(window: "Window") -> None:
+def test_columns_of_detection_are_ticked_unasked(window: Window) -> None:
     from test_columns import detected
 
     seen = detected().detections
@@ -241,7 +238,7 @@ def test_columns_of_detection_are_ticked_unasked(window: "Window") -> None:
     assert rows_in(form.columns)["angle"] == (True, "angle=180", "")
 
 
-def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: "Window") -> None:
+def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: Window) -> None:
     from scenes import tissue
 
     window.viewer.add_points(rows_of(tissue(cells=60, frames=20).detections), name="tissue", size=0.1)
@@ -263,7 +260,7 @@ def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: 
     assert len(single.graph) >= 10
 
 
-def test_settings_come_back_from_a_result_and_a_run_replaces_it(window: "Window") -> None:
+def test_settings_come_back_from_a_result_and_a_run_replaces_it(window: Window) -> None:
     form = gated(window)
     form.rows["solver"].setCurrentText("jonker_volgenant")
     run(window, form)
@@ -291,7 +288,7 @@ def test_settings_come_back_from_a_result_and_a_run_replaces_it(window: "Window"
     assert "There is no solver 'wishes'" in form.message.text()
 
 
-def test_an_image_is_detected_then_tracked(window: "Window") -> None:
+def test_an_image_is_detected_then_tracked(window: Window) -> None:
     y, x = np.mgrid[:64, :80]
     movie = np.zeros((10, 64, 80), np.float32)
     for t in range(10):
@@ -320,7 +317,7 @@ def test_an_image_is_detected_then_tracked(window: "Window") -> None:
     window.shot("track_image")
 
 
-def test_the_size_of_a_voxel_is_that_of_the_layer(window: "Window") -> None:
+def test_the_size_of_a_voxel_is_that_of_the_layer(window: Window) -> None:
     points = walks(window)
     form = window.form("Track particles")
     window.write(form.source.voxel.boxes[0], "3")
@@ -334,7 +331,7 @@ def test_the_size_of_a_voxel_is_that_of_the_layer(window: "Window") -> None:
 
 
 @pytest.mark.timeout(300)
-def test_real_nuclei_from_the_raw_stacks(window: "Window", real_data: Path) -> None:
+def test_real_nuclei_from_the_raw_stacks(window: Window, real_data: Path) -> None:
     from outbid.formats.images import open_movie
 
     frames = open_movie(real_data / "drosophila_nuclei" / "tif").frames()
@@ -351,7 +348,7 @@ def test_real_nuclei_from_the_raw_stacks(window: "Window", real_data: Path) -> N
     window.shot("track_nuclei")
 
 
-def test_tracks_whose_graph_is_emptied_become_another_layer_of_their_name(window: "Window") -> None:
+def test_tracks_whose_graph_is_emptied_become_another_layer_of_their_name(window: Window) -> None:
     """What napari keeps of an emptied graph lets vispy crash with Mesa, once the layer is removed."""
     show = import_module("outbid.viewers.forms.shown").show
     seen = Detections.from_table([0, 1, 1, 2, 2], [[0, 5, 5], [0, 4, 5], [0, 6, 5], [0, 3, 5], [0, 7, 5]])
