@@ -137,6 +137,7 @@ class Finalised:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("then", ["lap", "write", "end"])
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_in_a_finaliser_is_not_lost(
     then: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,11 +156,7 @@ def test_a_signal_in_a_finaliser_is_not_lost(
 
     monkeypatch.setitem(main.commands, "end", end)
     monkeypatch.setattr(sys, "unraisablehook", reached.append)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
-    try:
-        done = run("end")
-    finally:
-        signal.signal(signal.SIGINT, before)
+    done = run("end")
     assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
     assert then not in reached
     assert list(tmp_path.iterdir()) == []
@@ -213,10 +210,8 @@ def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ("track still.csv --set noise=5 --set step=1", 0, "with noise, step as given"),
     ],
 )
-def test_what_newcomers_try(
-    words: str, exit_code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("here")
+def test_what_newcomers_try(words: str, exit_code: int, said: str) -> None:
     for name in ("movie.tif", "notes.txt", "costs.npy"):
         Path(name).write_text("what it holds is not looked at")
     Path("one.csv").write_text("frame,z,y,x\n0,1,2,3\n")
@@ -230,6 +225,7 @@ def test_what_newcomers_try(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("when", ["parse", "close"])
 def test_a_signal_outside_the_work_of_a_command_ends_it_as_interrupted(
     when: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
@@ -250,11 +246,7 @@ def test_a_signal_outside_the_work_of_a_command_ends_it_as_interrupted(
         done.append(when)
 
     monkeypatch.setitem(main.commands, "end", end)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        ended = run("end")
-    finally:
-        signal.signal(signal.SIGINT, before)
+    ended = run("end")
     assert (ended.exit_code, ended.stderr) in [(130, "Interrupted.\n"), (0, "")]
     assert (ended.exit_code == 0) == (when == "close")  # all is done by then
     assert done == ["close"] * (when == "close")

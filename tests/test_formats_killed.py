@@ -51,6 +51,7 @@ def test_killed_between_the_two_renames(moves: int, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("moves", [1, 2])
+@pytest.mark.usefixtures("interruptible")
 def test_interrupted_between_the_two_renames(
     moves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,22 +67,16 @@ def test_interrupted_between_the_two_renames(
             os.kill(os.getpid(), signal.SIGINT)
         return moved
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
-    try:
-        for frame in (1, 2):
-            done.clear()
-            with monkeypatch.context() as patch:
-                patch.setattr(Path, "replace", signalled)
-                with pytest.raises(KeyboardInterrupt):
-                    write_detections(
-                        path, Detections.from_table([frame], [[1, 2, 3]]), record={"of": frame},
-                        overwrite=True,
-                    )  # fmt: skip
-            assert read_detections(path).frame.tolist() == [frame]
-            assert read_record(path) == {"of": frame}
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
+    for frame in (1, 2):
+        done.clear()
+        seen = Detections.from_table([frame], [[1, 2, 3]])
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", signalled)
+            with pytest.raises(KeyboardInterrupt):
+                write_detections(path, seen, record={"of": frame}, overwrite=True)
+        assert read_detections(path).frame.tolist() == [frame]
+        assert read_record(path) == {"of": frame}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert len(list(tmp_path.iterdir())) == 2
 
 

@@ -208,10 +208,8 @@ MANY = {
 
 
 @pytest.mark.parametrize("command", MANY)
-def test_every_command_takes_many(
-    command: str, tracked: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("here")
+def test_every_command_takes_many(command: str, tracked: list[Path]) -> None:
     options, more, suffix = MANY[command]
 
     def said(*others: object) -> str:

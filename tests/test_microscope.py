@@ -228,14 +228,11 @@ def test_the_command_prints_a_summary_as_json(tmp_path: Path) -> None:
         (["--seed", "-1"], "seed is -1"),
     ],
 )
-def test_wrong_usage_ends_with_2_and_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_wrong_usage_ends_with_2_and_no_file(here: Path, words: list[str], said: str) -> None:
     done = run("simulate", "-o", "same.csv", *words)
     assert done.exit_code == 2
     assert said in done.output
-    assert not list(tmp_path.iterdir())
+    assert not list(here.iterdir())
 
 
 def test_an_output_that_exists_stays(tmp_path: Path) -> None:

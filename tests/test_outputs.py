@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from commands import assert_refused, run, succeed
+from commands import assert_refused, run, succeed, written
 
 from outbid import Detections, SettingsError, Tracks, read_record, read_tracks, write_tracks
 from outbid.formats import outputs, read_detections, write_detections
@@ -22,11 +22,10 @@ TWO = Tracks(Detections.from_table([0, 1], [[0, 5, 7], [1, 5, 8]]), np.array([[0
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path) -> Path:
     """A working folder with tracks in st.csv and their record beside it."""
-    monkeypatch.chdir(tmp_path)
     write_tracks("st.csv", TWO, record={"rows": 2})
-    return tmp_path
+    return here
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -237,8 +236,7 @@ def test_the_next_run_removes_what_a_killed_one_left(folder: Path, caplog: pytes
     killed = subprocess.run([sys.executable, "-c", KILLED, "out.csv"], check=False)
     (left,) = folder.glob("out.csv.*.tmp")
     assert killed.returncode == -9
-    other = folder / "out.csv.notes.tmp"
-    other.write_text("precious")
+    other = written(folder / "out.csv.notes.tmp", "precious")
 
     def write(_file: object) -> None:
         """Another run at the same output leaves alone what one that lives has begun."""

@@ -30,11 +30,9 @@ def test_tracking_the_sample_finds_its_tracks() -> None:
     assert score(run.tracks, truth).values["link_f1"] == pytest.approx(0.970, abs=0.001)
 
 
-def test_the_example_of_the_readme_runs(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("here")
+def test_the_example_of_the_readme_runs(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (repository / "README.md").read_text("utf-8"), re.DOTALL)
-    monkeypatch.chdir(tmp_path)
     exec(compile(example, "README.md", "exec"), {})
     assert "167 tracks from 3,429 detections" in capsys.readouterr().out
     assert len(read_tracks("walks_tracks.csv").detections) == 3429

@@ -33,10 +33,9 @@ def piped(stdin: bytes, *arguments: object) -> Result:
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def file(here: Path) -> Path:
     write_tracks("t.csv", TRACKS)
-    return tmp_path / "t.csv"
+    return here / "t.csv"
 
 
 # ---------------------------------------------------------------- stdin and stdout
