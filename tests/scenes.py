@@ -119,6 +119,24 @@ def f1_of(run, truth: Tracks) -> float:
     return score(run.tracks, truth, gate=1e-6, families=("links",)).values["link_f1"]
 
 
+def link_f1(links, truth: Tracks) -> float:
+    """Of links between the detections of the truth."""
+    return score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
+
+
+def share_of_right(links, truth: Tracks) -> float:
+    """Of links (L, 2), how many are true."""
+    true = set(map(tuple, truth.links.tolist()))
+    return float(np.mean([tuple(link) in true for link in links.tolist()]))
+
+
+def always_seen(place) -> Tracks:
+    """Particles at places (F, N, axes), all of them seen."""
+    frames, count, axes = place.shape
+    seen = Detections.from_table(np.repeat(np.arange(frames), count), place.reshape(-1, axes))
+    return Tracks.from_track_ids(seen, np.tile(np.arange(count), frames))
+
+
 def lost(truth: Tracks, frames) -> Tracks:
     """The movie without some frames; the others keep their numbers."""
     kept = ~np.isin(truth.detections.frame, frames)
@@ -170,9 +188,7 @@ def crowded(kappa: float, persistence: float, lost: float, *, frames: int, seed:
     if persistence:
         step2 = 2 * persistence**2 * (1 / persistence - 1 + math.exp(-1 / persistence))
         motion = OrnsteinUhlenbeckWalk(kappa * math.sqrt(3 / step2), persistence)
-    box = (2000 ** (1 / 3),) * 3
-    truth = walk(WalkSettings(motion, 2000, frames, box, "reflect", 0.02, 0.02, seed=seed))
-    return observe(truth, Microscope((NOISE,) * 3, lost, lost), box=box, seed=seed)
+    return simulated(motion, particles=2000, frames=frames, noise=NOISE, miss=lost, clutter=lost, seed=seed)
 
 
 def tissue(

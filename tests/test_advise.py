@@ -6,20 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scenes
 from commands import run, succeed
 from scipy.spatial import cKDTree
 
 from outbid import Detections, InputError, TrackingSettings, Tracks, score, track, write_detections
 from outbid.advise import advise
-from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
-from outbid.simulate.walks import WalkSettings, walk
 
 
 def simulated(kappa: float, *, miss: float = 0.0, particles: int = 800, frames: int = 10) -> Tracks:
-    box = (particles ** (1 / 3),) * 3
-    truth = walk(WalkSettings(BrownianWalk(kappa), particles, frames, box, "reflect", 0.02, 0.02, seed=7))
-    return observe(truth, Microscope(miss=miss, clutter=miss), box=box, seed=7)
+    motion = BrownianWalk(kappa)
+    return scenes.simulated(motion, particles=particles, frames=frames, miss=miss, clutter=miss, seed=7)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from commands import run, succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scenes import link_f1, simulated
 from scipy.stats import multivariate_normal
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_detections, score
@@ -29,18 +30,15 @@ from outbid.model.marks import KeptAxes, MarkModel, Marks, clutter_odds
 from outbid.movies.jobs import TrackJob
 from outbid.ranges.movie import How, track_in_ranges
 from outbid.reading import read_movie
-from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
-from outbid.simulate.walks import WalkSettings, walk
 from outbid.summary import Summary
 
-KAPPA, PARTICLES, FRAMES = 0.26, 110, 12
+FRAMES = 12
 
 
 def movie(seed: int = 0, clutter: float = 0.05) -> Tracks:
-    box = (PARTICLES ** (1 / 3),) * 3
-    steps = WalkSettings(BrownianWalk(KAPPA), PARTICLES, FRAMES, box, "reflect", 0.02, 0.02, seed=seed)
-    return observe(walk(steps), Microscope((0.03,) * 3, 0.05, clutter), box=box, seed=seed)
+    size = {"particles": 110, "frames": FRAMES}
+    return simulated(BrownianWalk(0.26), **size, noise=0.03, miss=0.05, clutter=clutter, seed=seed)
 
 
 def with_features(truth: Tracks, features: Mapping[str, NDArray]) -> Tracks:
@@ -76,10 +74,6 @@ def found_in(
     return linked(truth.detections, chosen, workers)
 
 
-def f1(links: Links, truth: Tracks) -> float:
-    return score(Tracks(truth.detections, links.pairs), truth, families=["links"]).values["link_f1"]
-
-
 @pytest.fixture(scope="module")
 def alone(truth: Tracks) -> Links:
     return found_in(truth, None)[1]
@@ -90,7 +84,7 @@ def alone(truth: Tracks) -> Links:
 )
 def test_what_tracks_keep_helps(truth: Tracks, alone: Links, column: dict[str, str]) -> None:
     _, links = found_in(truth, column)
-    assert f1(links, truth) > f1(alone, truth) + 0.03
+    assert link_f1(links, truth) > link_f1(alone, truth) + 0.03
     assert links.probability is not None
     right = score(Tracks(truth.detections, links.pairs), truth, families=["links"]).values["link_precision"]
     assert links.probability.mean() == pytest.approx(right, abs=0.05)
@@ -104,15 +98,19 @@ def test_what_says_nothing_changes_nothing(truth: Tracks, alone: Links) -> None:
     assert (links.pairs == alone.pairs).all()
     assert links.probability == pytest.approx(alone.probability, abs=1e-9)
     white = with_features(truth, {f"white_{k}": rng.normal(size=count) for k in range(10)})
-    assert f1(found_in(white, {"white_*": ""})[1], truth) == pytest.approx(f1(alone, truth), abs=0.002)
+    assert link_f1(found_in(white, {"white_*": ""})[1], truth) == pytest.approx(
+        link_f1(alone, truth), abs=0.002
+    )
 
 
 def test_missing_values_count_for_nothing(truth: Tracks, alone: Links) -> None:
     features = dict(truth.detections.features)
     holes = np.random.default_rng(3).random(len(truth.detections)) < 0.3
     features["brightness"] = np.where(holes, np.nan, features["brightness"])
-    part = f1(found_in(with_features(truth, features), {"brightness": ""})[1], truth)
-    assert f1(alone, truth) + 0.01 < part < f1(found_in(truth, {"brightness": ""})[1], truth) - 0.005
+    part = link_f1(found_in(with_features(truth, features), {"brightness": ""})[1], truth)
+    assert (
+        link_f1(alone, truth) + 0.01 < part < link_f1(found_in(truth, {"brightness": ""})[1], truth) - 0.005
+    )
 
 
 def detected(seed: int = 4) -> Tracks:
@@ -132,7 +130,7 @@ def detected(seed: int = 4) -> Tracks:
 
 def test_columns_of_detect_find_clutter_unasked() -> None:
     truth = detected()
-    without, with_them = (f1(found_in(truth, column)[1], truth) for column in (None, "auto"))
+    without, with_them = (link_f1(found_in(truth, column)[1], truth) for column in (None, "auto"))
     assert with_them > without + 0.05
     fewer = {name: of for name, of in truth.detections.features.items() if name != "quality"}
     foreign = found_in(with_features(truth, fewer), "auto")[1]  # not a table of detect
@@ -286,7 +284,7 @@ def test_large_movies_use_what_their_sample_says(truth: Tracks) -> None:
         assert learned.sample is not None
         found.append(decide(learned.posterior.candidates, learned.posterior.probability))
     alone, one, two = (replace(links, pairs=reading.order[links.pairs]) for links in found)
-    assert f1(one, truth) > f1(alone, truth) + 0.1
+    assert link_f1(one, truth) > link_f1(alone, truth) + 0.1
     assert (one.probability == two.probability).all()
 
 

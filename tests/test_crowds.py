@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scenes import f1_of, link_f1, share_of_right
 
-from outbid import Detections, TrackingSettings, Tracks, score, track
+from outbid import Detections, TrackingSettings, Tracks, track
 from outbid.linked import linked
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
@@ -11,10 +12,6 @@ from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
 
 FREE = TrackingSettings()
-
-
-def f1_of(tracks: Tracks, truth: Tracks) -> float:
-    return score(tracks, truth, families=("links",)).values["link_f1"]
 
 
 @pytest.mark.slow
@@ -32,12 +29,10 @@ def test_no_gate_does_better(kappa, clutter):
     """Where there is clutter, links are better than those of any gate; behind the best at .4 (limits.md)."""
     truth = Scene(kappa, clutter=clutter, particles=800, frames=12).film(2)
     gated = max(
-        f1_of(
-            track(truth.detections, TrackingSettings(max_distance=gate * kappa, cost="squared")).tracks, truth
-        )
+        f1_of(track(truth.detections, TrackingSettings(max_distance=gate * kappa, cost="squared")), truth)
         for gate in (2.5, 3, 3.5, 4, 5)
     )
-    learned = f1_of(track(truth.detections, TrackingSettings()).tracks, truth)
+    learned = f1_of(track(truth.detections, TrackingSettings()), truth)
     assert learned > gated + (0.005 if clutter else 0.0) - (0.04 if kappa == 0.4 else 0.0)
 
 
@@ -83,7 +78,7 @@ def test_a_few_fast_among_slow_ones_are_not_overlooked():
     learned, links = linked(truth.detections, FREE)
     assert learned.clutter < 0.03
     assert learned.persistence > 20
-    assert f1_of(Tracks(truth.detections, links.pairs), truth) > 0.97
+    assert link_f1(links, truth) > 0.97
 
 
 @pytest.mark.parametrize(("fast", "miss", "clutter"), [(15, 0.1, 0.0), (30, 0.2, 0.0), (15, 0.0, 0.1)])
@@ -120,10 +115,8 @@ def test_far_jumps_are_looked_for_farther_than_small_steps_ask():
     truth = Tracks.from_track_ids(seen, np.tile(np.arange(count), frames))
     learned, links = linked(seen, FREE)
     assert learned.end < 0.035
-    gated = max(
-        f1_of(track(seen, TrackingSettings(max_distance=gate)).tracks, truth) for gate in (0.7, 1, 1.4)
-    )
-    assert f1_of(Tracks(seen, links.pairs), truth) > gated
+    gated = max(f1_of(track(seen, TrackingSettings(max_distance=gate)), truth) for gate in (0.7, 1, 1.4))
+    assert link_f1(links, truth) > gated
 
 
 @pytest.mark.slow
@@ -136,7 +129,7 @@ def test_a_velocity_is_learned_where_every_third_frame_is_missing():
         truth = whole.take(kept)
         learned, links = linked(truth.detections, FREE)
         assert learned.persistence > 3
-        reached.append(f1_of(Tracks(truth.detections, links.pairs), truth))
+        reached.append(link_f1(links, truth))
     assert np.mean(reached) > 0.94
 
 
@@ -150,7 +143,7 @@ def test_a_stream_among_particles_that_stick_is_followed():
     turns = np.cumsum((np.diff(laps, axis=0, prepend=laps[:1]) != 0).any(axis=2), axis=0)
     seen = Detections.from_table(np.repeat(np.arange(frames), count), np.mod(free, box).reshape(-1, 3))
     truth = Tracks.from_track_ids(seen, (np.arange(count) + count * turns).ravel())
-    assert f1_of(Tracks(seen, linked(seen, FREE)[1].pairs), truth) > 0.97
+    assert link_f1(linked(seen, FREE)[1], truth) > 0.97
 
 
 def eddies(seed: int, *, count: int = 800, frames: int = 10) -> Tracks:
@@ -172,9 +165,7 @@ def eddies(seed: int, *, count: int = 800, frames: int = 10) -> Tracks:
 @pytest.mark.nightly
 def test_in_eddies_the_nearest_neighbours_weigh_most():
     movies = [eddies(seed) for seed in (2, 6)]
-    reached = [
-        f1_of(Tracks(truth.detections, linked(truth.detections, FREE)[1].pairs), truth) for truth in movies
-    ]
+    reached = [link_f1(linked(truth.detections, FREE)[1], truth) for truth in movies]
     assert np.mean(reached) > 0.872
 
 
@@ -190,7 +181,7 @@ def test_where_most_is_clutter_it_is_recognised_and_left_alone():
     )
     learned, links = linked(truth.detections, FREE)
     assert learned.clutter == pytest.approx(0.67, abs=0.13)
-    assert f1_of(Tracks(truth.detections, links.pairs), truth) > 0.79
+    assert link_f1(links, truth) > 0.79
 
 
 def flown(speed, count=300, frames=12, noise=0.02, seed=0, miss=0.0):
@@ -213,7 +204,7 @@ def flown(speed, count=300, frames=12, noise=0.02, seed=0, miss=0.0):
 def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
     truth = Scene(kappa, 10.0, miss=misses, clutter=misses, particles=600, frames=24).film(4)
     links = linked(truth.detections, FREE)[1]
-    found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
+    found = link_f1(links, truth)
     assert found > least
 
 
@@ -222,7 +213,7 @@ def test_flights_past_neighbours_are_found_with_nothing_given():
     """Most particles have another nearer than their next detection, so that nearest links are wrong."""
     truth = flown(0.6, count=400, frames=14, seed=2)
     learned, links = linked(truth.detections, FREE)
-    found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
+    found = link_f1(links, truth)
     assert found > 0.88
     assert learned.persistence > 30
     assert learned.step.mean() == pytest.approx(0.6, rel=0.1)
@@ -233,7 +224,7 @@ def test_a_memory_is_found_where_most_links_are_wrong():
     """Of the first links .6 are wrong, and show no velocity."""
     truth = Scene(0.4, 2.0, miss=0.1, clutter=0.1, particles=800, frames=12).film(7)
     learned, links = linked(truth.detections, FREE)
-    found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
+    found = link_f1(links, truth)
     assert learned.persistence == pytest.approx(2.0, abs=1.5)
     assert found > 0.38
 
@@ -255,7 +246,7 @@ def test_particles_that_bind_and_diffuse_are_followed_in_both_states():
     seen = Detections.from_table(np.repeat(np.arange(frames), count), place.reshape(-1, 3))
     truth = Tracks.from_track_ids(seen, number.ravel())
     learned, links = linked(seen, FREE)
-    assert score(Tracks(seen, links.pairs), truth, families=("links",)).values["link_f1"] > 0.88
+    assert link_f1(links, truth) > 0.88
     assert learned.clutter < 0.1
 
 
@@ -266,7 +257,5 @@ def test_links_are_as_often_right_as_they_say_where_few_are_wrong():
     truth = walk(WalkSettings(BrownianWalk(0.2), 2000, 20, box, "reflect", 0.0, 0.0, seed=0))
     seen = observe(truth, Microscope((0.03,) * 3, 0.0, 0.0), box=box, seed=0)
     _, links = linked(seen.detections, FREE)
-    right = set(map(tuple, seen.links.tolist()))
     assert links.probability is not None
-    share = np.mean([tuple(pair) in right for pair in links.pairs.tolist()])
-    assert links.probability.mean() == pytest.approx(share, abs=0.012)
+    assert links.probability.mean() == pytest.approx(share_of_right(links.pairs, seen), abs=0.012)

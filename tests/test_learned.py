@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scenes import carried, followed
+from scenes import always_seen, carried, f1_of, followed, link_f1
 
 from outbid import Detections, ResourceError, TrackingSettings, Tracks, score, track
 from outbid.linked import linked
@@ -35,13 +35,9 @@ def free(truth: Tracks) -> tuple[Summary, Links]:
     return linked(truth.detections, FREE)
 
 
-def f1(links: Links, truth: Tracks) -> float:
-    return score(Tracks(truth.detections, links.pairs), truth, families=["links"]).values["link_f1"]
-
-
 def test_links_are_right_and_what_is_learned_is_true(truth: Tracks, free: tuple[Summary, Links]) -> None:
     shown, links = free
-    assert f1(links, truth) > 0.95
+    assert link_f1(links, truth) > 0.95
     assert (np.diff(links.pairs @ [len(truth.detections), 1]) > 0).all()
     assert links.gap == 0
     assert links.probability is not None
@@ -67,7 +63,7 @@ def test_what_is_given_is_held(truth: Tracks) -> None:
     assert sum(shown.follow) == pytest.approx(0.8)
     assert not {"noise", "persistence", "end"} & set(shown.uncertainty)
     assert shown.known == tuple(given)
-    assert f1(links, truth) > 0.93
+    assert link_f1(links, truth) > 0.93
 
 
 def test_a_given_persistence_leaves_room_for_turns() -> None:
@@ -79,16 +75,16 @@ def test_a_given_persistence_leaves_room_for_turns() -> None:
         heading[turns] = rng.normal(0, 0.12, (turns.sum(), 3))
         places.append(places[-1] + heading)
     place = np.array(places) + rng.normal(0, 0.01, (frames, many, 3))
-    seen = Detections.from_table(np.repeat(np.arange(frames), many), place.reshape(-1, 3))
-    truth = Tracks.from_track_ids(seen, np.tile(np.arange(many), frames))
-    assert f1(linked(seen, TrackingSettings(divisions=False, known={"persistence": 20.0}))[1], truth) > 0.99
+    truth = always_seen(place)
+    given = TrackingSettings(divisions=False, known={"persistence": 20.0})
+    assert link_f1(linked(truth.detections, given)[1], truth) > 0.99
 
 
 def test_what_is_true_may_be_given() -> None:
     """Slow changes of direction are no turns, and who is missed does not end."""
     truth = Scene(0.12, 8.0, miss=0.1, clutter=0.05, particles=300, frames=30).film(10)
     free, *given = (
-        f1(linked(truth.detections, TrackingSettings(divisions=False, known=known))[1], truth)
+        link_f1(linked(truth.detections, TrackingSettings(divisions=False, known=known))[1], truth)
         for known in ({}, {"persistence": 8.0}, {"end": 0.07}, {"end": 0.07, "start": 0.07, "miss": 0.1})
     )
     assert min(given) > free - 0.002 > 0.98
@@ -106,7 +102,7 @@ def test_steps_are_those_observed_with_what_whole_frames_move(moves: dict[str, f
     assert shown.step == pytest.approx(true, rel=0.15)
     assert shown.neighbours == 0
     again = linked(seen, TrackingSettings(divisions=False, known={"step": tuple(shown.step.tolist())}))[1]
-    assert f1(again, truth) > 0.999
+    assert link_f1(again, truth) > 0.999
     assert score(followed(Live(shown), seen)[0], truth, families=["links"]).values["link_f1"] > 0.99
 
 
@@ -125,7 +121,7 @@ def test_frames_that_were_not_recorded_are_no_gaps() -> None:
     shown, links = linked(detections, FREE)
     assert shown.time is not None
     assert np.diff(shown.time).tolist() == [1, 1, 1, 1, 3, 1, 1, 1, 2, 1, 1, 1]
-    assert f1(links, Tracks.from_track_ids(detections, name)) > 0.93
+    assert link_f1(links, Tracks.from_track_ids(detections, name)) > 0.93
     frame = np.unique(detections.frame, return_inverse=True)[1]
     assert (np.diff(frame[links.pairs], axis=1) == 1).mean() > 0.9
     assert "taken as not recorded: 3." in str(shown)
@@ -185,8 +181,4 @@ def test_in_crowds_the_posterior_answers_and_says_so(kappa: float, behind: float
     run = track(truth.detections, FREE)
     assert "are expected to be wrong" in run.warning
     costs = TrackingSettings(max_distance=3.5 * kappa, cost="squared", divisions=False)
-    learned, gated = (
-        score(found.tracks, truth, families=["links"]).values["link_f1"]
-        for found in (run, track(truth.detections, costs))
-    )
-    assert learned > gated - behind
+    assert f1_of(run, truth) > f1_of(track(truth.detections, costs), truth) - behind

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scenes import f1_of, lost, stuck, walks
+from scenes import f1_of, lost, share_of_right, stuck, walks
 
 from outbid import Detections, TrackingSettings, Tracks, read_tracks, score, track
 from outbid.reading import read_movie
@@ -87,8 +87,7 @@ def test_frames_lost_outside_the_part_are_bridged_as_far_as_particles_went():
     truth = lost(scene.film(2), np.arange(20, 24))
     tracks = track(truth.detections).tracks
     across = tracks.detections.frame[tracks.links[:, 0]] == 19
-    right = {tuple(link) for link in truth.links.tolist()}
-    assert np.mean([tuple(link) in right for link in tracks.links[across].tolist()]) > 0.9
+    assert share_of_right(tracks.links[across], truth) > 0.9
     assert across.sum() > 0.9 * 400
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scenes import carried, f1_of, lost, over_gaps
+from scenes import always_seen, carried, f1_of, lost, over_gaps
 
-from outbid import Detections, Tracks, score, track
+from outbid import Detections, Tracks, track
 
 Points = NDArray[np.float64]
 
@@ -37,13 +37,12 @@ def test_streams_that_run_against_each_other_are_no_drift():
     way = np.where(np.arange(count) % 2, 0.5, -0.5)[:, None] * [0, 0, 1.0]
     place = rng.uniform(0, count ** (1 / 3), (count, 3)) + np.arange(frames)[:, None, None] * way
     place += rng.normal(0, 0.06, place.shape)
-    moving = Detections.from_table(np.repeat(np.arange(frames), count), place.reshape(-1, 3))
-    run = track(moving)
+    truth = always_seen(place)
+    run = track(truth.detections)
     learned = run.learned
     assert learned.drift is None
     assert learned.step[2] == pytest.approx(0.507, rel=0.03)
-    truth = Tracks.from_track_ids(moving, np.tile(np.arange(count), frames))
-    assert score(run.tracks, truth, families=("links",)).values["link_f1"] > 0.98
+    assert f1_of(run, truth) > 0.98
 
 
 COUNT, FRAMES = 1600, 24
@@ -56,9 +55,7 @@ def walked(step: np.ndarray, *, seed: int = 0) -> Tracks:
     place = rng.uniform(0, BOX, (COUNT, 3)) + np.concatenate(
         [np.zeros((1, COUNT, 3)), np.cumsum(step, axis=0)]
     )
-    place += rng.normal(0, 0.02, place.shape)
-    seen = Detections.from_table(np.repeat(np.arange(FRAMES), COUNT), place.reshape(-1, 3))
-    return Tracks.from_track_ids(seen, np.tile(np.arange(COUNT), FRAMES))
+    return always_seen(place + rng.normal(0, 0.02, place.shape))
 
 
 def steps(sigma: float | np.ndarray) -> np.ndarray:
@@ -102,9 +99,7 @@ def turning_tissue(seed, cells=300, frames=8, angle=0.2, noise=0.1):
     place = rng.uniform(-1, 1, (cells, 2)) * np.sqrt(cells) / 2
     steps = rng.normal(0, noise, (frames, cells, 2)).cumsum(axis=0)
     seen = [turned(place + step, angle * (frame % 2)) for frame, step in enumerate(steps)]
-    points = np.concatenate([np.zeros((cells * frames, 1)), np.concatenate(seen)], axis=1)
-    frame = np.repeat(np.arange(frames), cells)
-    return Tracks.from_track_ids(Detections.from_table(frame, points), np.tile(np.arange(cells), frames))
+    return always_seen(np.array(seen))
 
 
 @pytest.mark.slow

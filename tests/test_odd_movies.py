@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scenes import Points, diffusing, film
+from scenes import Points, always_seen, diffusing, film
 
 from outbid import Detections, InputError, Tracks, score, track
 from outbid.reading import read_movie
@@ -31,8 +31,7 @@ def crowd_in_a_box(sigma: float, *, particles: int = 500, frames: int = 40, box:
     for _ in range(frames):
         places.append(place)
         place = box - np.abs(box - np.abs(place + sigma * rng.normal(size=place.shape)))
-    seen = Detections.from_table(np.repeat(np.arange(frames), particles), np.concatenate(places))
-    return Tracks.from_track_ids(seen, np.tile(np.arange(particles), frames))
+    return always_seen(np.array(places))
 
 
 def in_slices(apart: float, astray: float) -> Callable[[Points], Points]:

@@ -2,17 +2,9 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from scenes import always_seen, share_of_right
 
-from outbid import Detections, Tracks, track
-
-
-def tracks_of(place: NDArray[np.float64]) -> Tracks:
-    """The tracks of particles, all seen: place (F, N, axes)."""
-    frames, count, _ = place.shape
-    row = np.arange((frames - 1) * count)
-    frame = np.repeat(np.arange(frames, dtype=np.int32), count)
-    return Tracks(Detections(frame, place.reshape(-1, 3)), np.column_stack([row, row + count]))
+from outbid import Tracks, track
 
 
 def on_sphere(
@@ -26,7 +18,7 @@ def on_sphere(
         found.append(place)
         step = kappa * rng.normal(size=place.shape)
         place = place + step - np.sum(step * place, axis=1)[:, None] * place / radius**2
-    return tracks_of(np.array(found) + noise * kappa * rng.normal(size=(frames, count, 3)))
+    return always_seen(np.array(found) + noise * kappa * rng.normal(size=(frames, count, 3)))
 
 
 def along_fibres(kappa: float, *, fibres: int = 20, each: int = 40, frames: int = 20) -> Tracks:
@@ -38,7 +30,7 @@ def along_fibres(kappa: float, *, fibres: int = 20, each: int = 40, frames: int 
         kappa * rng.normal(size=(frames, fibres * each)), axis=0
     )
     fibre = np.repeat(np.arange(fibres), each)
-    return tracks_of(begin[fibre] + along[..., None] * way[fibre])
+    return always_seen(begin[fibre] + along[..., None] * way[fibre])
 
 
 def on_plane(degrees: float, *, kappa: float = 0.25, seed: int = 0, out_of_focus: float = 0.0) -> Tracks:
@@ -51,7 +43,7 @@ def on_plane(degrees: float, *, kappa: float = 0.25, seed: int = 0, out_of_focus
     tilt = np.radians(degrees)
     axes = np.array([[np.sin(tilt), np.cos(tilt), 0], [0, 0, 1]])
     noise = kappa * np.array([max(out_of_focus, 0.03), 0.03, 0.03])
-    return tracks_of(place @ axes + noise * rng.normal(size=(frames, count, 3)))
+    return always_seen(place @ axes + noise * rng.normal(size=(frames, count, 3)))
 
 
 @pytest.mark.slow
@@ -66,6 +58,5 @@ def on_plane(degrees: float, *, kappa: float = 0.25, seed: int = 0, out_of_focus
 def test_links_on_surfaces_are_nearly_as_often_right_as_they_say(truth, most):
     """Density is counted in a volume, which particles on a sphere or a fibre do not fill (limits.md)."""
     found = track(truth.detections).tracks
-    right = set(map(tuple, truth.links.tolist()))
-    share = np.mean([tuple(pair) in right for pair in found.links.tolist()])
+    share = share_of_right(found.links, truth)
     assert found.link_probability.mean() == pytest.approx(share, abs=most)

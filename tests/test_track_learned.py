@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from commands import run as run_command
 from commands import succeed
-from scenes import simulated
+from scenes import link_f1, simulated
 
 from outbid import (
     Detections,
     SettingsError,
     TrackingSettings,
-    Tracks,
     read_record,
     read_tracks,
     score,
@@ -29,11 +28,6 @@ from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
 
 FREE = TrackingSettings()
-
-
-def f1_of(links, truth: Tracks) -> float:
-    found = Tracks(truth.detections, links.pairs)
-    return score(found, truth, families=("links",)).values["link_f1"]
 
 
 @pytest.mark.slow
@@ -70,7 +64,7 @@ def test_a_long_movie_is_learnt_from_a_part(monkeypatch):
     assert (part.step != whole.step).all()
     assert part.step == pytest.approx(whole.step, rel=0.05)
     assert part.follow[1] == pytest.approx(whole.follow[1], abs=0.02)
-    assert f1_of(others, truth) > f1_of(links, truth) - 0.005
+    assert link_f1(others, truth) > link_f1(links, truth) - 0.005
 
 
 @pytest.mark.slow
@@ -105,7 +99,7 @@ def test_persistence_is_learnt_and_helps():
         ]
         for gate in (0.6, 0.8, 1.0, 1.3)
     )
-    assert f1_of(links, truth) > plain + 0.15
+    assert link_f1(links, truth) > plain + 0.15
 
 
 @pytest.mark.parametrize(("kappa", "persistence"), [(0.1, 10.0), (0.2, 3.0)])
@@ -160,7 +154,7 @@ def test_a_drift_much_longer_than_diffusion_is_learnt():
     assert "Neighbour flow: mean step of the whole frame." in str(learned)
     assert learned.drift is not None
     np.testing.assert_allclose(np.diff(learned.drift, axis=0), np.diff(drift, axis=0), atol=0.05)
-    assert f1_of(links, truth) > 0.98
+    assert link_f1(links, truth) > 0.98
 
 
 @pytest.mark.parametrize("axes", [1, 2])
@@ -197,7 +191,7 @@ def test_movies_with_little_or_nothing_to_learn_from(frames):
 )
 def test_real_movies_with_frames_left_out(real_data, name, stride, least):
     truth = read_tracks(real_data / name).every(stride)
-    assert f1_of(linked(truth.detections, FREE)[1], truth) > least
+    assert link_f1(linked(truth.detections, FREE)[1], truth) > least
 
 
 def test_where_particles_are_sparse_the_gate_forgives_jumps_of_whole_frames():
@@ -236,7 +230,7 @@ def test_a_drift_longer_than_particles_are_apart_is_taken_out():
     learned, links = linked(moved, FREE)
     assert learned.drift is not None
     np.testing.assert_allclose(learned.drift - learned.drift[0], drift, atol=0.15)
-    assert f1_of(links, truth) > f1_of(linked(seen, FREE)[1], truth) - 0.01
+    assert link_f1(links, truth) > link_f1(linked(seen, FREE)[1], truth) - 0.01
     assert "Whole frames drift" in str(learned)
     kept = learned.as_dict()["drift"]
     assert isinstance(kept, list)

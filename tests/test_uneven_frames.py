@@ -2,20 +2,16 @@
 
 import numpy as np
 import pytest
-from scenes import f1_of, walks
+from scenes import REST, f1_of, share_of_right, walks
 
 from outbid import Tracks, track
 
-REST = np.where(np.arange(49) // 5 % 2, 0.3, 0.05)
-"""Steps of bursts."""
 JITTER = 0.2 * np.exp(np.random.default_rng(5).normal(0, 0.4, 49))
 
 
 def over_sure(run, truth: Tracks) -> float:
     """By how much more links are said to be right than are."""
-    right = {tuple(link) for link in truth.links.tolist()}
-    true = [tuple(link) in right for link in run.tracks.links.tolist()]
-    return float(run.tracks.link_probability.mean() - np.mean(true))
+    return float(run.tracks.link_probability.mean() - share_of_right(run.tracks.links, truth))
 
 
 @pytest.mark.slow
