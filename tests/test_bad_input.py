@@ -228,8 +228,7 @@ def test_what_does_not_fit_is_refused_before_reading(
         pq.write_table(rows, path)
         assert path.stat().st_size < 50_000
     monkeypatch.setattr(memory, "free_memory", lambda: 10_000_000)
-    done = track(path)
-    assert_refused(done, 4, path.name, "GB", "Split it")
+    assert_refused(track(path), 4, path.name, "GB", "Split it")
     monkeypatch.undo()
     assert track(path, distance="0").exit_code == 0
 

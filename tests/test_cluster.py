@@ -233,8 +233,7 @@ def test_the_commands_join_a_cluster_that_is_there(
     source, wanted = movie
     out = tmp_path / "out.parquet"
     options = ["--max-distance", 1.5, "--max-gap", 1, "--scheduler", address]
-    done = succeed("track", source, "-o", out, *options)
-    assert "Dashboard" in done.stderr
+    assert "Dashboard" in succeed("track", source, "-o", out, *options).stderr
     assert out.read_bytes() == wanted
     images = ome_zarr(tmp_path)
     for where in ([], ["--scheduler", address]):
@@ -254,8 +253,7 @@ def test_many_movies_and_scores_by_a_cluster(two: Cluster, tmp_path: Path) -> No
     one = ["score", tmp_path / "here" / "a.csv", tmp_path / "there" / "b.csv", "--gate", 1]
     for folder, given in (("here", []), ("there", where)):
         for command in ([*track, tmp_path / folder], [*score, "--out-dir", tmp_path / f"{folder}_scores"]):
-            done = succeed(*command, *given)
-            assert "2 done, 0 kept, 0 failed" in done.stderr
+            assert "2 done, 0 kept, 0 failed" in succeed(*command, *given).stderr
     for folder, name in (("", "a.csv"), ("_scores", "b.json")):
         made = {(tmp_path / f"{place}{folder}" / name).read_bytes() for place in ("here", "there")}
         assert len(made) == 1

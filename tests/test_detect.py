@@ -329,8 +329,7 @@ def test_the_command_says_what_was_guessed_and_where_to_look_on(tmp_path: Path) 
     assert "taken for TYX" in done.stderr
     assert "--preview" in done.stderr
     assert "at any radius" in done.stderr
-    done = run("detect", path, "-o", tmp_path / "b.csv", "--axes", "ZYX")
-    assert "--spacing" in done.stderr
+    assert "--spacing" in run("detect", path, "-o", tmp_path / "b.csv", "--axes", "ZYX").stderr
 
 
 def test_the_preview_command(tmp_path: Path) -> None:

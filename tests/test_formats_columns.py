@@ -140,8 +140,7 @@ def test_named_columns_that_make_no_sense(
     given: str, exit_code: int, said: list[str], tmp_path: Path
 ) -> None:
     path = table(tmp_path / "spots.csv", "frame", "posZ", "y", "x")
-    done = run("convert", path, tmp_path / "o.csv", "--columns", given)
-    assert_refused(done, exit_code, *said)
+    assert_refused(run("convert", path, tmp_path / "o.csv", "--columns", given), exit_code, *said)
 
 
 def test_columns_of_no_table_cannot_be_named(tmp_path: Path) -> None:

@@ -2,24 +2,17 @@
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
+import test_learned
 from commands import run, succeed
 
-from outbid import SettingsError, TrackingSettings, Tracks, score, track, write_detections
+from outbid import SettingsError, TrackingSettings, score, track, write_detections
 from outbid.known import NAMES, known_of, text_of
-from outbid.simulate.microscope import Microscope, observe
-from outbid.simulate.motions import OrnsteinUhlenbeckWalk
-from outbid.simulate.walks import WalkSettings, walk
 
-BOX = (7.0, 7.0, 7.0)
-NOISE = 0.04
-
-
-def movie(seed: int = 0) -> Tracks:
-    settings = WalkSettings(OrnsteinUhlenbeckWalk(0.3, 4.0), 340, 12, BOX, "reflect", 0.02, 0.02, seed=seed)
-    return observe(walk(settings), Microscope((NOISE,) * 3, 0.05, 0.05), box=BOX, seed=seed)
+movie = partial(test_learned.movie, step=0.3)
 
 
 @pytest.mark.slow
@@ -44,7 +37,9 @@ def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
 def test_true_values_that_are_given_do_no_harm() -> None:
     truth = movie(1)
     free = track(truth.detections).tracks
-    fixed = track(truth.detections, TrackingSettings(known={"noise": NOISE, "persistence": 4.0})).tracks
+    fixed = track(
+        truth.detections, TrackingSettings(known={"noise": test_learned.NOISE, "persistence": 4.0})
+    ).tracks
     scores = [score(tracks, truth, families=["links"]).values["link_f1"] for tracks in (free, fixed)]
     assert scores[1] > scores[0] - 0.005 > 0.9
 

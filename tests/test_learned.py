@@ -18,8 +18,8 @@ BOX, NOISE, MISS, CLUTTER = (7.0, 7.0, 7.0), 0.04, 0.05, 0.05
 FREE = TrackingSettings(divisions=False)
 
 
-def movie(seed: int = 0, frames: int = 12) -> Tracks:
-    motion = OrnsteinUhlenbeckWalk(0.2, 4.0)
+def movie(seed: int = 0, frames: int = 12, step: float = 0.2) -> Tracks:
+    motion = OrnsteinUhlenbeckWalk(step, 4.0)
     settings = WalkSettings(motion, 340, frames, BOX, "reflect", 0.02, 0.02, seed=seed)
     return observe(walk(settings), Microscope((NOISE,) * 3, MISS, CLUTTER), box=BOX, seed=seed)
 

@@ -113,8 +113,7 @@ def test_an_input_is_never_replaced(command: str, link: object, folder: Path) ->
 def test_a_stream_never_replaces_its_input(folder: Path) -> None:
     write_tracks("st.parquet", TWO)
     before = content(folder)
-    done = run(*STREAM.replace("out", "st").split(), "--overwrite")
-    assert_refused(done, 2, "input st.parquet")
+    assert_refused(run(*STREAM.replace("out", "st").split(), "--overwrite"), 2, "input st.parquet")
     assert content(folder) == before
 
 

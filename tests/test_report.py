@@ -378,6 +378,5 @@ def test_without_matplotlib_the_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "outbid.viewers.plots", raising=False)
     monkeypatch.delattr(outbid.viewers, "plots", raising=False)
-    done = run("report", tracked)
-    assert_refused(done, 4, "pip install 'outbid[report]'")
+    assert_refused(run("report", tracked), 4, "pip install 'outbid[report]'")
     assert not (tracked.parent / "tracks_report.html").exists()
