@@ -204,40 +204,37 @@ def test_candidates_kept_and_added_are_those_searched_at_once() -> None:
         assert np.array_equal(mine, fresh)
 
 
+SOME = candidates_of(np.array([3, 4, 5, 9, 10, 11, 15, 16, 17]), np.array([0, 0, 0, 1, 1, 1]))
+"""Three tails, three heads of six detections."""
+SETS = [
+    [3 * i + j for i, j in zip(rows, cols, strict=True)]
+    for many in range(4)
+    for rows in combinations(range(3), many)
+    for cols in permutations(range(3), many)
+]
+"""All sets of these links in which no detection is twice."""
+
+
 def test_links_of_maximum_expected_f1_are_those_of_all_sets() -> None:
     rng = np.random.default_rng(0)
     for _ in range(10):
-        key = np.array([3, 4, 5, 9, 10, 11, 15, 16, 17])  # 3 tails, 3 heads of 6 detections
-        some = candidates_of(key, np.array([0, 0, 0, 1, 1, 1]))
         p = rng.dirichlet([0.3, 0.3, 0.3, 0.3], 3)[:, :3].ravel() * 0.9
-        best = max(
-            2 * sum(p[3 * i + j] for i, j in zip(rows, cols, strict=True)) / (many + p.sum())
-            for many in range(1, 4)
-            for rows in combinations(range(3), many)
-            for cols in permutations(range(3), many)
-        )
-        links = decide(some, p)
+        best = max(2 * p[those].sum() / (len(those) + p.sum()) for those in SETS)
+        links = decide(SOME, p)
         assert 2 * links.probability.sum() / (len(links.pairs) + p.sum()) == pytest.approx(best, abs=0.02)
         assert links.gap == 0
 
 
 def test_exact_margins_are_what_the_best_set_loses_without_a_link() -> None:
     rng = np.random.default_rng(1)
-    key = np.array([3, 4, 5, 9, 10, 11, 15, 16, 17])
-    some = candidates_of(key, np.array([0, 0, 0, 1, 1, 1]))
     for _ in range(10):
         p = rng.dirichlet([1.0, 1.0, 1.0, 0.1], 3)[:, :3].ravel()
-        links = decide(some, p, exact=True)
+        links = decide(SOME, p, exact=True)
         against = (log_odds(links.probability) + links.cost)[0]  # log odds of the threshold
         gain = log_odds(p) - against
 
         def best(values: NDArray[np.float64]) -> float:
-            return max(
-                sum(values[3 * i + j] for i, j in zip(rows, cols, strict=True))
-                for many in range(4)
-                for rows in combinations(range(3), many)
-                for cols in permutations(range(3), many)
-            )
+            return max(values[those].sum() for those in SETS)
 
         for (tail, head), margin in zip(links.pairs, links.margin, strict=True):
             without = gain.copy()

@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import test_learned
 from commands import run, succeed
+from test_learned import NOISE
+from test_learned import movie as learned_movie
 
 from outbid import SettingsError, TrackingSettings, score, track, write_detections
 from outbid.known import NAMES, known_of, text_of
 
-movie = partial(test_learned.movie, step=0.3)
+movie = partial(learned_movie, step=0.3)
 
 
 @pytest.mark.slow
@@ -37,9 +38,7 @@ def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
 def test_true_values_that_are_given_do_no_harm() -> None:
     truth = movie(1)
     free = track(truth.detections).tracks
-    fixed = track(
-        truth.detections, TrackingSettings(known={"noise": test_learned.NOISE, "persistence": 4.0})
-    ).tracks
+    fixed = track(truth.detections, TrackingSettings(known={"noise": NOISE, "persistence": 4.0})).tracks
     scores = [score(tracks, truth, families=["links"]).values["link_f1"] for tracks in (free, fixed)]
     assert scores[1] > scores[0] - 0.005 > 0.9
 
