@@ -34,16 +34,11 @@ def test_every_record_states_its_origin_and_stands_for_sources_that_exist(record
 
 
 def test_no_record_holds_a_fault() -> None:
-    names = ("fuzz", "torture", "certify", "gpu", "nightly")
-    files = (records.REPOSITORY / "tests" / f"{name}_record.json" for name in names)
-    fuzz, torture, certify, gpu, nightly = (json.loads(file.read_text("utf-8")) for file in files)
+    """Those of the GPU and of the night are looked at with their records."""
+    files = (records.TESTS / f"{name}_record.json" for name in ("fuzz", "torture", "certify"))
+    fuzz, torture, certify = (json.loads(file.read_text("utf-8")) for file in files)
     assert [*fuzz["finds"], *torture["finds"]] == []
     assert [name for name in certify["outcomes"] if "wrong" in name] == []
-    assert gpu["tests"]["failed"] == 0
-    assert [
-        row for row in gpu["frame_pairs"] + gpu["dense"] if row["gap"] and row["status"] != "OPTIMAL"
-    ] == []
-    assert {test["outcome"] for test in nightly["tests"].values()} == {"passed"}
 
 
 @pytest.mark.parametrize(
