@@ -23,8 +23,7 @@ from scipy.optimize import linear_sum_assignment
 from outbid import Assignment, AssignmentProblem, DenseCosts, PointCosts, Status, assign
 from outbid.assignment import SOLVERS
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-RECORD = REPOSITORY / "tests" / "certify_record.json"
+RECORD = Path(__file__).with_name("certify_record.json")
 TOLERANCE = Fraction(1, 10**12)
 KINDS = ("uniform", "ties", "many scales", "forbidden", "signed", "integers", "points", "strided")
 HANGS = "jonker_volgenant"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from checkout import REPOSITORY
 from examples import examples
 
 from outbid import TrackingSettings, read_detections, score, track
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 _HOW = {"deadline": None, "derandomize": True, "print_blob": True}
 hypothesis.settings.register_profile("outbid", max_examples=examples(100), **_HOW)
 hypothesis.settings.load_profile("outbid")
-
-REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")

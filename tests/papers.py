@@ -19,8 +19,7 @@ from outbid.simulate.experiment import Row, Size
 from outbid.simulate.experiments.papers import PAPERS
 from outbid.simulate.paper import extent
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-RECORD = REPOSITORY / "tests" / "papers_record.json"
+RECORD = Path(__file__).with_name("papers_record.json")
 EXTENTS: dict[str, dict[str, Size]] = {
     "gpu": {
         "date-nagi-table2": extent((1000, 2000, 3000, 4000, 5000), 5, "gpu"),

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import blocks
 import renew
+from checkout import REPOSITORY
 
 from outbid.assignment import SOLVERS
 from outbid.formats import FORMATS
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = {
     page.relative_to(REPOSITORY).as_posix(): blocks.blocks_of(page.read_text("utf-8"))
     for page in (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")))

@@ -1,11 +1,10 @@
 """The records of the last runs on a GPU, which CI has not: every answer was optimal."""
 
 import json
-from pathlib import Path
 
 import pytest
+from checkout import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 TABLES = ("frame_pairs", "movies", "dense")
 ORIGIN = ("commit", "date", "card", "driver", "provenance")
 RECORD = json.loads((REPOSITORY / "tests" / "gpu_record.json").read_text("utf-8"))

@@ -2,11 +2,10 @@
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
+from checkout import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 KERNELS = sorted(REPOSITORY.glob("tracker/**/*.cu"))
 
 
