@@ -201,6 +201,12 @@ def test_the_interval_of_a_movie_reaches_the_tracks(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the Cell Tracking Challenge's results
 
 
+def ends_of(tracks: Tracks) -> set[tuple[float, ...]]:
+    """Frames and places of the two ends of each link."""
+    seen = np.column_stack([tracks.detections.frame, tracks.detections.position])
+    return set(map(tuple, seen[tracks.links].reshape(-1, 8).tolist()))
+
+
 def test_results_of_the_cell_tracking_challenge_are_read_back(tmp_path: Path) -> None:
     """A division after frame 1, a gap of one frame, and an object of no track."""
     masks = np.zeros((5, 20, 20), np.uint16)
@@ -218,14 +224,7 @@ def test_results_of_the_cell_tracking_challenge_are_read_back(tmp_path: Path) ->
     succeed("convert", tmp_path / "m.tif", tmp_path / "t.csv", tmp_path / "01_RES")
     assert (tmp_path / "01_RES/res_track.txt").read_text().splitlines()[0] == "1 0 1 0"
     back = read_tracks(tmp_path / "01_RES")
-    key = lambda tracks: {  # noqa: E731
-        (
-            *tracks.detections.frame[list(link)].tolist(),
-            *tracks.detections.position[list(link)].ravel().tolist(),
-        )
-        for link in tracks.links
-    }
-    assert key(back) == key(truth)
+    assert ends_of(back) == ends_of(truth)
     assert run("convert", tmp_path / "m.tif", tmp_path / "t.csv", tmp_path / "01_RES").exit_code == 2
     (tmp_path / "01_RES/notes.txt").write_text("mine")
     done = run("convert", tmp_path / "m.tif", tmp_path / "t.csv", tmp_path / "01_RES", "--overwrite")

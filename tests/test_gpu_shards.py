@@ -9,6 +9,7 @@ import pytest
 from other_processes import shard_of_gpu
 from problems import FAMILIES, optional
 from test_nccl import assert_same_answers, calls
+from test_shards import COUNTS, assert_same
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
 from outbid._arrays import cupy_module, gpu_names, nccl_module, on_device, to_device, to_host
@@ -21,13 +22,6 @@ from outbid.assignment.shards.search import Setup, found
 
 pytestmark = pytest.mark.gpu
 VARIANTS = ("hungarian:tree", "hungarian:classical")
-COUNTS = ("iterations", "paths", "initial_assignments", "dual_updates", "passes", "rows_scanned")
-
-
-def assert_same(one, other) -> None:
-    for name in ("col_of_row", "col_dual"):
-        np.testing.assert_array_equal(to_host(getattr(one, name)), to_host(getattr(other, name)))
-    assert [one.stats[name] for name in COUNTS] == [other.stats[name] for name in COUNTS]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

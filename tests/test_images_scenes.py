@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 import tifffile
 from commands import assert_refused, run, succeed
+from test_images import frames
 
-from outbid import Images, InputError, SettingsError, read_detections
+from outbid import InputError, SettingsError, read_detections
 from outbid.formats.images import open_movie
 
 PLANES = np.random.default_rng(0).integers(0, 1000, (12, 20, 30)).astype(np.uint16)
 GREY = {"photometric": "minisblack"}
-
-
-def frames(movie: Images) -> np.ndarray:
-    return np.array(list(movie.frames()))
 
 
 def mixture(path: Path, **given: object) -> Path:
