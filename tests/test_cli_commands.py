@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from commands import run, succeed, written
+from commands import assert_refused, run, succeed, written
 
 from outbid import Detections, TrackingSettings, read_record, read_tracks, write_detections
 from outbid.cli import info as info_cli
@@ -256,16 +256,13 @@ def test_a_wrong_configuration(content: str, said: str, spots: Path, tmp_path: P
 @pytest.mark.parametrize("name", ["none.toml", "none.csv", "spots.csv", "none.json", "folder"])
 def test_a_configuration_that_is_none(name: str, spots: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    done = run("track", spots, "-o", tmp_path / "a.csv", "--config", tmp_path / name)
-    assert done.exit_code == 2
-    assert name in done.stderr
+    assert_refused(run("track", spots, "-o", tmp_path / "a.csv", "--config", tmp_path / name), 2, name)
 
 
 def test_the_record_of_another_command(spots: Path, tmp_path: Path) -> None:
     run("convert", spots, tmp_path / "a.parquet")
     done = run("track", spots, "-o", tmp_path / "b.csv", "--config", tmp_path / "a.parquet")
-    assert done.exit_code == 2
-    assert "no record of `outbid track`" in done.stderr
+    assert_refused(done, 2, "no record of `outbid track`")
 
 
 # ---------------------------------------------------------------- score, convert, info

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import click
 import numba
 import pytest
-from commands import run, succeed
+from commands import assert_refused, run, succeed
 from llvmlite.binding import ffi
 
 from outbid import InputError, OutbidError, ResourceError, SettingsError, SolverError
@@ -42,9 +42,7 @@ def test_a_broken_command_of_another_package_breaks_no_other(monkeypatch: pytest
     assert re.search(r"^  track +Link", shown.output, re.MULTILINE)
     succeed("fine")
     for command in ("gone", "odd"):
-        done = run(command, "--whatever", "else")
-        assert done.exit_code == 4
-        assert f"'{command}' cannot be loaded" in done.stderr
+        assert_refused(run(command, "--whatever", "else"), 4, f"'{command}' cannot be loaded")
 
 
 ENDS = [

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from commands import run, succeed
+from commands import assert_refused, run, succeed
 from containers import hdf5
 
 from outbid import (
@@ -338,6 +338,4 @@ def test_a_graph_is_written_a_group_at_a_time(tmp_path: Path, monkeypatch: pytes
     rows = pa.parquet.read_table(tmp_path / "whole.parquet")
     twice = rows.set_column(0, "track_id", pa.array(np.zeros(len(rows), np.int64)))
     pa.parquet.write_table(twice, tmp_path / "twice.parquet", row_group_size=50)
-    done = run("convert", tmp_path / "twice.parquet", tmp_path / "twice.geff")
-    assert done.exit_code == 3
-    assert "one place" in done.stderr
+    assert_refused(run("convert", tmp_path / "twice.parquet", tmp_path / "twice.geff"), 3, "one place")

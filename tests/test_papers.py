@@ -4,7 +4,7 @@ import json
 
 import papers
 import pytest
-from commands import run, succeed
+from commands import assert_refused, run, succeed
 from experiment_runs import table
 
 from outbid.simulate.experiments.papers import PAPERS
@@ -31,9 +31,7 @@ def test_every_table_runs_small_and_judges_the_claims(name, tmp_path):
     record = json.loads((tmp_path / f"{name}.csv.json").read_text("utf-8"))
     assert (record["experiment"], record["device"], record["complete"]) == (name, "cpu", True)
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    again = run("experiment", name, "--quick", "-o", tmp_path)
-    assert again.exit_code == 2
-    assert "--overwrite" in again.stderr
+    assert_refused(run("experiment", name, "--quick", "-o", tmp_path), 2, "--overwrite")
 
 
 def test_what_is_not_for_a_table_is_refused(tmp_path):

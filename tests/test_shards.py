@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from commands import run, succeed
+from commands import assert_refused, run, succeed
 from problems import FAMILIES, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
@@ -284,9 +284,7 @@ def test_the_command_divides_a_matrix(tmp_path):
         assert (summary["cost"], summary["gap"], summary["shards"]) == (best, 0, 3)
         assert summary["messages"] > 0
         assert summary["bytes_sent"] > 0
-    refused = run("assign", path, "--shards", "31")
-    assert refused.exit_code == 5
-    assert "31 shards are more than 30 lines" in refused.stderr
+    assert_refused(run("assign", path, "--shards", "31"), 5, "31 shards are more than 30 lines")
     assert run("assign", path, "--devices", "0,x").exit_code == 2
     assert run("assign", path, "--solver", "auction", "--shards", "2").exit_code == 2
 
