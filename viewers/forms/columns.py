@@ -10,6 +10,7 @@ from napari.layers import Labels, Points
 from numpy.typing import NDArray
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QLineEdit, QTreeWidget, QTreeWidgetItem
+from superqt.utils import signals_blocked
 
 from outbid.columns import DETECTED, REFUSED, columns_of, kinds_of, texts_of
 from outbid.errors import SettingsError
@@ -70,17 +71,16 @@ class ColumnList(QTreeWidget):
         inside = {member for _, members in kinds.values() for member in members} - set(kinds)
         names = [name for name in self._features if name.lower() not in REFUSED and name not in inside]
         current = self.indexOfTopLevelItem(self.currentItem())
-        self.blockSignals(True)
-        self.clear()
-        for name in dict.fromkeys([*names, *kinds]):
-            said = f"{self._bits[name]:.2g}" if self._bits.get(name) else "says nothing"
-            item = QTreeWidgetItem([
-                name, kinds[name][0] if name in kinds else "", said if name in self._bits else "",
-            ])  # fmt: skip
-            item.setCheckState(0, Qt.CheckState.Checked if name in kinds else Qt.CheckState.Unchecked)
-            self.addTopLevelItem(item)
-        self.setCurrentItem(self.topLevelItem(current))
-        self.blockSignals(False)
+        with signals_blocked(self):
+            self.clear()
+            for name in dict.fromkeys([*names, *kinds]):
+                said = f"{self._bits[name]:.2g}" if self._bits.get(name) else "says nothing"
+                item = QTreeWidgetItem([
+                    name, kinds[name][0] if name in kinds else "", said if name in self._bits else "",
+                ])  # fmt: skip
+                item.setCheckState(0, Qt.CheckState.Checked if name in kinds else Qt.CheckState.Unchecked)
+                self.addTopLevelItem(item)
+            self.setCurrentItem(self.topLevelItem(current))
         self.setVisible(self.topLevelItemCount() > 0)
 
     def _write(self) -> None:

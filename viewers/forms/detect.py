@@ -13,6 +13,7 @@ import numpy as np
 from napari.layers import Image, Labels
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QSlider
+from superqt.utils import signals_blocked
 
 from outbid.detection.preview import Preview, preview
 from outbid.detection_settings import DetectionSettings
@@ -144,9 +145,8 @@ class DetectForm(Form):
         spots = Detections.from_table(np.full(len(place), frame), place)
         shown = self.show_preview_layer(points_layer(spots, name="Preview of spots"), source.place)
         self._ring(shown, seen.settings)
-        self.slider.blockSignals(True)
-        self.slider.setValue(_step_of(threshold, seen))
-        self.slider.blockSignals(False)
+        with signals_blocked(self.slider):
+            self.slider.setValue(_step_of(threshold, seen))
         automatic = "the automatic threshold" if chosen is None else f"{threshold:.4g}"
         self.show_message(
             f"Frame {frame}: {count} spots, about {seen.false_above(threshold):.0f} noise, above {automatic}"

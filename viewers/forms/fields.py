@@ -9,6 +9,7 @@ from typing import Any
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QValidator
 from qtpy.QtWidgets import QComboBox, QDoubleSpinBox, QHBoxLayout, QLabel, QSpinBox, QWidget
+from superqt.utils import signals_blocked
 
 
 class _Automatic:
@@ -154,9 +155,8 @@ class AxesBox(QWidget):
     def set_values(self, values: tuple[float, float, float], unit: str = "") -> None:
         """Show sizes without emitting `edited`."""
         for box, value in zip(self.boxes, values, strict=True):
-            box.blockSignals(True)
-            box.setValue(value)
-            box.blockSignals(False)
+            with signals_blocked(box):
+                box.setValue(value)
         self.unit.setText(unit)
 
 
@@ -189,15 +189,14 @@ class LayerBox(QComboBox):
         """Offer the layers that there are now; the choice stays while its layer is there."""
         before = self.layer()
         layers = [layer for layer in reversed(self._viewer.layers) if self._takes(layer)]
-        self.blockSignals(True)
-        self.clear()
-        if self._first:
-            self.addItem(self._first, None)
-        for layer in layers:
-            self.addItem(layer.name, layer)
-        kept = self._row_of(before)
-        self.setCurrentIndex(kept if kept >= 0 else 0 if self.count() else -1)
-        self.blockSignals(False)
+        with signals_blocked(self):
+            self.clear()
+            if self._first:
+                self.addItem(self._first, None)
+            for layer in layers:
+                self.addItem(layer.name, layer)
+            kept = self._row_of(before)
+            self.setCurrentIndex(kept if kept >= 0 else 0 if self.count() else -1)
         if self.layer() != before:
             self.chosen.emit()
 

@@ -20,6 +20,7 @@ from qtpy.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from superqt.utils import signals_blocked
 
 from outbid._compiling import MESSAGE as COMPILING
 from outbid.errors import OutbidError, SettingsError, one_line
@@ -186,9 +187,8 @@ class Form(QWidget):
         self.result.renew()  # it carries a record now
         if edited is not None and self.result.layer() is not self.shown:
             # Another layer stands for the one that was edited; the fields have its settings already.
-            self.result.blockSignals(True)
-            self.result.choose(self.shown)
-            self.result.blockSignals(False)
+            with signals_blocked(self.result):
+                self.result.choose(self.shown)
         return self.shown
 
     def show_preview_layer(self, layer: Layer, place: Place) -> Any:

@@ -20,6 +20,7 @@ from qtpy.QtWidgets import (
     QTableWidgetItem,
     QWidget,
 )
+from superqt.utils import signals_blocked
 
 from outbid.errors import InputError
 from outbid.scoring.gate import gate_for
@@ -160,10 +161,9 @@ class PairForm(Form):
         for layer in result.taken:
             layer.visible = False
         kinds = [str(kind) for kind in np.unique(result.errors.features["kind"])]
-        self.kind.blockSignals(True)
-        self.kind.clear()
-        self.kind.addItems(["all", *kinds])
-        self.kind.blockSignals(False)
+        with signals_blocked(self.kind):
+            self.kind.clear()
+            self.kind.addItems(["all", *kinds])
         self._show_errors()
         hidden = " and ".join(layer.name for layer in result.taken)
         remark = f" {result.remark}" if result.remark else ""

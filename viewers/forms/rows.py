@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QWidget
 from superqt import QCollapsible
@@ -12,6 +12,24 @@ from superqt import QCollapsible
 from outbid.setting import AXES, Declared, declared_in, in_words
 
 from .fields import AxesBox, CountBox, NumberBox, choice_box
+
+
+class _Access(NamedTuple):
+    """Names of what a kind of box has: the function that gets its value, the one that sets it, its signal."""
+
+    get: str
+    put: str
+    edited: str
+
+
+_ACCESS: dict[type[QWidget], _Access] = {
+    NumberBox: _Access("number", "set_number", "valueChanged"),
+    CountBox: _Access("number", "set_number", "valueChanged"),
+    QCheckBox: _Access("isChecked", "setChecked", "toggled"),
+    QComboBox: _Access("currentText", "setCurrentText", "currentIndexChanged"),
+    AxesBox: _Access("values", "set_values", "edited"),
+    QLineEdit: _Access("text", "setText", "editingFinished"),
+}
 
 
 class SettingRows:
@@ -42,7 +60,7 @@ class SettingRows:
 
     def values(self) -> dict[str, Any]:
         """The values of all boxes, by name."""
-        return {name: _value_of(box) for name, box in self.boxes.items()}
+        return {name: getattr(box, _ACCESS[type(box)].get)() for name, box in self.boxes.items()}
 
     def show(self, values: Mapping[str, Any]) -> None:
         """Show values, of those settings that there are among them."""
@@ -54,8 +72,9 @@ class SettingRows:
         """Call a slot whenever a value was changed."""
         for name, box in self.boxes.items():
             if name not in self._fixed:
-                for signal in _signals_of(box):
-                    signal.connect(slot)
+                getattr(box, _ACCESS[type(box)].edited).connect(slot)
+                if isinstance(box, QComboBox) and box.isEditable():
+                    box.lineEdit().editingFinished.connect(slot)
 
     def set_unit(self, symbol: str, first: float) -> None:
         """State the unit of lengths, and where their first step leads."""
@@ -114,43 +133,5 @@ def _box_of(one: Declared, value: Any) -> QWidget:
     return box
 
 
-def _value_of(box: QWidget) -> Any:
-    match box:
-        case NumberBox() | CountBox():
-            return box.number()
-        case QCheckBox():
-            return box.isChecked()
-        case QComboBox():
-            return box.currentText()
-        case AxesBox():
-            return box.values()
-    assert isinstance(box, QLineEdit)
-    return box.text()
-
-
 def _put(box: QWidget, value: Any) -> None:
-    match box:
-        case NumberBox() | CountBox():
-            box.set_number(value)
-        case QCheckBox():
-            box.setChecked(bool(value))
-        case QComboBox():
-            box.setCurrentText(value)
-        case AxesBox():
-            box.set_values(tuple(value))
-        case QLineEdit():
-            box.setText(value)
-
-
-def _signals_of(box: Any) -> tuple[Any, ...]:
-    match box:
-        case NumberBox() | CountBox():
-            return (box.valueChanged,)
-        case QCheckBox():
-            return (box.toggled,)
-        case QComboBox():
-            edited = (box.lineEdit().editingFinished,) if box.isEditable() else ()
-            return (box.currentIndexChanged, *edited)
-        case AxesBox():
-            return (box.edited,)
-    return (box.editingFinished,)
+    getattr(box, _ACCESS[type(box)].put)(bool(value) if isinstance(box, QCheckBox) else value)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtWidgets import QAbstractItemView, QTableView
+from superqt.utils import signals_blocked
 
 LINES = 8  # that are shown at least
 _SECTION = 72  # pixels of a column
@@ -33,16 +34,14 @@ class NumbersTable(QTableView):
 
     def hold(self, columns: Mapping[str, NDArray]) -> None:
         """Show other columns, in the order of before."""
-        self.blockSignals(True)
-        self.model().hold(columns)
-        self.blockSignals(False)
+        with signals_blocked(self):
+            self.model().hold(columns)
 
     def select(self, row: int) -> None:
         """Select a row of the columns, without `chosen`."""
-        self.blockSignals(True)
-        for at in np.flatnonzero(self.model().order == row).tolist():
-            self.setCurrentIndex(self.model().index(at, 0))
-        self.blockSignals(False)
+        with signals_blocked(self):
+            for at in np.flatnonzero(self.model().order == row).tolist():
+                self.setCurrentIndex(self.model().index(at, 0))
 
     def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
         """Pass on which row the user chose; called by Qt."""
