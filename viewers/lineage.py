@@ -33,6 +33,12 @@ class Tree(NamedTuple):
         """All lines as a path of SVG."""
         return "".join(f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}" for a, b, c, d in self.lines)
 
+    @property
+    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Frame or time, and height, of the two ends of each line; (L, 2) each."""
+        lines, (begin, end) = np.array(self.lines, np.float64).reshape(-1, 4), self.frames
+        return begin + lines[:, ::2] / WIDTH * (end - begin), lines[:, 1::2]
+
 
 def trees(tracks: Tracks) -> tuple[list[Tree], int]:
     """The largest lineages with divisions, largest first, and the number of such lineages.
@@ -45,7 +51,7 @@ def trees(tracks: Tracks) -> tuple[list[Tree], int]:
     >>> [(tree.track, tree.tracks, tree.frames) for tree in found]
     [(0, 3, (0, 1))]
     """
-    return trees_of(*spans_of(tracks)) if tracks.branches else ([], 0)
+    return trees_of(spans_of(tracks)) if tracks.branches else ([], 0)
 
 
 class Spans(NamedTuple):
@@ -92,21 +98,19 @@ def columns_of(tracks: Tracks) -> dict[str, NDArray]:
     }  # fmt: skip
 
 
-def trees_of(
-    parent: NDArray[np.int64], first: NDArray, last: NDArray, most: int = _MOST_TREES
-) -> tuple[list[Tree], int]:
-    """As `trees`, from what `Spans` has of each track; up to `most`."""
-    children = _children(parent)
-    roots = [root for root in children if parent[root] < 0]
+def trees_of(spans: Spans, most: int = _MOST_TREES) -> tuple[list[Tree], int]:
+    """As `trees`, of these spans; up to `most`."""
+    children = _children(spans.parent)
+    roots = [root for root in children if spans.parent[root] < 0]
     families = sorted((-len(_family(root, children)), root) for root in roots)
-    return [_tree(root, children, first, last) for _, root in families[:most]], len(families)
+    return [_tree(root, children, spans) for _, root in families[:most]], len(families)
 
 
 def tree_of(spans: Spans, track: int) -> Tree:
     """The lineage of one track, from its first mother on; a line if it does not divide."""
     while spans.parent[track] >= 0:
         track = int(spans.parent[track])
-    return _tree(track, _children(spans.parent), spans.first, spans.last)
+    return _tree(track, _children(spans.parent), spans)
 
 
 def _children(parent: NDArray[np.int64]) -> dict[int, list[int]]:
@@ -125,7 +129,8 @@ def _family(root: int, children: dict[int, list[int]]) -> list[int]:
     return found
 
 
-def _tree(root: int, children: dict[int, list[int]], first: NDArray, last: NDArray) -> Tree:
+def _tree(root: int, children: dict[int, list[int]], spans: Spans) -> Tree:
+    _, first, last = spans
     members = _family(root, children)
     leaves = [one for one in members if one not in children][:_MOST_LEAVES]
     row = {one: _ROW * (number + 0.5) for number, one in enumerate(leaves)}

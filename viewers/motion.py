@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from outbid.errors import ResourceError
 from outbid.formats.outputs import write_whole
 from outbid.measuring import Measures
 
-from .lineage import WIDTH, Tree, trees_of
+from .lineage import Spans, Tree, trees_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +21,6 @@ _TITLES = {
     "velocity_autocorrelation": "Velocity autocorrelation",
     "speed_distribution": "Speeds",
 }
-_COLOURS = ("#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a6d00", "#56b4e9", "#7a52a1", "#5f5f5f")
 
 
 def plot(found: Measures) -> Any:
@@ -40,7 +38,7 @@ def plot(found: Measures) -> Any:
     try:
         from matplotlib.figure import Figure
 
-        from .plots import style
+        from .plots import COLOURS, style
     except ImportError:
         raise ResourceError("A plot needs matplotlib. Install it: pip install 'outbid[report]'.") from None
     rows = found.curves.to_pylist()
@@ -51,11 +49,11 @@ def plot(found: Measures) -> Any:
         figure = Figure((4 * panels, 3.5), layout="constrained")
         every = figure.subplots(1, panels)
         if tree is not None:
-            _draw_tree(every[-1], tree, unit_of_time)
+            _draw_tree(every[-1], tree, unit_of_time, COLOURS[0])
         for axes, (curve, title) in zip(every, _TITLES.items(), strict=False):
             some = [row for row in rows if row["curve"] in (curve, f"{curve}_fit")]
             for number, name in enumerate(names):
-                _draw(axes, [row for row in some if row["group"] == name], _COLOURS[number % 8])
+                _draw(axes, [row for row in some if row["group"] == name], COLOURS[number % 8])
             unit = some[0] if some else {"x_unit": "", "value_unit": ""}
             axes.set(title=title, xlabel=_label(curve, unit["x_unit"]), ylabel=unit["value_unit"])
             if curve == "msd" and some:
@@ -75,9 +73,11 @@ def write_plot(path: Path, found: Measures, *, overwrite: bool = False) -> None:
     SettingsError
         If the output exists and may not be replaced.
     """
-    buffer = io.BytesIO()
-    plot(found).savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    write_whole(path, lambda file: file.write(buffer.getvalue()), overwrite=overwrite)
+    figure = plot(found)
+    from .plots import saved
+
+    content = saved(figure)
+    write_whole(path, lambda file: file.write(content), overwrite=overwrite)
 
 
 def _largest_tree(found: Measures) -> tuple[Tree | None, str]:
@@ -93,16 +93,14 @@ def _largest_tree(found: Measures) -> tuple[Tree | None, str]:
     row = {key: k for k, key in enumerate(zip(group, columns["track_id"].tolist(), strict=True))}
     parent = np.array([row.get(key, -1) for key in zip(group, columns["mother"].tolist(), strict=True)])
     start = columns["start"]
-    trees, _ = trees_of(parent, start, start + columns["duration"])
+    trees, _ = trees_of(Spans(parent, start, start + columns["duration"]))
     return (trees[0] if trees else None), unit
 
 
-def _draw_tree(axes: Axes, tree: Tree, unit: str) -> None:
+def _draw_tree(axes: Axes, tree: Tree, unit: str, colour: str) -> None:
     """Draw the lines of a family, time to the right."""
-    begin, end = tree.frames
-    for x, y, to_x, to_y in tree.lines:
-        time = begin + np.array([x, to_x]) / WIDTH * (end - begin)
-        axes.plot(time, [y, to_y], color=_COLOURS[0], lw=1)
+    time, height = tree.ends
+    axes.plot(time.T, height.T, color=colour, lw=1)
     axes.set(title=f"Lineage of {tree.tracks} tracks", xlabel=f"time ({unit})", yticks=[])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from math import ceil, sqrt
 
 import numpy as np
@@ -11,9 +10,8 @@ from matplotlib.figure import Figure
 
 from outbid.simulate.experiment import Curve, Panel
 
-from .plots import style
+from .plots import COLOURS, saved, style
 
-_COLOURS = ("#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a6d00", "#56b4e9", "#7a52a1", "#5f5f5f")
 _MARKERS = "osD^vPX"
 """One fewer, so that 56 curves differ."""
 _ABREAST = 3
@@ -37,16 +35,14 @@ def picture(panels: list[Panel]) -> bytes:
             _draw(one, panel)
         for one in axes[len(panels) :]:
             one.set_visible(False)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    return buffer.getvalue()
+        return saved(figure)
 
 
 def _draw(axes: Axes, panel: Panel) -> None:
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
     measured = [curve for curve in panel.curves if curve.kind == "measured"]
     for number, curve in enumerate(measured):
-        _draw_curve(axes, curve, _COLOURS[number % 8], _MARKERS[number % 7])
+        _draw_curve(axes, curve, COLOURS[number % 8], _MARKERS[number % 7])
     for curve, dashes in zip(
         [c for c in panel.curves if c.kind != "measured"], ("--", ":", "-.") * 9, strict=False
     ):

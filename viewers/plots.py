@@ -21,13 +21,16 @@ from outbid.tracks import Tracks
 from .crops import Crops
 from .curves import Accuracy, Displacement, Speed, WorstLinks
 from .judged import JudgedLinks
+from .taken import moved
 
 _STYLE: dict[str, Any] = {
     "svg.hashsalt": "outbid", "svg.fonttype": "path", "font.size": 9.0, "axes.spines.top": False,
     "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.6,
     "savefig.transparent": True,  # the page may be light or dark
 }  # fmt: skip
-_BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a8a8a"
+COLOURS = ("#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a6d00", "#56b4e9", "#7a52a1", "#5f5f5f")
+"""Of curves, which take them in turn."""
+_BLUE, _ORANGE, _GREEN, _RED, _GREY = *COLOURS[:4], "#8a8a8a"
 
 
 def style() -> AbstractContextManager[None]:
@@ -35,14 +38,17 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.style.context(["default", _STYLE], after_reset=True)
 
 
-def image(figure: Figure, kind: str = "svg") -> str:
-    """The figure as a data URI: ``svg``, or ``png`` where there are too many lines for it."""
+def saved(figure: Figure, kind: str = "png", dpi: int = 110) -> bytes:
+    """The figure as a file, without date and version: the same input gives the same bytes."""
     buffer = io.BytesIO()
-    # No date and no version: the same input gives the same bytes.
     metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
-    mime = "image/svg+xml" if kind == "svg" else "image/png"
-    return f"data:{mime};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
+    figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    return buffer.getvalue()
+
+
+def image(figure: Figure) -> str:
+    """The figure as a data URI."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(saved(figure, 'svg', 130)).decode('ascii')}"
 
 
 def accuracy(curve: Accuracy) -> Figure:
@@ -137,13 +143,15 @@ def gallery(
     rows = -(-len(worst.row) // columns)
     figure = Figure(figsize=(9.6, 2.65 * rows + 0.3), layout="constrained")
     panels: Sequence[Axes] = np.ravel(figure.subplots(rows, columns, squeeze=False)).tolist()
-    half = _half_width(tracks, worst.row, spacing)
+    tracks = moved(tracks, spacing)
+    truth = None if judged is None else moved(judged.truth, spacing)
+    half = _half_width(tracks, worst.row)
     for axes, link, value in zip(panels, worst.row.tolist(), worst.value.tolist(), strict=False):
-        _panel(axes, tracks, link, half, spacing, judged)
+        _panel(axes, tracks, link, half, truth)
         source, target = tracks.detections.frame[tracks.links[link]].tolist()
         if crops is not None:
-            ends = tracks.detections.position[tracks.links[link]] * np.asarray(spacing, dtype=np.float64)
-            crop = crops.around((source, target), ends.mean(axis=0), half)
+            middle = tracks.detections.position[tracks.links[link]].mean(axis=0)
+            crop = crops.around((source, target), middle, half)
             if crop is not None:
                 axes.imshow(crop[0], extent=crop[1], interpolation="nearest", zorder=-1)
                 axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
@@ -157,25 +165,18 @@ def gallery(
     return figure
 
 
-def _panel(
-    axes: Axes, tracks: Tracks, link: int, half: float, spacing: tuple[float, float, float],
-    judged: JudgedLinks | None,
-) -> None:  # fmt: skip
+def _panel(axes: Axes, tracks: Tracks, link: int, half: float, truth: Tracks | None) -> None:
     """Detections of both frames, the link, the other links between them, and the true ones."""
-    place = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
+    seen, place = tracks.detections, tracks.detections.position
     source, target = tracks.links[link]
     middle = (place[source] + place[target])[1:] / 2
-    for frame, marker, colour in (
-        (tracks.detections.frame[source], "o", _BLUE), (tracks.detections.frame[target], "x", _ORANGE),
-    ):  # fmt: skip
-        near = place[tracks.detections.rows_of(int(frame))]
+    for row, marker, colour in ((source, "o", _BLUE), (target, "x", _ORANGE)):
+        near = place[seen.rows_of(int(seen.frame[row]))]
         near = near[(np.abs(near[:, 1:] - middle) <= half).all(axis=1)]
         axes.plot(near[:, 2], near[:, 1], marker, ms=4.5, mfc="none", mec=colour, mew=1)
-    _draw_links(axes, tracks, tracks.detections.frame[source], place, middle, half, (_GREY, "-", 1.0))
-    if judged is not None:
-        true_place = judged.truth.detections.position * np.asarray(spacing, dtype=np.float64)
-        frame = tracks.detections.frame[source]
-        _draw_links(axes, judged.truth, frame, true_place, middle, half, (_GREEN, ":", 2.2))
+    _draw_links(axes, tracks, seen.frame[source], middle, half, (_GREY, "-", 1.0))
+    if truth is not None:
+        _draw_links(axes, truth, seen.frame[source], middle, half, (_GREEN, ":", 2.2))
     axes.plot(place[[source, target], 2], place[[source, target], 1], color="black", lw=1.6, zorder=1)
     axes.set(xlim=(middle[1] - half, middle[1] + half), ylim=(middle[0] + half, middle[0] - half))
     axes.set(aspect="equal")
@@ -184,10 +185,10 @@ def _panel(
 
 
 def _draw_links(
-    axes: Axes, tracks: Tracks, frame: int, place: NDArray[np.float64], middle: NDArray[np.float64],
-    half: float, look: tuple[str, str, float],
-) -> None:  # fmt: skip
+    axes: Axes, tracks: Tracks, frame: int, middle: NDArray, half: float, look: tuple[str, str, float]
+) -> None:
     """The links that start in a frame, as far as they are near."""
+    place = tracks.detections.position
     first, stop = np.searchsorted(tracks.detections.frame, [frame, frame + 1])
     begin, end = np.searchsorted(tracks.links[:, 0], [first, stop])
     links = tracks.links[begin:end]
@@ -197,9 +198,9 @@ def _draw_links(
     axes.add_collection(LineCollection(lines, colors=colour, linestyles=dashes, linewidths=width, zorder=0))
 
 
-def _half_width(tracks: Tracks, rows: NDArray[np.int64], spacing: tuple[float, float, float]) -> float:
+def _half_width(tracks: Tracks, rows: NDArray[np.int64]) -> float:
     """Half the width of all panels: large enough for every link and its nearest rivals."""
-    place = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
+    place = tracks.detections.position
     way = np.abs(place[tracks.links[rows, 1]] - place[tracks.links[rows, 0]])[:, 1:].max(initial=0.0)
     return float(max(1.5 * way, 1e-3 * np.ptp(place[:, 1:], axis=0).max(initial=0.0), 1e-9))
 

@@ -8,7 +8,7 @@ import numpy as np
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QCheckBox, QLabel, QVBoxLayout, QWidget
 
-from ..lineage import WIDTH, Spans, Tree, tree_of, trees_of
+from ..lineage import Spans, tree_of, trees_of
 
 _MOST = 200
 """Guard: lineages that are drawn together."""
@@ -67,22 +67,15 @@ class LineagePlot(QWidget):
     def _draw(self, _: object = None) -> None:
         if self.plot is None or self._spans is None or not len(self._spans.first):
             return
-        shown = trees_of(*self._spans, most=_MOST)[0] if self.all.isChecked() else []
+        shown = trees_of(self._spans, most=_MOST)[0] if self.all.isChecked() else []
         shown = shown or ([tree_of(self._spans, self._track)] if self._track >= 0 else [])
         self.plot.clear()
         self._rows, below = {}, 0.0
         for tree in shown:
-            x, y = _ends(tree, below)
-            self.plot.plot(x, y, connect="pairs", pen="w")
+            time, height = tree.ends
+            self.plot.plot(time.ravel(), below + height.ravel(), connect="pairs", pen="w")
             self._rows |= {track: below + at for track, at in tree.rows.items()}
             below += tree.height
         if self._track in self._rows:
             span = [self._spans.first[self._track], self._spans.last[self._track]]
             self.plot.plot(span, [self._rows[self._track]] * 2, pen={"color": "#ffd24d", "width": 3})
-
-
-def _ends(tree: Tree, below: float) -> tuple[np.ndarray, np.ndarray]:
-    """Frames and heights of the ends of all lines, in pairs."""
-    ends = np.array(tree.lines, np.float64).reshape(-1, 2)
-    begin, end = tree.frames
-    return begin + ends[:, 0] / WIDTH * (end - begin), below + ends[:, 1]
