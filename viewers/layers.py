@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.detections import Detections
+from outbid.errors import InputError
 from outbid.tracks import LINK_MEASURES, Tracks
 
 from .judged import JudgedLinks
@@ -25,7 +26,8 @@ RECORD = "outbid"
 OF_TRACKS = {"track_id", "track_length", "speed", "confidence", *LINK_MEASURES}
 """Features of a layer of tracks that are none of its detections."""
 
-_UNITS = {"pixel", "nanometer", "micrometer", "millimeter", "centimeter", "meter"}
+METRES = {"nanometer": 1e-9, "micrometer": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "meter": 1.0}
+"""Units of length that napari takes, in metres."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,7 @@ class Layer:
 
     Parameters
     ----------
-    kind : {"tracks", "points"}
+    kind : {"tracks", "points", "image"}
     name : str
     data : (N, 5) or (N, 4) float64 array
         Rows track_id, t, z, y, x of tracks, sorted by track, then time; t, z, y, x of points.
@@ -80,12 +82,13 @@ class Layer:
         napari accepts only units of its unit registry, and ignores the units of all layers if one layer
         has none. Any other unit is therefore written as pixel.
         """
-        unit = self.unit if self.unit in _UNITS else "pixel"
-        attributes = {
-            "name": self.name, "features": dict(self.features), "scale": self.scale,
-            "units": ("pixel", unit, unit, unit)[: len(self.scale)],
+        unit = self.unit if self.unit in METRES else "pixel"
+        attributes: dict[str, Any] = {
+            "name": self.name, "scale": self.scale, "units": ("pixel", unit, unit, unit)[: len(self.scale)],
             "axis_labels": AXES if len(self.scale) == 4 else (AXES[0], *AXES[-2:]),
         }  # fmt: skip
+        if self.kind != "image":
+            attributes["features"] = dict(self.features)
         if self.kind == "tracks":
             graph = {child: list(parents) for child, parents in self.graph.items()}
             attributes |= {"graph": graph, "color_by": self.color_by}
@@ -148,11 +151,7 @@ def tracks_layer(
     >>> layer.graph, layer.features["speed"].tolist()
     ({1: [0], 2: [0]}, [3.0, 3.0, 4.0])
     """
-    of_link = {"speed": link_speed(tracks, spacing)}
-    for measure in ("link_cost", "link_margin", "link_probability"):
-        values = getattr(tracks, measure)
-        if values is not None:
-            of_link[measure] = values
+    of_link = {"speed": link_speed(tracks, spacing)} | tracks.measures
     order = np.lexsort((tracks.detections.frame, tracks.track_id))
     features: dict[str, NDArray] = {
         measure: _of_detections(tracks, values)[order] for measure, values in of_link.items()
@@ -265,6 +264,16 @@ def _graph(tracks: Tracks) -> dict[int, list[int]]:
     return graph
 
 
+def graph_links(number: NDArray[np.int64], graph: Mapping[int, Sequence[int]]) -> NDArray[np.int64]:
+    """Rows of the last detection of each parent and of the first of its child; raises InputError."""
+    pairs = [(parent, child) for child, parents in graph.items() for parent in np.atleast_1d(parents)]
+    parent, child = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    if not np.isin(np.concatenate([parent, child]), number).all():
+        raise InputError("The graph of the tracks names a track that has no rows. Remove it from the graph.")
+    last = np.searchsorted(number, parent, side="right") - 1
+    return np.column_stack([last, np.searchsorted(number, child)])
+
+
 def _only(tracks: Tracks, chosen: NDArray[np.bool_]) -> Tracks:
     """The chosen links and the detections that they join."""
     links = tracks.links[chosen]
@@ -275,15 +284,9 @@ def _only(tracks: Tracks, chosen: NDArray[np.bool_]) -> Tracks:
 def _without_graph(layer: Layer) -> Layer:
     """The links of the graph as tracks of their own: napari draws the graph in white, whatever the colour."""
     number = layer.data[:, 0].astype(np.int64)
-    pairs = [(parent, child) for child, parents in layer.graph.items() for parent in parents]
-    if not pairs:
-        return layer
-    parent, child = np.array(pairs).T
-    ends = np.column_stack([
-        np.searchsorted(number, parent, side="right") - 1, np.searchsorted(number, child),
-    ]).ravel()  # fmt: skip
+    ends = graph_links(number, layer.graph).ravel()
     joins = layer.data[ends]
-    joins[:, 0] = number[-1] + 1 + np.repeat(np.arange(len(pairs)), 2)
+    joins[:, 0] = number.max(initial=0) + 1 + np.arange(len(ends)) // 2
     features = {name: np.concatenate([values, values[ends]]) for name, values in layer.features.items()}
     return replace(layer, data=np.concatenate([layer.data, joins]), features=features, graph={})
 

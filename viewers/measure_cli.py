@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -89,16 +90,13 @@ def measure(
     if plot is not None:
         refuse_output(plot, overwrite=overwrite, inputs=files)
     movies = read_with_records(files, columns)
-    found = measured(
-        movies, group=group, spacing=spacing, interval=interval, drift=drift, axes=axes, seed=seed
-    )
+    settings: dict[str, Any] = {
+        "group": group, "spacing": spacing, "interval": interval, "drift": drift, "axes": axes, "seed": seed,
+    }  # fmt: skip
+    found = measured(movies, **settings)
     record = {
-        **run_record("measure", formats.input_of(files[0], columns)), "seed": seed,
+        **run_record("measure", formats.input_of(files[0], columns)), "seed": seed, "settings": settings,
         "inputs": [formats.input_of(file, columns) for file in files], "remarks": list(found.remarks),
-        "settings": {
-            "group": group, "spacing": spacing, "interval": interval, "drift": drift, "axes": axes,
-            "seed": seed,
-        },
     }  # fmt: skip
     for name, path in tables.items():
         sheets = found.sheets if name == "tracks" else {name: found.sheets[name]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
 
 from outbid import formats
@@ -156,9 +157,5 @@ def _is_movie(path: Path) -> bool:
 
 def _free_name(path: Path, taken: set[str]) -> str:
     """The file's name, with a number if the name is taken."""
-    name = path.name or str(path)
-    number = 1
-    while name in taken:
-        number += 1
-        name = f"{path.name} ({number})"
-    return name
+    names = chain([path.name or str(path)], (f"{path.name} ({number})" for number in count(2)))
+    return next(name for name in names if name not in taken)

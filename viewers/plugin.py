@@ -153,8 +153,7 @@ def _image(name: str, spacing: tuple[float, ...], unit: str, *, flat: bool = Fal
     from .layers import Layer
 
     place = Layer("image", name, np.empty((0, 4)), {}, (1, *spacing), unit)
-    attributes = (place.in_plane() if flat else place).as_tuple()[1]
-    return {what: value for what, value in attributes.items() if what != "features"}
+    return (place.in_plane() if flat else place).as_tuple()[1]
 
 
 def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:
@@ -207,8 +206,7 @@ def sample_walks() -> list[LayerData]:
 
     truth = read_tracks(sample("walks"))
     layers = [points_layer(truth.detections, name="walks"), tracks_layer(truth, name="walks: truth")]
-    shown = [(layer.as_tuple(), looks(layer)) for layer in layers]
-    return [(data, attributes | look, kind) for (data, attributes, kind), look in shown]
+    return [(data, more | looks(layer), kind) for layer in layers for data, more, kind in [layer.as_tuple()]]
 
 
 def sample_movie() -> list[LayerData]:

@@ -17,13 +17,10 @@ from outbid.scoring.gate import Gate, gate_for
 from outbid.tracks import Tracks
 
 from .judged import judge_links
-from .layers import Layer, error_layers, points_layer, tracks_layer
+from .layers import METRES, Layer, error_layers, points_layer, tracks_layer
 from .taken import moved
 
 _LOG = logging.getLogger("outbid")
-_METRES = {
-    "nanometer": 1e-9, "micrometer": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "meter": 1.0,
-}  # fmt: skip
 _PLAIN_COLOURS = {"true": "green", "false": "red", "missed": "blue"}
 LAST_FRAME = 2**31
 """A frame number after every frame, to show the last frames."""
@@ -200,8 +197,8 @@ def on_grid(seen: Detections, grid: Grid, *, in_voxels: bool | None = None) -> D
     if in_voxels or (in_voxels is None and seen.unit == "pixel" != grid.unit):
         return replace(seen, unit=grid.unit)
     factor = 1.0
-    if seen.unit in _METRES and grid.unit in _METRES:
-        factor = _METRES[seen.unit] / _METRES[grid.unit]
+    if seen.unit in METRES and grid.unit in METRES:
+        factor = METRES[seen.unit] / METRES[grid.unit]
     elif in_voxels is None and seen.unit != grid.unit:
         raise SettingsError(
             f"Positions in {seen.unit!r} do not fit to voxels in {grid.unit!r}. Say what they are in: "

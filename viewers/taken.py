@@ -13,7 +13,7 @@ from outbid.detections import Detections
 from outbid.errors import InputError
 from outbid.tracks import LINK_MEASURES, Tracks
 
-from .layers import OF_TRACKS
+from .layers import OF_TRACKS, graph_links
 
 
 def detections_from(
@@ -89,7 +89,7 @@ def tracks_from(
     place[seen.features["row"]] = rows
     number = data[:, 0].astype(np.int64)
     follows = number[1:] == number[:-1]
-    pairs = [np.column_stack([rows[:-1][follows], rows[1:][follows]]), _graph_links(number, graph or {})]
+    pairs = [np.column_stack([rows[:-1][follows], rows[1:][follows]]), graph_links(number, graph or {})]
     links = place[np.concatenate(pairs)].reshape(-1, 2).astype(np.int64)
     links = links[np.lexsort((links[:, 1], links[:, 0]))]
     rows = seen.features["row"]
@@ -114,16 +114,6 @@ def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float] = (0, 0
     seen = tracks.detections
     position = seen.position * np.asarray(scale, dtype=np.float64) + np.asarray(shift, dtype=np.float64)
     return replace(tracks, detections=replace(seen, position=position))
-
-
-def _graph_links(number: NDArray[np.int64], graph: Mapping[int, Sequence[int]]) -> NDArray[np.int64]:
-    """Rows of the last detection of each parent and of the first of its child."""
-    pairs = [(parent, child) for child, parents in graph.items() for parent in np.atleast_1d(parents)]
-    parent, child = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    if not np.isin(np.concatenate([parent, child]), number).all():
-        raise InputError("The graph of the tracks names a track that has no rows. Remove it from the graph.")
-    last = np.searchsorted(number, parent, side="right") - 1
-    return np.column_stack([last, np.searchsorted(number, child)])
 
 
 def frame_count(shape: Sequence[int]) -> int:

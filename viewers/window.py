@@ -33,7 +33,6 @@ def movie_layer(movie: Images, grid: Grid, name: str) -> NapariLayer:
     """
     frames = movie.lazy()
     place = Layer("image", name, np.empty((0, 4)), {}, (1, *grid.spacing), grid.unit).as_tuple()[1]
-    del place["features"]
     limits = contrast_of(frames[len(frames) // 2].max(axis=0).compute())
     look = {
         "contrast_limits": limits, "colormap": "gray", "rgb": False, "multiscale": False, "rendering": "mip",
@@ -58,7 +57,7 @@ def open_window(title: str, scene: View, movie: tuple[str, Images] | None = None
         if len(layer.data):
             show(viewer, layer).visible = layer.name not in scene.hidden
     viewer.dims.axis_labels = AXES
-    viewer.dims.ndisplay = 3 if _depth(viewer) > 1 else 2
+    viewer.dims.ndisplay = 3 if viewer.dims.ndim == 4 and viewer.dims.nsteps[1] > 1 else 2
     viewer.canvas.overlays.scale_bar.visible = True
     viewer.reset_view()
     return viewer
@@ -119,7 +118,3 @@ def show_until_closed() -> None:
 
 def _last_frame(viewer: napari.Viewer) -> int:
     return int(viewer.dims.range[0].stop)
-
-
-def _depth(viewer: napari.Viewer) -> int:
-    return int(viewer.dims.nsteps[1]) if viewer.dims.ndim == 4 else 1
