@@ -78,7 +78,7 @@ def score(window: Window) -> None:
     window.click(form.run_button)
     window.wait(form.table.rowCount)
     window.viewer.dims.set_point(0, 0)
-    window.click(form.next_button)
+    window.click(form.way.next_button)
 
 
 def proofread(window: Window) -> None:

@@ -122,14 +122,14 @@ def test_next_jumps_from_error_to_error_and_around(window: Window) -> None:
     window.viewer.dims.set_point(0, 6)
     seen = []
     for _ in range(9):
-        window.click(form.next_button)
+        window.click(form.way.next_button)
         camera = window.viewer.scene.camera.center
         seen.append((round(window.viewer.dims.point[0]), round(camera[1], 3), round(camera[2], 3)))
     frames = [frame for frame, _, _ in seen]
     assert frames == [8, 8, 8, 8, 4, 4, 4, 4, 8]
     assert {(y, x) for frame, y, x in seen if frame == 8} == {(10, 25), (25, 25)}  # in micrometres
-    assert form.where.text().startswith("error 5 of 8: ")
-    window.click(form.previous_button)
+    assert form.way.where.text().startswith("error 5 of 8: ")
+    window.click(form.way.previous_button)
     assert round(window.viewer.dims.point[0]) == 4
     assert round(window.viewer.dims.point[1], 3) == 6.0  # z, too
     window.shot("score_error")
@@ -139,17 +139,17 @@ def test_a_kind_of_error_can_be_chosen(window: Window) -> None:
     form = run(window, opened(window), "2")
     assert [form.kind.itemText(row) for row in range(form.kind.count())] == ["all", "false", "missed"]
     form.kind.setCurrentText("missed")
-    assert form.where.text() == "4 errors"
+    assert form.way.where.text() == "4 errors"
     window.viewer.dims.set_point(0, 0)
-    window.click(form.next_button)
-    assert form.where.text() == "error 1 of 4: missed, frame 4"
+    window.click(form.way.next_button)
+    assert form.way.where.text() == "error 1 of 4: missed, frame 4"
 
 
 def test_perfect_tracks_have_no_error_to_jump_to(window: Window) -> None:
     form = run(window, opened(window, true_tracks()))
     assert table(form)["link_f1"] == "1.0000"
-    assert form.where.text() == "0 errors"
-    assert not form.next_button.isEnabled()
+    assert form.way.where.text() == "0 errors"
+    assert not form.way.next_button.isEnabled()
     assert len(layer(window, "Errors").data) == 0
     assert layer(window, "False links") is None
 
@@ -185,7 +185,7 @@ def test_a_movie_in_the_plane_can_be_scored(window: Window) -> None:
     window.viewer.add_tracks(cut, name="found", scale=SCALE[:1] + SCALE[2:])
     form = run(window, window.form("Score against truth"))
     assert layer(window, "Missed links").data.shape == (3, 4)
-    window.click(form.next_button)
+    window.click(form.way.next_button)
     assert window.viewer.dims.point[0] in (5, 6)
 
 
@@ -220,8 +220,8 @@ def test_too_many_links_are_shown_around_the_frame(window: Window, monkeypatch: 
     assert {first, last} == {layer(window, "True links").data[:, 1].min(), last}
     assert len(layer(window, "Errors").data) == 8
     form.kind.setCurrentText("missed")
-    window.click(form.next_button)
-    assert form.where.text() == "error 3 of 4: missed, frame 8"
+    window.click(form.way.next_button)
+    assert form.way.where.text() == "error 3 of 4: missed, frame 8"
     assert layer(window, "Missed links").data[:, 1].max() == 8
 
 
@@ -234,8 +234,8 @@ def test_two_results_are_compared(window: Window) -> None:
     assert table(form)["shared (Jaccard index)"] == f"{18 / 26:.4f}"
     assert all(layer(window, name) for name in ("Links in both", "Only in one", "Only in other"))
     window.viewer.dims.set_point(0, 0)
-    window.click(form.next_button)
-    assert form.where.text().startswith("difference 1 of 8: only in ")
+    window.click(form.way.next_button)
+    assert form.way.where.text().startswith("difference 1 of 8: only in ")
     window.viewer.reset_view()
     window.viewer.dims.set_point(0, FRAMES - 1)
     window.shot("compare_form")

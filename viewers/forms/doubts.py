@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from qtpy.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from outbid.tracks import Tracks
 
 from ..explained import why
+from .fields import WayBox
 from .shown import CONFIDENCE, Place, go_to
 
 _NEAR = 40.0
@@ -34,7 +35,7 @@ class ConfidenceBar(QWidget):
             row.addWidget(widget, stretch)
 
 
-class DoubtfulLinks(QWidget):
+class DoubtfulLinks(WayBox):
     """Buttons that lead through the links of a result, the least certain one first.
 
     Parameters
@@ -47,18 +48,8 @@ class DoubtfulLinks(QWidget):
         self._viewer = viewer
         self._held: tuple[Tracks, Place, tuple[float, float, float]] | None = None
         self._order, self._at = np.empty(0, np.int64), -1
-        self.previous_button, self.next_button = QPushButton("◀ Previous"), QPushButton("Next ▶")
-        self.where = QLabel()
         self.where.setWordWrap(True)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.previous_button)
-        buttons.addWidget(self.next_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addLayout(buttons)
-        column.addWidget(self.where)
-        self.previous_button.clicked.connect(lambda: self.go(-1))
-        self.next_button.clicked.connect(lambda: self.go(1))
+        self.gone.connect(self.go)
         self.setVisible(False)
 
     def hold(self, tracks: Tracks, place: Place, spacing: tuple[float, float, float]) -> None:

@@ -8,7 +8,16 @@ from typing import Any
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QValidator
-from qtpy.QtWidgets import QComboBox, QDoubleSpinBox, QHBoxLayout, QLabel, QSpinBox, QWidget
+from qtpy.QtWidgets import (
+    QComboBox,
+    QDoubleSpinBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSpinBox,
+    QWidget,
+)
 from superqt.utils import signals_blocked
 
 
@@ -177,7 +186,7 @@ class LayerBox(QComboBox):
 
     def __init__(self, viewer: Any, takes: Callable[[Any], bool], first: str = "") -> None:
         super().__init__()
-        self._viewer, self._takes, self._first = viewer, takes, first
+        self._viewer, self.takes, self._first = viewer, takes, first
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(8)
         for event in ("inserted", "removed", "reordered", "renamed"):
@@ -188,7 +197,7 @@ class LayerBox(QComboBox):
     def renew(self, _: object = None) -> None:
         """Offer the layers that there are now; the choice stays while its layer is there."""
         before = self.layer()
-        layers = [layer for layer in reversed(self._viewer.layers) if self._takes(layer)]
+        layers = [layer for layer in reversed(self._viewer.layers) if self.takes(layer)]
         with signals_blocked(self):
             self.clear()
             if self._first:
@@ -199,10 +208,6 @@ class LayerBox(QComboBox):
             self.setCurrentIndex(kept if kept >= 0 else 0 if self.count() else -1)
         if self.layer() != before:
             self.chosen.emit()
-
-    def takes(self, layer: Any) -> bool:
-        """Whether a layer is among those that can be chosen."""
-        return self._takes(layer)
 
     def layer(self) -> Any | None:
         """The layer that is chosen."""
@@ -215,6 +220,24 @@ class LayerBox(QComboBox):
     def _row_of(self, layer: Any | None) -> int:
         rows = range(self.count())
         return next((row for row in rows if self.itemData(row) == layer), -1)
+
+
+class WayBox(QWidget):
+    """Buttons to what comes before and after, above a line that says where one is."""
+
+    gone = Signal(int)
+    """A step: 1, or -1 backwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.previous_button, self.next_button = QPushButton("◀ Previous"), QPushButton("Next ▶")
+        self.where = QLabel()
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        for column, button in enumerate((self.previous_button, self.next_button)):
+            button.clicked.connect(lambda _=False, step=2 * column - 1: self.gone.emit(step))
+            grid.addWidget(button, 0, column)
+        grid.addWidget(self.where, 1, 0, 1, 2)
 
 
 def choice_box(names: Iterable[str]) -> QComboBox:

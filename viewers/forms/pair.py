@@ -9,17 +9,7 @@ from typing import Any
 import numpy as np
 from napari.layers import Tracks as TracksLayer
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import (
-    QAbstractItemView,
-    QComboBox,
-    QHBoxLayout,
-    QHeaderView,
-    QLabel,
-    QPushButton,
-    QTableWidget,
-    QTableWidgetItem,
-    QWidget,
-)
+from qtpy.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidget, QTableWidgetItem
 from superqt.utils import signals_blocked
 
 from outbid.errors import InputError
@@ -30,7 +20,7 @@ from ..judged import JudgedLinks, judge_links
 from ..layers import Layer
 from ..scene import frames_that_fit, in_frames
 from ..taken import moved, tracks_from
-from .fields import LayerBox, NumberBox
+from .fields import LayerBox, NumberBox, WayBox
 from .form import Form
 from .shown import Place, features_of, go_to, place_of, preferences, record_of, show
 from .work import Report, Task
@@ -88,8 +78,7 @@ class PairForm(Form):
         self.second = LayerBox(self.viewer, can_be_held)
         self.gate = NumberBox(None, automatic="half of the spacing")
         self.kind = QComboBox()
-        self.previous_button, self.next_button = QPushButton("◀ Previous"), QPushButton("Next ▶")
-        self.where = QLabel()
+        self.way = WayBox()
         self.table = QTableWidget(0, 2)
         self._held: Held | None = None
         self._added: dict[int, Any] = {}
@@ -172,15 +161,8 @@ class PairForm(Form):
 
     # ------------------------------------------------------------ from error to error
 
-    def next_error(self) -> None:
-        """Go to the next error; the first time, to the first error from the current frame on."""
-        self._go(1)
-
-    def previous_error(self) -> None:
-        """Go to the previous error."""
-        self._go(-1)
-
-    def _go(self, step: int) -> None:
+    def go(self, step: int) -> None:
+        """Go to the next error, or the one before; the first time, to the first from the current frame on."""
         rows = self._rows()
         if len(rows) == 0 or self._held is None:
             return
@@ -211,16 +193,16 @@ class PairForm(Form):
 
     def _show_errors(self) -> None:
         rows = self._rows()
-        for button in (self.previous_button, self.next_button):
+        for button in (self.way.previous_button, self.way.next_button):
             button.setEnabled(len(rows) > 0)
         if self._held is None:
-            self.where.setText("")
+            self.way.where.setText("")
         elif self._at < 0 or len(rows) == 0:
-            self.where.setText(f"{len(rows):,} {self.error_text}{'s' * (len(rows) != 1)}")
+            self.way.where.setText(f"{len(rows):,} {self.error_text}{'s' * (len(rows) != 1)}")
         else:
             errors = self._held.errors
             row = rows[self._at]
-            self.where.setText(
+            self.way.where.setText(
                 f"{self.error_text} {self._at + 1:,} of {len(rows):,}: {errors.features['kind'][row]}, "
                 f"frame {errors.data[row, 0]:.0f}"
             )
@@ -289,13 +271,7 @@ class PairForm(Form):
             f"to the nearest neighbour, among detections of the {self.second_text}."
         )
         self.fields.addRow("show", self.kind)
-        buttons = QWidget()
-        row = QHBoxLayout(buttons)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.previous_button)
-        row.addWidget(self.next_button)
-        self.fields.addRow(buttons)
-        self.fields.addRow(self.where)
+        self.fields.addRow(self.way)
         self.table.horizontalHeader().hide()
         self.table.verticalHeader().hide()
         self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
@@ -305,8 +281,7 @@ class PairForm(Form):
         self.fields.addRow(self.table)
 
     def _connect(self) -> None:
-        self.previous_button.clicked.connect(self.previous_error)
-        self.next_button.clicked.connect(self.next_error)
+        self.way.gone.connect(self.go)
         self.kind.currentIndexChanged.connect(self._kind_chosen)
         self.first.chosen.connect(self._first_chosen)
         self.viewer.layers.events.inserted.connect(self._keep_apart, position="last")
