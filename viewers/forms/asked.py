@@ -110,12 +110,10 @@ class AskedLayers:
         looks: dict[str, Any],
     ) -> None:  # fmt: skip
         """Add a layer, or give the one that is there other rows and what changes with them."""
-        place, layer, self._rows[name] = self._place, self._layers.get(name), rows
+        layer, self._rows[name] = self._layers.get(name), rows
         if layer is None or layer not in self._viewer.layers:
-            self._layers[name] = add(
-                self._shown(rows), name=name, scale=place.scale[1:], translate=place.translate[1:],
-                units=place.units[1:], axis_labels=place.axis_labels[1:], **looks | changing,
-            )  # fmt: skip
+            in_space = {attribute: values[1:] for attribute, values in vars(self._place).items()}
+            self._layers[name] = add(self._shown(rows), name=name, **in_space, **looks | changing)
             return
         if not layer.visible:  # napari slices no hidden layer, and then finds no colours for its lines
             layer.visible = True

@@ -85,8 +85,7 @@ class DetectForm(Form):
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
-        names = [field.name for field in fields(DetectionSettings)]
-        known = {name: values[name] for name in names if name in values}
+        known = {one.name: values[one.name] for one in fields(DetectionSettings) if one.name in values}
         settings = DetectionSettings(**(known | {"spacing": tuple(values["spacing"])}))
         self.rows.show(vars(settings))
 
@@ -192,11 +191,7 @@ class DetectForm(Form):
         form.addRow("live", self.live)
 
     def _connect(self) -> None:
-        for signal in (
-            *[self.rows[name].valueChanged for name in ("radius", "radius_z")],
-            self.rows["dark"].toggled,
-        ):
-            signal.connect(self._forget)
+        self.rows.connect(self._forget, "radius", "radius_z", "dark")
         self.source.chosen.connect(self._source_chosen)
         self.rows["threshold"].valueChanged.connect(self._show_threshold)
         self.slider.valueChanged.connect(self._slid)

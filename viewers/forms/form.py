@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from typing import Any
 
 from qtpy.QtCore import QEvent, Qt, QTimer
@@ -24,6 +23,7 @@ from superqt.utils import signals_blocked
 
 from outbid._compiling import MESSAGE as COMPILING
 from outbid.errors import OutbidError, SettingsError, one_line
+from outbid.movies.jobs import run_record
 
 from ..layers import Layer
 from .fields import LayerBox
@@ -120,18 +120,15 @@ class Form(QWidget):
             return
         self.show_message("")
         self._stop_preview()
-        try:
-            task = self.task()
-        except OutbidError as error:
-            self.show_problem(error)
+        self._work = work = self._work_on(self.task)
+        if work is None:
             return
-        self._work = work = Work(task)
         work.returned.connect(lambda result: self._finish(work, result=result))
         work.failed.connect(lambda error: self._finish(work, error=error))
         work.progressed.connect(lambda done, total: self._show_progress(work, done, total))
         work.compiling.connect(lambda: self._show_compiling(work))
         self._show_running(True)
-        self._start(work)
+        work.start()
 
     def cancel(self) -> None:
         """Cancel the running job; the form can be used at once."""
@@ -146,9 +143,13 @@ class Form(QWidget):
         if self.live.isChecked():
             self._settled.start()
 
-    def show_message(self, text: str, *, error: bool = False) -> None:
-        """Show a message under the buttons, and remove an offered button."""
-        self._offer("", None)
+    def show_message(
+        self, text: str, *, error: bool = False, offer: tuple[str, Callable[[], None]] | None = None
+    ) -> None:
+        """Show a message under the buttons, and a button that carries out what it offers, if anything."""
+        button, self._offered = offer or ("", None)
+        self.offer_button.setText(button)
+        self.offer_button.setVisible(offer is not None)
         self.message.setText(text)
         self.message.setStyleSheet("color: #ff8a80" if error else "")
         self.message.setVisible(bool(text))
@@ -167,17 +168,10 @@ class Form(QWidget):
         self.show_message(one_line(f"Outbid failed: {type(error).__name__}: {error}"), error=True)
         raise error
 
-    def offer(self, text: str, button: str, action: Callable[[], None]) -> None:
-        """Show a message with a button that carries out the suggested action."""
-        self.show_message(text)
-        self._offer(button, action)
-
     def record(self, source: str, settings: Mapping[str, object], device: str) -> dict[str, object]:
         """A run record as that of the command."""
-        return {
-            "command": self.command, "version": version("outbid"), "input": {"name": source},
-            "settings": dict(settings), "seed": None, "device": device,
-        }  # fmt: skip
+        of_run = run_record(self.command, {"name": source})
+        return {**of_run, "settings": dict(settings), "seed": None, "device": device}
 
     def show_layer(self, layer: Layer, place: Place, record: Mapping[str, object]) -> Any:
         """Show a result: as a new layer, or as that whose settings were edited."""
@@ -200,11 +194,19 @@ class Form(QWidget):
 
     # ------------------------------------------------------------ runs
 
-    def _start(self, work: Work) -> None:
-        """Start a job whose other signals are connected already, because it may end before this returns."""
+    def _work_on(self, task_of: Callable[[], Task | None]) -> Work | None:
+        """A job to start when its signals are connected; None if there is no task, or a problem shown."""
+        try:
+            task = task_of()
+        except OutbidError as error:
+            self.show_problem(error)
+            return None
+        if task is None:
+            return None
+        work = Work(task)
         self._works.add(work)
         work.ended.connect(lambda: self._works.discard(work))
-        work.start()
+        return work
 
     def _finish(self, work: Work, *, result: Any = None, error: Exception | None = None) -> None:
         if not self._is_awaited(work):
@@ -251,22 +253,13 @@ class Form(QWidget):
             self._preview.cancel()
             self._preview_again = True
             return
-        try:
-            task = self.preview_task()
-        except OutbidError as error:
-            self.show_problem(error)
+        self._preview = work = self._work_on(self.preview_task)
+        if work is None:
             return
-        if task is None:
-            return
-        self._preview = work = Work(task)
-        work.returned.connect(lambda result: self._show_preview(work, result))
+        work.returned.connect(lambda result: None if work.cancelled else self.show_preview(result))
         work.failed.connect(lambda error: None if work.cancelled else self.show_problem(error))
         work.ended.connect(self._preview_ended)
-        self._start(work)
-
-    def _show_preview(self, work: Work, result: Any) -> None:
-        if not work.cancelled:
-            self.show_preview(result)
+        work.start()
 
     def _preview_ended(self) -> None:
         again, self._preview, self._preview_again = self._preview_again, None, False
@@ -364,11 +357,6 @@ class Form(QWidget):
         outside = QVBoxLayout(self)
         outside.setContentsMargins(0, 0, 0, 0)
         outside.addWidget(scroll)
-
-    def _offer(self, button: str, action: Callable[[], None] | None) -> None:
-        self._offered = action
-        self.offer_button.setText(button)
-        self.offer_button.setVisible(action is not None)
 
     def _take_offer(self) -> None:
         action = self._offered

@@ -347,9 +347,8 @@ class ProofreadForm(Form):
         for row in (self.headline, self.where, keys):
             self.fields.addRow(row)
         self.fields.addRow("changed", self.changes)
-        self.fields.addRow(self.learn_button)
-        self.fields.addRow(self.save_button)
-        self.fields.addRow(self.tabs)
+        for row in (self.learn_button, self.save_button, self.tabs):
+            self.fields.addRow(row)
 
     def _connect(self) -> None:
         for key, button in self.buttons.items():

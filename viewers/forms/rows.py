@@ -68,10 +68,10 @@ class SettingRows:
             if name in values and name not in self._fixed:
                 _put(box, values[name])
 
-    def connect(self, slot: Callable[..., object]) -> None:
-        """Call a slot whenever a value was changed."""
+    def connect(self, slot: Callable[..., object], *only: str) -> None:
+        """Call a slot whenever a value was changed, of these settings or of all."""
         for name, box in self.boxes.items():
-            if name not in self._fixed:
+            if name in (only or self.boxes) and name not in self._fixed:
                 getattr(box, _ACCESS[type(box)].edited).connect(slot)
                 if isinstance(box, QComboBox) and box.isEditable():
                     box.lineEdit().editingFinished.connect(slot)

@@ -26,6 +26,8 @@ _CONFIDENCE = Colormap([*CONFIDENCE], name="confidence")
 class Place:
     """Transform of a layer (scale, shift, units), for layers derived from it; all axes, time first.
 
+    Its fields are called as napari's layers call them.
+
     Parameters
     ----------
     scale, translate : tuple of float
@@ -121,10 +123,7 @@ def show(
     data, attributes, kind = layer.as_tuple()
     attributes |= {"metadata": {} if record is None else {RECORD: dict(record)}}
     if place is not None:
-        attributes |= {
-            "scale": place.scale, "translate": place.translate, "units": place.units,
-            "axis_labels": place.axis_labels,
-        }  # fmt: skip
+        attributes |= vars(place)
     if instead_of is None or instead_of not in viewer.layers:
         return viewer.add_layer(NapariLayer.create(data, attributes | looks(layer), kind))
     if kind == "tracks" and instead_of.graph and not attributes["graph"]:
@@ -152,10 +151,7 @@ def show_labels(viewer: Any, name: str, data: Any, place: Place) -> None:
     if name in viewer.layers and isinstance(viewer.layers[name], Labels):
         viewer.layers[name].data = data
         return
-    viewer.add_labels(
-        data, name=name, scale=place.scale, translate=place.translate, units=place.units,
-        axis_labels=place.axis_labels,
-    )  # fmt: skip
+    viewer.add_labels(data, name=name, **vars(place))
 
 
 def take_away(viewer: Any, layer: Any) -> bool:
@@ -211,20 +207,16 @@ def looks(layer: Layer) -> dict[str, Any]:
     """Attributes of a new layer that set how it is drawn: as lines or rings, in front of all other layers."""
     over = {"blending": "translucent_no_depth"}  # a bright voxel in front of them would hide them in 3D
     if layer.kind == "tracks":
-        return over | {"colormaps_dict": colormaps(layer), "tail_width": 4 if layer.colour else 3}
+        # Colours of features that stay the same from layer to layer, or the one colour of all rows.
+        fixed = {"confidence": _CONFIDENCE}
+        if layer.colour:
+            fixed[layer.color_by] = Colormap([layer.colour] * 2, name=layer.colour)
+        return over | {"colormaps_dict": fixed, "tail_width": 4 if layer.colour else 3}
     size = point_size(layer)
     return over | {
         "size": 1.4 * size if layer.colour else size, "symbol": "disc", "face_color": "transparent",
         "border_color": layer.colour or "#ffd24d", "border_width": 0.08,
     }  # fmt: skip
-
-
-def colormaps(layer: Layer) -> dict[str, Colormap]:
-    """Colours of features that stay the same from layer to layer, or the one colour of all rows."""
-    fixed = {"confidence": _CONFIDENCE}
-    if layer.colour:
-        fixed[layer.color_by] = Colormap([layer.colour] * 2, name=layer.colour)
-    return fixed
 
 
 def _replace(shown: Any, data: Any, attributes: Mapping[str, Any], kind: str) -> None:

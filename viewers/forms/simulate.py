@@ -105,10 +105,7 @@ class SimulateForm(Form):
         place = Place((1.0, *voxel), (0.0,) * 4, units, ("t", "z", "y", "x"))
         record = self.record("", used.as_dict(), "cpu") | {"seed": used.seed, "input": None}
         if result.movie is not None:
-            self.viewer.add_image(
-                result.movie, name="Simulated movie", scale=place.scale, units=place.units,
-                axis_labels=place.axis_labels, metadata={},
-            )  # fmt: skip
+            self.viewer.add_image(result.movie, name="Simulated movie", **vars(place), metadata={})
         seen = points_layer(result.seen.detections, name="Simulated detections")
         show(self.viewer, seen, place, record=record | {"command": "simulate --detections"})
         truth = tracks_layer(result.seen, spacing=voxel, name="Simulated truth")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from napari.layers import Labels, Points
 from qtpy.QtCore import QObject, Signal
 
@@ -69,10 +70,8 @@ class Source:
         count = self.frame_count() if frames is None else len(frames)
         images = frames_from(self.image, frames)
         if self.labels:
-            found, used = (
-                detect_labels(images, count=count, progress=report),
-                replace(settings, spacing=(1, 1, 1)),
-            )
+            found = detect_labels(images, count=count, progress=report)
+            used = replace(settings, spacing=(1, 1, 1))
         else:
             model, used = self.learned(settings)
             images = images if model is not None else iter(())
@@ -127,12 +126,8 @@ class SourceFields(QObject):
 
     def looked_at(self, place: Place) -> tuple[int, tuple[float, float]]:
         """Number of the frame that is shown, and y, x of the middle of the view in voxels."""
-        y, x = (
-            (centre - move) / size
-            for centre, move, size in zip(
-                self._viewer.scene.camera.center[-2:], place.translate[-2:], place.scale[-2:], strict=True
-            )
-        )
+        centre = np.array(self._viewer.scene.camera.center[-2:])
+        y, x = ((centre - place.translate[-2:]) / place.scale[-2:]).tolist()
         return round(place.frame_shown(self._viewer)), (y, x)
 
     @property

@@ -143,10 +143,10 @@ class TrackForm(Form):
         """Add the tracks or update the edited layer; ask first if napari would freeze for long."""
         vertices = len(result.detections)
         if vertices > preferences().window.vertices:
-            self.offer(
+            self.show_message(
                 f"{_summary(result.run)}\nThe window will stand still for about "
                 f"{vertices / _VERTICES_A_SECOND:.0f} s while napari takes up {vertices:,} detections.",
-                "Show the tracks", lambda: self._show_tracks(result),
+                offer=("Show the tracks", lambda: self._show_tracks(result)),
             )  # fmt: skip
         else:
             self._show_tracks(result)
@@ -173,12 +173,8 @@ class TrackForm(Form):
         self._recolour(self.show_layer(layer, source.place, record))
         self.doubts.hold(run.tracks, source.place, source.place.spacing)
         if source.labels:
-            show_labels(
-                self.viewer,
-                f"{source.name} by track",
-                labels_by_track(source.image, run.tracks),
-                source.place,
-            )
+            labels = labels_by_track(source.image, run.tracks)
+            show_labels(self.viewer, f"{source.name} by track", labels, source.place)
         said = None if run.learned is None else run.learned.columns
         self.columns.show_bits({} if said is None else said.links)
         self.show_message(_summary(run))

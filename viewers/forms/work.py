@@ -76,13 +76,9 @@ class Work(QObject):
             self.failed.emit(error)
         else:
             self.returned.emit(result)
-        self._task = _nothing  # what it holds may be large
+        del self._task  # what it holds may be large
         self.ended.emit()
 
 
 class _CancelledError(Exception):
     """Ends a task that was cancelled."""
-
-
-def _nothing(_: Report) -> None:
-    """Placeholder for a finished task."""
