@@ -1,9 +1,11 @@
 """The command `outbid measure`, and what runs before it: the interval in run records, drift out of tracks."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from commands import assert_refused, run, succeed, written
@@ -158,3 +160,16 @@ def test_a_plot_shows_the_largest_lineage() -> None:
     times = {float(time) for line in tree.lines for time in line.get_xdata()}
     assert sorted(times) == pytest.approx([0, 20, 30, 50, 60])
     assert len(plot(outbid.measure(Tracks(seen, links[:3]))).axes) == 3
+
+
+def test_a_plot_leaves_out_points_without_a_value() -> None:
+    """Uncertain links leave a lag without a mean and with an error."""
+    seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 3]])
+    found = outbid.measure(Tracks(seen, np.array([[0, 1], [1, 2]])))
+    rows = found.curves.to_pylist()
+    lag = next(row for row in rows if row["curve"] == "msd")
+    lag |= {"value": None, "error": 1.0}
+    figure = plot(replace(found, curves=pa.Table.from_pylist(rows, found.curves.schema)))
+    assert [len(line.get_xdata()) for line in figure.axes[0].lines if line.get_marker() == "o"] == [
+        sum(row["curve"] == "msd" for row in rows)
+    ]
