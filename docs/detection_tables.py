@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tables import shown, table
+from tables import origin, shown, table
 
 RECORD = Path(__file__).resolve().parent.parent / "tests" / "detection_record.json"
 UNEVEN = RECORD.with_name("detection_uneven.json")
+SENSITIVITY = RECORD.with_name("detection_sensitivity.json")
 ENOUGH = 0.97
 """Of the best peer's Jaccard index: cells below are marked."""
 SCORES = {"alpha": "α", "beta": "β", "jsc": "JSC", "jsc_theta": "JSC_θ"}
@@ -87,6 +88,18 @@ def detection_uneven() -> str:
 
 Of {stated} detections stated with a probability of .9 to .99, {true / max(stated, 1):.0%} are true. Commit \
 {seen["commit"][:10]}, {seen["date"]}; {seen["machine"]}."""
+
+
+def detection_sensitivity() -> str:
+    """By how much the mean Jaccard index changes when a constant is halved, and doubled."""
+    seen = json.loads(SENSITIVITY.read_text("utf-8"))
+    lines: dict[str, list[str]] = {}
+    for row in seen["rows"]:
+        said = f"{row['gain']:+.3f} ± {row['error']:.3f}" if row["error"] else "0"
+        lines.setdefault(row["name"], []).append(said)
+    text = f"{seen['images']} images, mean {seen['mean']:.3f}. Measured on {origin(seen)}."
+    made = table(("constant", "halved", "doubled"), ((f"`{name}`", *said) for name, said in lines.items()))
+    return f"{made}\n\n{text}"
 
 
 def detection_runs() -> str:

@@ -65,6 +65,12 @@ RECORDS = (
         "python -m detection_accuracy.uneven --record",
     ),
     Record(
+        "constants of detection",
+        TESTS / "detection_sensitivity.json",
+        ("tracker/detection/*.py",),
+        "python -m detection_accuracy.sensitivity",
+    ),
+    Record(
         "damaged files",
         TESTS / "fuzz_record.json",
         ("tracker/formats/*.py", "tracker/images.py"),

@@ -1,9 +1,8 @@
 """CPU kernel of the last fit: places, amplitudes, levels and sizes of spots in grey values, one by one.
 
 Each spot is A exp(-Σ (x - c)² / 2 e^{2s} σ²) + level, with one s for the plane and one for z, on a given
-background beside the light of all others;
-Gauss-Newton steps with the variance base + slope · model as weights (Fisher scoring for Poisson light).
-Serial and without the GIL.
+background beside the light of all others; Gauss-Newton steps with the variance base + slope · model as
+weights (Fisher scoring for Poisson light). Serial and without the GIL.
 """
 
 # mypy: ignore-errors
