@@ -35,8 +35,8 @@ def test_every_record_states_its_origin_and_stands_for_sources_that_exist(record
 
 def test_no_record_holds_a_fault() -> None:
     """Those of the GPU and of the night are looked at with their records."""
-    files = (records.TESTS / f"{name}_record.json" for name in ("fuzz", "torture", "certify"))
-    fuzz, torture, certify = (json.loads(file.read_text("utf-8")) for file in files)
+    paths = [records.REPOSITORY / "tests" / f"{name}_record.json" for name in ("fuzz", "torture", "certify")]
+    fuzz, torture, certify = (json.loads(path.read_text("utf-8")) for path in paths)
     assert [*fuzz["finds"], *torture["finds"]] == []
     assert [name for name in certify["outcomes"] if "wrong" in name] == []
 

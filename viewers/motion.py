@@ -115,6 +115,6 @@ def _draw(axes: Axes, rows: list[dict[str, Any]], colour: str) -> None:
     if fit:
         axes.plot([row["x"] for row in fit], [row["value"] for row in fit], color=colour, lw=1)
     if points:
-        x, value = (np.array([row[name] for row in points], float) for name in ("x", "value"))  # nan for null
-        error = [row["error"] or np.nan for row in points]
+        columns = ("x", "value", "error")  # null is nan
+        x, value, error = (np.array([row[name] for row in points], float) for name in columns)
         axes.errorbar(x, value, error, fmt="o", ms=3, lw=1, color=colour, label=points[0]["group"])
