@@ -30,7 +30,7 @@ _STYLE: dict[str, Any] = {
 }  # fmt: skip
 COLOURS = ("#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a6d00", "#56b4e9", "#7a52a1", "#5f5f5f")
 """Of curves, which take them in turn."""
-_BLUE, _ORANGE, _GREEN, _RED, _GREY = *COLOURS[:4], "#8a8a8a"
+_BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a8a8a"
 
 
 def style() -> AbstractContextManager[None]:
