@@ -102,11 +102,18 @@ def turning_tissue(seed, cells=300, frames=8, angle=0.2, noise=0.1):
     return always_seen(np.array(seen))
 
 
+LOST = pytest.mark.xfail(strict=True, reason=".44 of the links are right (limits.md)")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("angle", "least"), [(0.05, 0.92), (0.15, 0.91), (0.2, 0.4)])
+@pytest.mark.parametrize(("angle", "least"), [(0.05, 0.92), (0.15, 0.91), pytest.param(0.2, 0.5, marks=LOST)])
 def test_tissue_that_turns_is_followed_while_cells_stay_near(angle, least):
-    """At .15 cells at the edge move by 1.3 spacings; at .2, by 1.7, more than half are lost (limits.md)."""
+    """At .15 cells at the edge move by 1.3 spacings; at .2, by 1.7, half should be found."""
     truths = [turning_tissue(seed, angle=angle, noise=0.13) for seed in range(4)]
-    runs = [track(truth.detections) for truth in truths]
-    assert np.mean([f1_of(run, truth) for run, truth in zip(runs, truths, strict=True)]) > least
-    assert [bool(run.warning) for run in runs] == [angle == 0.2] * 4
+    assert np.mean([f1_of(track(truth.detections), truth) for truth in truths]) > least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("angle", [0.05, 0.15, 0.2])
+def test_a_warning_says_where_tissue_turns_too_far(angle):
+    assert bool(track(turning_tissue(0, angle=angle, noise=0.13).detections).warning) == (angle == 0.2)

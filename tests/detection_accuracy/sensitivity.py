@@ -1,7 +1,7 @@
 """How much the Jaccard index changes when a constant of detection is halved, and doubled.
 
 In tests/, `python -m detection_accuracy.sensitivity --jobs 16` measures each constant over 23 images, 13 in
-uneven light and 10 cells of the grid, with nothing set (70 s of one core a constant), and writes the record
+uneven light and 10 cells of the grid, with nothing set (a minute of one core a change), and writes the record
 that the docs show. Shares above a half are scaled by what they lack of 1.
 """
 
@@ -61,15 +61,7 @@ def scores() -> list[float]:
     small = [
         cell for cell in cells.cells() if cell.name in counting and (cell.dimensions == 2 or cell.radius < 6)
     ]
-    return [_in_light(*kind) for kind in kinds] + [_in_cell(cell) for cell in small[5::14]]
-
-
-def _in_light(renderer: str, kind: str) -> float:
-    image, truth = uneven.image_of(renderer, kind, SEED)
-    seen, _ = detect([image.reshape(-1, *image.shape[-2:])], DetectionSettings(), workers=1)
-    best = np.argsort(-seen.features["quality"], kind="stable")
-    hits = uneven.right(seen.position[best][:, -image.ndim :], truth, uneven.KINDS[kind].sigma)
-    return float(hits.sum() / (len(hits) + len(truth) - hits.sum()))
+    return [uneven.found(*kind, SEED)[0]["jsc"] for kind in kinds] + [_in_cell(cell) for cell in small[5::14]]
 
 
 def _in_cell(cell: cells.Cell) -> float:

@@ -195,22 +195,26 @@ def _maxima(image: NDArray, widths: NDArray[np.float64]) -> tuple[NDArray[np.flo
     return place[order].astype(float), height[order].astype(float)
 
 
-def measured(renderer: str, kind: str, seed: int) -> Row:
-    """Jaccard index with nothing set beside that of the oracle, and what stated probabilities are worth."""
-    scene = KINDS[kind]
+def found(renderer: str, kind: str, seed: int) -> tuple[Row, NDArray[np.bool_], NDArray[np.float64]]:
+    """Scores with nothing set; which detections are right, best first; and their probabilities."""
     image, truth = image_of(renderer, kind, seed)
     frames = [image.reshape(-1, *image.shape[-2:])]
     seen, used = detect(frames, DetectionSettings(device="cpu"), workers=1)
     order = np.argsort(-seen.features["quality"], kind="stable")
-    hits = right(seen.position[order][:, -image.ndim :], truth, scene.sigma)
-    probability = seen.features["probability"][order]
-    stated = (probability >= STATED[0]) & (probability <= STATED[1])
-    return {
+    hits = right(seen.position[order][:, -image.ndim :], truth, KINDS[kind].sigma)
+    row = {
         "jsc": round(int(hits.sum()) / max(1, len(hits) + len(truth) - int(hits.sum())), 4),
-        "oracle": round(oracle_score(renderer, kind, seed), 4),
         "found": len(hits), "spots": len(truth), "radius": used.radius, "bodies": bool(used.bodies),
-        "stated": int(stated.sum()), "stated_true": int((hits & stated).sum()),
     }  # fmt: skip
+    return row, hits, seen.features["probability"][order]
+
+
+def measured(renderer: str, kind: str, seed: int) -> Row:
+    """What is found beside the score of the oracle, and what stated probabilities are worth."""
+    row, hits, probability = found(renderer, kind, seed)
+    stated = (probability >= STATED[0]) & (probability <= STATED[1])
+    oracle = round(oracle_score(renderer, kind, seed), 4)
+    return row | {"oracle": oracle, "stated": int(stated.sum()), "stated_true": int((hits & stated).sum())}
 
 
 def light(kind: str) -> str:

@@ -97,9 +97,9 @@ class _Mixture:
 
     def fitted(self) -> tuple[NDArray[np.float64], float]:
         """The parameters of the largest posterior, and its logarithm over that without spots."""
-        none, most = np.log(_NO_SPOTS), np.log(len(self.u) + 1.0)
-        low, spread = np.log(self.low), np.log(_UNEQUAL) + 10 * _UNEQUAL_BY * np.array([-1, 1])
-        bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), (none, 2 * most), (low, low + 10), tuple(spread)]
+        none, most, low, top = np.log([_NO_SPOTS, len(self.u) + 1, self.low, self.u.max()]).tolist()
+        spread = np.log(_UNEQUAL) + 10 * _UNEQUAL_BY * np.array([-1, 1])  # guards: exponentials stay finite
+        bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), (none, 2 * most), (low, top), tuple(spread)]
         starts = [
             [0.1, 0.0, most + np.log(1 - at), np.log(np.quantile(self.u, (1 + at) / 2)), np.log(_UNEQUAL)]
             for at in _STARTS
