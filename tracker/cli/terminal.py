@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import metadata
 from typing import Any, NoReturn, TypeVar
 
@@ -115,6 +116,7 @@ def _end(error: BaseException) -> NoReturn:
     raise click.exceptions.Exit(code) from None
 
 
+@cache  # each reading opens a file of every installed package; the help asks 16 times
 def entry_points() -> dict[str, metadata.EntryPoint]:
     """Entry points of the commands by name; Outbid's take precedence over those of other packages."""
     # All distributions, for `metadata.entry_points` sees one of a name: in a checkout that may be an
