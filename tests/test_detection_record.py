@@ -25,7 +25,7 @@ def test_the_pages_are_those_of_the_record() -> None:
 
 
 def test_what_falls_short_is_counted_and_marked() -> None:
-    rows = detection_tables._cells(detection_tables.record())
+    rows = detection_tables._cells(detection_tables.record("detection"))
     short = [row for row in rows if row["jsc"] < detection_tables.ENOUGH * row["peer_jsc"] - 1e-3]
     assert detection_tables.detection_grid().count(" *") == pytest.approx(len(short), abs=len(rows) // 50)
     counts = [int(n) for n in re.findall(r"in (\d+) of \d+ cells of", detection_tables.detection_summary())]
@@ -33,7 +33,7 @@ def test_what_falls_short_is_counted_and_marked() -> None:
 
 
 def test_each_task_was_measured_once_or_is_named_as_missing() -> None:
-    whole = detection_tables.record()
+    whole = detection_tables.record("detection")
     assert all(len(one["commit"]) == 40 and one["date"] and one["machine"] for one in whole["runs"])
     counting = grid.counting()
     assert {*whole["grid"]["cells"]} | {*whole["missing"].get("grid", [])} == counting
@@ -74,18 +74,18 @@ def test_a_log_of_another_detector_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_record_of_some_parts_has_tables_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = detection_tables.record()
+    whole = detection_tables.record("detection")
     cell = {"jsc": 0.9, "peer": "LoG", "peer_jsc": 0.8, "ratio": 1.125}
     some = {name: whole[name] for name in ("runs", "missing", "failures")}
     some["grid"] = {"summary": {"mean": 0.9, "peers_mean": 0.8}, "cells": {"optics 2D R3 SNR4 s12": cell}}
-    monkeypatch.setattr(detection_tables, "record", lambda: some)
+    monkeypatch.setattr(detection_tables, "record", lambda _: some)
     for name in NAMES:
         assert getattr(detection_tables, name)()
     assert "falls short" not in detection_tables.detection_summary()
 
 
 def test_uneven_light_is_in_the_table_as_it_was_measured() -> None:
-    rows = json.loads(detection_tables.UNEVEN.read_text("utf-8"))["rows"]
+    rows = detection_tables.read("detection_uneven.json")["rows"]
     assert {(row["renderer"], row["kind"]) for row in rows} == {
         (renderer, kind) for renderer in uneven.RENDERERS for kind in uneven.KINDS
     }
