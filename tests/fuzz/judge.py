@@ -7,7 +7,6 @@ import resource
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -113,6 +112,8 @@ def _of_refusal(said: str, names: list[str]) -> Verdict:
 
 
 def _compared(kind: Kind, case: Case, path: Path, ours: Found) -> Verdict:
+    if not path.exists():
+        return Verdict("wrong", "read, though broken: nothing is there")
     try:
         theirs = kind.second(path, case.seed)
     except Unsure as reason:
@@ -143,14 +144,3 @@ def _folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def reduced(kind: Kind, case: Case, verdict: Verdict) -> Case:
-    """The case with no more harms than are needed for a verdict of the same name."""
-    end = time.monotonic() + 20
-    harms = list(case.harms)
-    for harm in case.harms:
-        fewer = Case(case.kind, case.seed, tuple(one for one in harms if one != harm))
-        if time.monotonic() < end and verdict_on(kind, fewer).name == verdict.name:
-            harms.remove(harm)
-    return Case(case.kind, case.seed, tuple(harms))
