@@ -27,8 +27,6 @@ _ONE_THREAD = {
 """Stacks of threads and pools of memory count as address space, which is limited."""
 _APART = 10**7
 """Numbers of cases that belong to one process."""
-_MEASURED = 500
-"""Cases of each format whose branches are measured."""
 
 
 def report_of(words: Sequence[object]) -> dict[str, Any]:
@@ -51,6 +49,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, help="of each; without it an hour is divided among them")
     parser.add_argument("--first", type=int, default=0, help="number of the first case of the first process")
+    parser.add_argument("--measured", type=int, default=500, help="cases of each format that are measured")
     parser.add_argument("--keep", type=Path, default=REPOSITORY / "build" / "fuzz")
     parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
@@ -59,7 +58,7 @@ def main() -> None:
     same = ["--count", _APART, "--keep", given.keep, "--seconds", seconds]
     runs = [[*same, "--first", given.first + k * _APART] for k in range(count)]
     with ThreadPoolExecutor(count + 1) as pool:
-        reports = list(pool.map(report_of, [*runs, ["--count", _MEASURED, "--measure"]]))
+        reports = list(pool.map(report_of, [*runs, ["--count", given.measured, "--measure"]]))
     tally: dict[str, Counter[str]] = defaultdict(Counter)
     for report in reports:
         for name, counts in report["tally"].items():
