@@ -21,18 +21,13 @@ def read_geff(path: Path, seed: Seed) -> Found:
 
     where = path / str(seed.hint.get("graph", ""))
     try:
-        graph, about = geff.read(where)
+        about, group = geff.GeffMetadata.read(where), zarr.open_group(where, mode="r")
         axes = {axis.name: axis for axis in about.axes or ()}
-        group = zarr.open_group(where, mode="r")
         used = ["nodes/ids", "edges/ids", *(f"nodes/props/{name}/values" for name in axes)]
         lost = [array for name in used if (array := group[name]).nchunks_initialized < array.nchunks]
         has_candidates = "edges/props/solution" in group
-        nodes = {
-            node: [float(of[axis]) if axis in axes else 0.0 for axis in "tzyx"]
-            for node, of in graph.nodes.items()
-        }
     except Exception:
-        raise Unsure("geff cannot read it") from None
+        raise Unsure("geff cannot read its metadata") from None
     types = {name: "time" if name == "t" else "space" for name in axes}
     if not {*"tyx"} <= set(axes) <= {*"tzyx"} or {name: axis.type for name, axis in axes.items()} != types:
         raise Unsure("other axes")
@@ -42,7 +37,13 @@ def read_geff(path: Path, seed: Seed) -> Found:
         if any(axis.min is not None and axis.min == axis.max for axis in axes.values()):
             raise Unsure("a value that is known without its chunk")
         raise Broken("chunks are missing")
-    return found([row_of(*place) for place in nodes.values()], by_number([*nodes], graph.edges))
+    try:
+        graph, _ = geff.read(where)
+        known = [axis if axis in axes else None for axis in "tzyx"]
+        places = [[float(of[axis]) if axis else 0.0 for axis in known] for of in graph.nodes.values()]
+    except Exception:
+        raise Unsure("geff cannot read it") from None
+    return found([row_of(*place) for place in places], by_number([*graph.nodes], graph.edges))
 
 
 def read_ctc(path: Path, seed: Seed) -> Found:
