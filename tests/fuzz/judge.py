@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import resource
-import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -29,9 +28,10 @@ FREE = 1 << 30
 """Bytes of memory that the readers believe to be free."""
 _MORE = 4 << 30
 """Bytes of address space beyond what is there at the beginning: more is refused by the system."""
-VERDICTS = ("agrees", "refused", "not judged", "wrong", "crash", "hang", "unclean message")
-"""What may become of a case; the last four are faults."""
-FAULTS = VERDICTS[3:]
+FAULTS = ("wrong", "crash", "hang", "unclean message")
+"""Verdicts beside "agrees", "refused" and "not judged"."""
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""A folder in memory, where there is such a place: thousands of cases are written."""
 
 
 class _TooLong(BaseException):
@@ -84,8 +84,8 @@ def _in_time() -> Iterator[None]:
 
 def verdict_on(kind: Kind, case: Case) -> Verdict:
     """Read the harmed files both ways."""
-    with _folder() as folder:
-        files = case.files(kind)
+    with tempfile.TemporaryDirectory(dir=_MEMORY, ignore_cleanup_errors=True) as scratch:
+        folder, files = Path(scratch), case.files(kind)
         placed(files, folder)
         path = folder / case.seed.given
         try:
@@ -98,8 +98,6 @@ def verdict_on(kind: Kind, case: Case) -> Verdict:
                 return Verdict("wrong", f"a good file is refused: {error}")
             names = [path.name, *(Path(name).name for name in files)]
             return _of_refusal(str(error), [""] if isinstance(error, SettingsError) else names)
-        except MemoryError:
-            return Verdict("crash", "MemoryError")
         except Exception as error:
             return Verdict("crash", f"{type(error).__name__}: {error}"[:300])
         return _compared(kind, case, path, ours)
@@ -133,14 +131,3 @@ def _difference(ours: Found, theirs: Found) -> str:
         what, mine, other = f"{len(ours.rows)} rows for {len(theirs.rows)}", {*ours.rows}, {*theirs.rows}
     shown = [str(sorted(few, key=str)[:2])[:200] for few in (mine - other, other - mine)]
     return f"{what}: {shown[0]} for {shown[1]}"
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder in memory, where there is such a place: thousands of cases are written."""
-    memory_disk = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(dir=memory_disk if memory_disk.is_dir() else None))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
