@@ -1,6 +1,8 @@
 """Files that `make fuzz` found to be read wrong, or to crash a reader: each stands in tests/hostile."""
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -254,3 +256,10 @@ def test_a_plane_that_is_not_stored_is_no_plane_of_zeros(tmp_path: Path) -> None
     path.write_bytes(content)
     with pytest.raises(InputError, match="plane 1 is not stored"):
         list(open_movie(path).frames())
+
+
+def test_a_damaged_footer_of_one_column_ends_no_process() -> None:
+    """Pyarrow ended the process when it was asked for a column's metadata."""
+    reads = f"import outbid; outbid.read_tracks({str(FOLDER / 'damaged_footer.parquet')!r})"
+    done = subprocess.run([sys.executable, "-c", reads], capture_output=True, text=True, check=False)
+    assert "damaged_footer.parquet cannot be read as Parquet" in done.stderr
