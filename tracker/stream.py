@@ -215,13 +215,10 @@ def stats_of(facts: list[dict[str, Any]], used: TrackingSettings, tracks: int = 
     """Statistics over all pieces, as `TrackingRun.stats`."""
     stats = {
         "links": sum(fact["links"] for fact in facts),
-        "gap_links": 0,
-        "divisions": 0,
-        "merges": 0,
-        "tracks": tracks,
+        "gap_links": 0, "divisions": 0, "merges": 0, "tracks": tracks,
         "worst_gap": max((fact["worst_gap"] for fact in facts), default=0.0),
         "solver": used.solver,
-    }
+    }  # fmt: skip
     on_gpu = facts if used.device == "gpu" else []
     batches = sum((Batches.from_dict(fact) for fact in on_gpu), Batches())
     return stats | account(batches, used.device, exact_margins=used.exact_margins)

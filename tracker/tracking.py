@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from .pins import Pin
     from .summary import Summary
 
-__all__ = [
-    "TrackingRun", "TrackingSettings", "costs_of", "gated_links", "learned_run", "run_of", "track", "tracked",
-]  # fmt: skip
+__all__ = ["TrackingRun", "TrackingSettings", "gated_links", "learned_run", "run_of", "track", "tracked"]
 _LOG = logging.getLogger("outbid")
 
 WORTH_A_GPU = 3_000_000
