@@ -64,14 +64,9 @@ class Spans(NamedTuple):
 
 def spans_of(tracks: Tracks) -> Spans:
     """From where to where each track goes, in frames."""
-    count, of = tracks.track_count, tracks.track_id
-    frame = tracks.detections.frame.astype(np.int64)
-    first, last = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
-    np.minimum.at(first, of, frame)
-    np.maximum.at(last, of, frame)
-    parent = np.full(count, -1, np.int64)
-    parent[of] = tracks.parent
-    return Spans(parent, first, last)
+    parent = np.full(tracks.track_count, -1, np.int64)
+    parent[tracks.track_id] = tracks.parent
+    return Spans(parent, *tracks.span)
 
 
 def columns_of(tracks: Tracks) -> dict[str, NDArray]:
