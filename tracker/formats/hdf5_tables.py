@@ -17,7 +17,6 @@ from .hdf5 import SUFFIXES, file_at, objects_in
 from .memory import refuse_if_larger_than_memory
 from .stacks import damage_explained
 
-TAKES_COLUMNS = True
 _COORDS = ("t", "x", "y", "z", "label")
 """Columns of the coordinates of objects in files of btrack."""
 

@@ -30,8 +30,6 @@ RECORD = b"outbid"
 PARTS = "part-*.parquet"
 """Pattern of the files of a table in parts, which is a folder with a name such as tracks.parquet."""
 
-TAKES_COLUMNS = True
-
 
 def files_of(path: Path) -> list[Path]:
     """The file itself, or the parts in a folder, sorted."""
