@@ -92,11 +92,6 @@ def test_track_links_what_is_there(spots: Path, tmp_path: Path) -> None:
     assert sentence == sentence_on(found)
 
 
-def test_quiet_says_nothing(spots: Path, tmp_path: Path) -> None:
-    done = run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4, "-q")
-    assert (done.exit_code, done.output) == (0, "")
-
-
 def test_verbose_says_more_and_only_once(spots: Path, tmp_path: Path) -> None:
     for name in "ab":  # the second run must not log twice
         done = run("track", spots, "-o", tmp_path / f"{name}.csv", "--max-distance", 4, "-v")
