@@ -66,10 +66,10 @@ def assert_refused(done: Result, exit_code: int, *said: str) -> None:
         assert part in done.stderr
 
 
-def refused(said: str, read: Callable[..., object], *given: object, **options: object) -> None:
-    """An InputError that says this is raised where a file is read, or written."""
-    with pytest.raises(InputError, match=said):
-        read(*given, **options)
+def refused(said: str, read: Callable, *given: object, error: type = InputError, **named: object) -> None:
+    """An error that says this is raised where a file is read, or written."""
+    with pytest.raises(error, match=said):
+        read(*given, **named)
 
 
 def headless(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -138,8 +138,7 @@ def test_what_does_not_fit_the_memory_is_refused_before_reading(
 ) -> None:
     path = a_file(kind, tmp_path)
     monkeypatch.setattr(memory, "free_memory", lambda: 10)
-    with pytest.raises(ResourceError, match="GB"):
-        read_detections(path)
+    refused("GB", read_detections, path, error=ResourceError)
 
 
 # ---------------------------------------------------------------- archives
@@ -263,8 +262,7 @@ def test_a_picture_that_declares_too_much(tmp_path: Path) -> None:
     head = b"IHDR" + (60_000).to_bytes(4) * 2 + b"\x08\x00\x00\x00\x00"
     chunk = (13).to_bytes(4) + head + zlib.crc32(head).to_bytes(4)
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk)
-    with pytest.raises(OutbidError, match=r"a\.png"):
-        open_movie(tmp_path / "a.png")
+    refused(r"a\.png", open_movie, tmp_path / "a.png", error=OutbidError)
 
 
 # ---------------------------------------------------------------- GEFF
@@ -289,8 +287,7 @@ def test_a_compression_bomb_in_a_graph(codec: str, graph: Path) -> None:
     chunk.write_bytes(packed.encode(bytes(1 << 28)))
     pytest.importorskip("geff").validate_structure(graph)
     tracemalloc.start()
-    with pytest.raises(OutbidError, match=r"a\.geff"):
-        read_tracks(graph)
+    refused(r"a\.geff", read_tracks, graph, error=OutbidError)
     assert tracemalloc.get_traced_memory()[1] < 100_000_000
     tracemalloc.stop()
 
@@ -298,5 +295,4 @@ def test_a_compression_bomb_in_a_graph(codec: str, graph: Path) -> None:
 def test_a_chunk_beyond_memory(graph: Path) -> None:
     array = graph / "nodes/props/x/values/.zarray"
     array.write_text(json.dumps(json.loads(array.read_text()) | {"chunks": [10**14]}))
-    with pytest.raises(ResourceError, match="GB"):
-        read_tracks(graph)
+    refused("GB", read_tracks, graph, error=ResourceError)

@@ -168,7 +168,6 @@ def test_trackmate_finds_what_it_needs(tmp_path: Path) -> None:
     root = ET.parse(file).getroot()
     assert [child.tag for child in root] == ["Log", "Model", "Settings", "GUIState"]
     model = root.find("Model")
-    assert model is not None
     assert [c.tag for c in model] == ["FeatureDeclarations", "AllSpots", "AllTracks", "FilteredTracks"]
     assert model.attrib == {"spatialunits": "micrometer", "timeunits": "frame"}
     spots = list(model.iter("Spot"))
@@ -180,7 +179,6 @@ def test_trackmate_finds_what_it_needs(tmp_path: Path) -> None:
     assert len(model.findall("AllTracks/Track")) == 1, "a division stays in one track"
     assert [e.attrib["TRACK_ID"] for e in model.findall("FilteredTracks/TrackID")] == ["0"]
     image = root.find("Settings/ImageData")
-    assert image is not None
     assert (image.get("width"), image.get("height"), image.get("nframes")) == ("10", "7", "2")
 
 

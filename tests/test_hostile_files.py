@@ -191,19 +191,16 @@ def test_a_matrix_of_no_real_numbers_is_refused(tmp_path: Path) -> None:
         refused("costs are real numbers", read_matrix, tmp_path / "a.npy")
 
 
-def test_an_edge_with_a_number_beyond_64_bits_is_refused(tmp_path: Path) -> None:
-    assert_no_edge(tmp_path, f"\n{2**63},1\n", r"line 3: .* is no edge between spots")
-
-
-def test_edges_are_divided_by_lines_alone(tmp_path: Path) -> None:
-    """A vertical tab was the end of a line as well, and made two edges of one."""
-    assert_no_edge(tmp_path, "\v0,1\n", "is no edge between spots")
-
-
-def assert_no_edge(folder: Path, more: str, said: str) -> None:
-    """More at the end of the last edge is refused."""
-    spots = written(folder / "a-SPOTS.CSV", (FOLDER / "CAPITALS-SPOTS.CSV").read_text())
-    written(folder / "a-EDGES.CSV", (FOLDER / "CAPITALS-EDGES.CSV").read_text().rstrip("\n") + more)
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (f"\n{2**63},1\n", r"line 3: .* is no edge between spots"),
+        ("\v0,1\n", "is no edge between spots"),  # was the end of a line as well: two edges of one
+    ],
+)
+def test_more_at_the_end_of_the_last_edge_is_refused(more: str, said: str, tmp_path: Path) -> None:
+    spots = written(tmp_path / "a-SPOTS.CSV", (FOLDER / "CAPITALS-SPOTS.CSV").read_text())
+    written(tmp_path / "a-EDGES.CSV", (FOLDER / "CAPITALS-EDGES.CSV").read_text().rstrip("\n") + more)
     refused(said, read_tracks, spots)
 
 
