@@ -27,8 +27,6 @@ READERS: Mapping[str, str] = {
     "*.lif": "lif",
 }  # fmt: skip
 """Module of `outbid.formats` for each file suffix; Zarr is recognised by its content as well."""
-_COPIES = 24
-"""Bytes needed to work on a voxel: a few copies in single precision."""
 Source = str | os.PathLike[str] | Any
 """Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
 
@@ -187,7 +185,7 @@ def _of_stack(
     def read(numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
         sides = zip(box, (size.get("Z", 1), size["Y"], size["X"]), strict=True)
         voxels = math.prod(len(range(*side.indices(length))) for side, length in sides)
-        refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * _COPIES)
+        refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * image_files.COPIES)
         with damage_explained(name, "images"):
             yield from frames_of(stack, named, channel, numbers, box)
 

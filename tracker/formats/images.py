@@ -28,10 +28,8 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _LOG = logging.getLogger("outbid")
 SUFFIXES = (".tif", ".tiff", ".btf", ".png")
 """Suffixes of the images that are read."""
-_COPIES = 24
+COPIES = 24
 """Bytes of working memory per voxel: several copies in single precision."""
-
-
 Spacing = tuple[float, float, float] | None
 """Size of a voxel along z, y, x, if the caller gave it."""
 
@@ -146,7 +144,7 @@ def _look_at(path: Path, given: _Given) -> Images:
         )
     size = dict(zip(named, header.sizes, strict=True))
     refuse_if_larger_than_memory(
-        first, float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * _COPIES
+        first, float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * COPIES
     )
     if len(files) > 1:
         return _of_folder(path, files, replace(given, axes=axes, outer=outer), header, named)
