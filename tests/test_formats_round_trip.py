@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import hypothesis.extra.numpy as hnp
 import numpy as np
 import pyarrow.parquet
 import pytest
@@ -12,6 +11,7 @@ from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from strategies import any_tracks
 
 from outbid import (
     Detections,
@@ -28,7 +28,6 @@ from outbid.formats import FORMATS, check_output, holds_tracks
 from outbid.tracks import LINK_MEASURES
 
 SUFFIXES = [".csv", ".tsv", ".parquet"]  # tables; the formats for exchange have tests of their own
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
 NAMES = st.sampled_from(
     ["mass", "ID", "time", "signal to noise", 'a "quoted" name', "a,comma", "a;b", "größe"]
 )
@@ -44,34 +43,14 @@ FEATURES = st.sampled_from(
 )
 
 
+ANY_TRACKS = st.dictionaries(NAMES, FEATURES, max_size=2).flatmap(
+    lambda features: any_tracks(8, features, ["pixel", "micrometer", "kiloparsec"], 2**31 - 1)
+)
+
+
 def bits(values: NDArray) -> list[object]:
     """The values bit by bit: they differ also where they compare equal."""
     return np.ascontiguousarray(values, dtype=np.float64).view(np.uint64).tolist()
-
-
-@st.composite
-def detections(draw: st.DrawFn) -> Detections:
-    count = draw(st.integers(0, 8))
-    frame = draw(hnp.arrays(np.int32, count, elements=st.integers(0, 5) | st.integers(0, 2**31 - 1)))
-    features = {}
-    for name in draw(st.lists(NAMES, unique=True, max_size=2)):
-        dtype, elements = draw(FEATURES)
-        features[name] = draw(hnp.arrays(dtype, count, elements=elements))
-    unit = draw(st.sampled_from(["pixel", "micrometer", "kiloparsec"]))
-    return Detections(
-        np.sort(frame), draw(hnp.arrays(np.float64, (count, 3), elements=FINITE)), unit, features
-    )
-
-
-@st.composite
-def tracks(draw: st.DrawFn) -> Tracks:
-    """Any graph that runs forward in time: gaps, divisions and merges of every kind."""
-    seen = draw(detections())
-    pairs = [(i, j) for i in range(len(seen)) for j in range(len(seen)) if seen.frame[i] < seen.frame[j]]
-    chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
-    links = np.array(sorted(chosen), dtype=np.int64).reshape(-1, 2)
-    measure = st.none() | hnp.arrays(np.float64, len(links), elements=FINITE)
-    return Tracks(seen, links, *(draw(measure) for _ in LINK_MEASURES))
 
 
 def assert_same_detections(found: Detections, given: Detections, suffix: str) -> None:
@@ -98,7 +77,7 @@ def same_or_none(found: NDArray | None, given: NDArray | None) -> bool:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@given(seen=detections())
+@given(seen=ANY_TRACKS.map(lambda made: made.detections))
 @example(seen=Detections.from_table([0], [[-0.0, 5e-324, 1.7976931348623157e308]]))
 def test_detections_round_trip(
     suffix: str, seen: Detections, tmp_path_factory: pytest.TempPathFactory
@@ -111,7 +90,8 @@ def test_detections_round_trip(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@given(made=tracks())
+@given(made=ANY_TRACKS)
+@example(made=Tracks(Detections.from_table([0], np.zeros((1, 3))), np.empty((0, 2), int), *np.empty((3, 0))))
 @example(
     made=Tracks(Detections.from_table([0, 1], np.zeros((2, 3))), np.array([[0, 1]]), *np.full((3, 1), -0.0))
 )

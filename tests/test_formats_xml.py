@@ -123,9 +123,9 @@ def assert_same_tracks(left: Tracks, right: Tracks) -> None:
     assert left.detections.unit == right.detections.unit
     for name, values in left.detections.features.items() if len(left.detections) else ():
         np.testing.assert_array_equal(values, right.detections.features[name])
-    assert (left.link_cost is None) == (right.link_cost is None)
-    if left.link_cost is not None and right.link_cost is not None:
-        np.testing.assert_array_equal(left.link_cost, right.link_cost)
+    assert list(left.measures) == list(right.measures)
+    for name, values in left.measures.items():
+        np.testing.assert_array_equal(values, right.measures[name])
 
 
 @settings(max_examples=examples(30))
