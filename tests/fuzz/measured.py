@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 WRITERS = (
-    "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write", "geff_write",
-    "interfaces", "unknown",
+    "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write", "geff_write", "unknown",
 )  # fmt: skip
 """Modules of `outbid.formats` that read nothing: tests of outputs and of kills judge them."""
 _CONTAINERS = ("czi", "hdf5", "imaris", "lif", "nd2", "stacks", "zarr")

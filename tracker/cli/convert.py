@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..errors import SettingsError
 from .options import GroupedCommand
 from .piped import InputFile, OutputFile, shown
 from .several import Outputs, Several, run_several, several_options
@@ -72,7 +73,6 @@ def convert(
 ) -> None:
     """Convert between formats."""
     from .. import formats
-    from ..errors import SettingsError
     from ..movies.converted import ConvertJob
 
     job = ConvertJob(columns, fill_gaps, frame_interval, image, subtract_drift)
@@ -88,11 +88,8 @@ def convert(
         raise click.UsageError(
             "Give INPUT and OUTPUT; or label images, their TRACKS and OUTPUT; or --out-dir and many INPUTs."
         )
-    if tracks:
-        _relabel(source, tracks[0], output, columns, overwrite)
-        return
-    if output.suffix.lower() in (".tif", ".tiff"):
-        _draw(source, output, image, columns, overwrite)
+    if tracks or _is_tiff(output):
+        _write_labels(source, *tracks, output=output, image=image, columns=columns, overwrite=overwrite)
         return
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     if image is not None and formats.FORMATS.get(".xml") != formats.format_of(output):
@@ -102,55 +99,48 @@ def convert(
     say(f"{counted}: {shown(output)}")
 
 
-def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], overwrite: bool) -> None:
-    """Write label images in which every object has the number of its track."""
+def _is_tiff(output: Path) -> bool:
+    return output.suffix.lower() in (".tif", ".tiff")
+
+
+def _write_labels(
+    source: Path, tracks: Path | None = None, *, output: Path, image: Path | None, columns: dict[str, str],
+    overwrite: bool,
+) -> None:  # fmt: skip
+    """Write label images: those of `source` with numbers of `tracks`, or else the contours of its spots."""
     from .. import formats
-    from ..errors import SettingsError
     from ..formats.ctc import write_masks
     from ..formats.outputs import refuse_output
     from ..formats.tiff_write import write_like
     from ..images import open_images
-    from ..relabel import relabelled, without_gaps
+    from ..relabel import drawn_contours, relabelled, without_gaps
 
-    result = output.name.upper().endswith("_RES")
-    if output.suffix.lower() not in (".tif", ".tiff") and not result:
+    masks, spots = (image, source) if tracks is None else (source, tracks)
+    if masks is None:
+        raise SettingsError(
+            "A TIFF of labels is drawn from contours, in the size of a movie: --image MOVIE; or give label "
+            "images, TRACKS and OUTPUT."
+        )
+    result = not _is_tiff(output)
+    if result and not output.name.upper().endswith("_RES"):
         raise SettingsError(
             f"Label images are written as TIFF, or as a folder of the Cell Tracking Challenge; {output} is "
             "neither. Let it end in .tif or _RES."
         )
+    if not result:
+        refuse_output(output, overwrite=overwrite, inputs=[source, masks if tracks is None else tracks])
+    movie, found = open_images(masks), formats.read_tracks(spots, columns=columns)
+    size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
     if result:
-        movie, found = open_images(masks), formats.read_tracks(tracks, columns=columns)
-        size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
         number, rows = without_gaps(found)
         write_masks(output, relabelled(movie.frames(), found, size, number), rows, overwrite=overwrite)
         merges = int((found.predecessors > 1).sum())
         left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
         say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}")
         return
-    refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
-    movie, found = open_images(masks), formats.read_tracks(tracks, columns=columns)
-    size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
-    write_like(output, relabelled(movie.frames(), found, size), movie, "uint32", overwrite)
-    say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")
-
-
-def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
-    """Write label images of the contours of spots."""
-    from .. import formats
-    from ..errors import SettingsError
-    from ..formats.outputs import refuse_output
-    from ..formats.tiff_write import write_like
-    from ..images import open_images
-    from ..relabel import drawn_contours
-
-    if image is None:
-        raise SettingsError(
-            "A TIFF of labels is drawn from contours, in the size of a movie: --image MOVIE; or give label "
-            "images, TRACKS and OUTPUT."
-        )
-    refuse_output(output, overwrite=overwrite, inputs=[source, image])
-    movie, found = open_images(image), formats.read_tracks(source, columns=columns)
-    size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
-    frames = drawn_contours(found, movie.shape, movie.frame_count, size)
+    if tracks is None:
+        frames = drawn_contours(found, movie.shape, movie.frame_count, size)
+    else:
+        frames = relabelled(movie.frames(), found, size)
     write_like(output, frames, movie, "uint32", overwrite)
     say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")
