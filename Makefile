@@ -45,11 +45,12 @@ demo: $(VENV)/installed
 	  $(VENV)/bin/outbid score $(OUT)/tracks.csv "$$sample"
 
 # Kernels are compiled once, in one process, while another lints. Then a process a core, each with whole files:
-# they share the compiled kernels, and windows stay apart.
+# they share the compiled kernels, and windows stay apart. Each with one thread of BLAS, for several would wait for
+# one another on the same cores.
 test:
 	begun=$$SECONDS; $(MAKE) --no-print-directory -j 2 --output-sync=target lint kernels; \
 	  echo "stage lint and kernels: $$((SECONDS - begun)) s"
-	.ci/on_a_screen $(VENV)/bin/pytest -n logical --dist loadfile $(PYTEST)
+	OPENBLAS_NUM_THREADS=1 .ci/on_a_screen $(VENV)/bin/pytest -n logical --dist loadfile $(PYTEST)
 
 kernels: $(VENV)/installed $(VENV)/extra-test
 	$(VENV)/bin/python tests/kernels.py
