@@ -38,9 +38,8 @@ def detection_summary() -> str:
     heads = ("cells", "count", "measured", "reached", "mean JSC of the measured", "peers' there")
     rows = _cells(seen)
     short = [row for row in rows if row["ratio"] < ENOUGH]
-    why = f" ({seen['why_missing']})" if seen.get("why_missing") and seen["missing"].get("grid") else ""
     text = (
-        f"Of {sum(line[1] for line in lines)} cells that count, {len(rows)} are measured{why}; means are "
+        f"Of {sum(line[1] for line in lines)} cells that count, {len(rows)} are measured; means are "
         f"over these alone. In {len(rows) - len(short)} of them the Jaccard index with nothing set is at "
         f"least {ENOUGH:g} of the best tuned peer's."
     )

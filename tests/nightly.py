@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from benchmarks import measure
 
 from outbid import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track
 
@@ -75,12 +76,10 @@ def right(run: TrackingRun, truth: Tracks) -> float:
 
 
 def main() -> None:
-    from detection_accuracy.origin import stated
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("report", type=Path, help="pytest's --junitxml of the tests with the marker nightly")
     tests = outcomes(parser.parse_args().report)
-    record = {**stated(), "tests": tests, "accuracy": list(accuracy())}
+    record = {**measure.stated(), "tests": tests, "accuracy": list(accuracy())}
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     failed = [name for name, test in tests.items() if test["outcome"] != "passed"]
     sys.exit(f"Not passed: {', '.join(failed)}" if failed else 0)

@@ -102,8 +102,8 @@ RECORDS = (
         "peers of detection",
         TESTS / "detection_peers.json",
         (*(f"tests/detection_accuracy/{name}.py"
-           for name in ("agree", "cells", "nuclei", "optics", "scmos", "tuned")),
-         "simulate/camera.py"),
+           for name in ("agree", "cells", "nuclei", "optics", "scmos", "tuned", "whole_way")),
+         *(f"simulate/{name}.py" for name in ("camera", "linkers/laptrack", "motions", "walks"))),
         "python -m detection_accuracy.run peers",
     ),
 )  # fmt: skip

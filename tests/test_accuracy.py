@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from accuracy.compare import compared
-from accuracy.measured import Measured, Record, measured
+from accuracy.linkers import named
+from accuracy.measured import Answer, Measured, Record, answered, measured
 from accuracy.movies import Movie
 from accuracy.options import is_constant, scale_constant
-from accuracy.served import Answer, Served
 
 
 def made(kind: str, seed: int, f1: float, sure: float = 0.9) -> Measured:
@@ -84,9 +84,8 @@ def test_scores_of_links_that_are_known_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_linker_that_fails_is_scored_as_one_that_links_nothing() -> None:
-    served = Served.start("accuracy.linkers:named")  # which takes no movie
-    answer = served.link(np.zeros(2, np.int32), np.zeros((2, 3)))
-    served.stop()
+    truth = Movie("few", 0.14).truth()
+    answer = answered(named("accuracy.linkers:named"), truth)  # which takes no movie
     assert answer.error.startswith("TypeError")
     assert len(answer.links) == 0
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import multiprocessing
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+
+from benchmarks import measure
 
 from .compare import SCORES, Difference, compared, mean_of
 from .measured import Measured, Record
@@ -102,7 +102,7 @@ def sensitivity(linker: str, names: Sequence[str], movies: str, jobs: int) -> It
     """A row for each option or constant halved, and doubled, against all as they are."""
     changes = [f"{name}*{factor:g}" for name in names for factor in _FACTORS]
     linkers = [linker, *(f"{linker}?{change}" for change in changes)]
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    with measure.processes(jobs) as pool:
         rows = pool.map(partial(_rows, chosen(movies)), linkers)
         usual = Record(about(linker), next(rows))
         for change, changed in zip(changes, rows, strict=True):

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import measure
 from detection_accuracy import cells, optics, scmos
 from detection_accuracy.cells import Cell
 from numpy.typing import NDArray
@@ -213,13 +213,13 @@ def row_of(part: str, case: list[Any]) -> tuple[str, Row]:
     return part, {"case": case} | make(*case)
 
 
-def measure(parts: Sequence[str], seeds: int, jobs: int, record: Path) -> None:
+def renew(parts: Sequence[str], seeds: int, jobs: int, record: Path) -> None:
     """Measure what the record lacks; it is written after every movie."""
     made = json.loads(record.read_text("utf-8")) if record.exists() else {"about": about("columns")}
     known = [[part, row["case"]] for part in parts for row in made.setdefault(part, [])]
     lacking = [case for case in cases(seeds) if case[0] in parts and [*case] not in known]
     compiled = [row_of(*case) for case in lacking[:1]]  # the kernels, once for all processes
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    with measure.processes(jobs) as pool:
         later = [pool.submit(row_of, *case) for case in lacking[1:]]
         for part, row in chain(compiled, (each.result() for each in as_completed(later))):
             made[part] = sorted([*made[part], row], key=lambda each: each["case"])
@@ -234,7 +234,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
     parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
-    measure(given.parts, given.seeds, given.jobs, given.record)
+    renew(given.parts, given.seeds, given.jobs, given.record)
 
 
 if __name__ == "__main__":

@@ -4,21 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outbid import Tracks, score
 
+from .linkers import Linker
 from .movies import Movie, fingerprint
-from .served import Answer
 
 BINS = 20
 """Bins of the probability of a link, as in `outbid.simulate.experiments.calibration`."""
+
+
+class Answer(NamedTuple):
+    """Links (E, 2), probabilities (E,), seconds, and the text of an error; then there are no links."""
+
+    links: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    seconds: float
+    error: str = ""
+
+
+def answered(linker: Linker, truth: Tracks) -> Answer:
+    """The links of a movie, in order."""
+    begin = time.perf_counter()
+    try:
+        links, probability = linker(truth.detections.frame, truth.detections.position)
+    except Exception as error:  # a linker that is measured may fail in any way: the record says how
+        nothing = np.zeros((0, 2), np.int64), np.zeros(0)
+        return Answer(*nothing, time.perf_counter() - begin, f"{type(error).__name__}: {error}"[:80])
+    seconds = time.perf_counter() - begin
+    order = np.lexsort((links[:, 1], links[:, 0]))
+    return Answer(np.asarray(links, np.int64)[order], np.asarray(probability, float)[order], seconds)
 
 
 @dataclass(frozen=True)
@@ -69,7 +92,7 @@ def measured(movie: Movie, truth: Tracks, answer: Answer) -> Measured:
 class Record:
     """Measurements of a linker over the list, and where they come from.
 
-    `about` holds linker, commit, date, machine and hashes of sources.
+    `about` holds linker, commit, date and machine.
     """
 
     about: Mapping[str, Any]

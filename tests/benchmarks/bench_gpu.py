@@ -108,8 +108,8 @@ def main() -> None:
     if chosen.record:
         begin_record(outcome(chosen.record))
         pairs, movies = recorded("frame_pairs", pairs, 90), recorded("movies", movies, 30)
-    measure.show(pairs, chosen.csv)
-    measure.show(movies, measure.beside(chosen.csv, "movies"))
+    measure.show(pairs)
+    measure.show(movies)
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--record", action="store_true", help="add the rows to tests/gpu_record.json")
     chosen = parser.parse_args()
     rows = table(chosen.sizes, chosen.points, chosen.families)
-    measure.show(recorded("dense", rows, 90) if chosen.record else rows, chosen.csv)
+    measure.show(recorded("dense", rows, 90) if chosen.record else rows)
 
 
 if __name__ == "__main__":

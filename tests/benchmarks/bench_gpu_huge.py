@@ -78,10 +78,10 @@ def main() -> None:
     chosen = parser.parse_args()
     results: dict[str, Any] = {"rows": []}
     rows = points(chosen.points)
-    measure.show(kept("huge_problems", rows, results, record=chosen.record), chosen.csv)
+    measure.show(kept("huge_problems", rows, results, record=chosen.record))
     with tempfile.TemporaryDirectory() as folder:
         rows = kept("huge_problems", matrix(chosen.rows, Path(folder)), results, record=chosen.record)
-        measure.show(rows, measure.beside(chosen.csv, "matrix"))
+        measure.show(rows)
 
 
 if __name__ == "__main__":

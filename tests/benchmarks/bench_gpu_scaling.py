@@ -106,14 +106,14 @@ def main() -> None:
     parser.add_argument("--many", type=int, default=MANY, help="particles of the last problem; 0: none")
     chosen = parser.parse_args()
     counts = [round(10 ** (k / 2)) for k in range(6, 15)]
-    rows = measure.show(sizes([n for n in counts if n <= chosen.most]), chosen.csv)
+    rows = measure.show(sizes([n for n in counts if n <= chosen.most]))
     results: dict[str, Any] = {"rows": rows}
     if chosen.most > 1_000_000:
         exponents = (round(exponent(rows, n), 3) for n in (100_000, 1_000_000))
         results["exponent"], results["last_exponent"] = exponents
         print(f"exponent from 10^5 on: {results['exponent']}, from 10^6 on: {results['last_exponent']}")
     if chosen.many:
-        results["many"] = measure.show(many(chosen.many, 2.0), measure.beside(chosen.csv, "many"))
+        results["many"] = measure.show(many(chosen.many, 2.0))
     if chosen.record:
         add_to_long_record("scaling", results)
 

@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave out " + ", ".join(SLOW))
     chosen = parser.parse_args()
     names = SOLVERS if chosen.quick else SOLVERS + SLOW
-    found = measure.show(rows(chosen.frames, chosen.particles, names), chosen.csv)
+    found = measure.show(rows(chosen.frames, chosen.particles, names))
     if chosen.record:
         from measure_gpu import add_to_long_record
 

@@ -161,8 +161,7 @@ def origin() -> dict[str, object]:
     """Commit, date, machine and the hashes of the sources that are measured."""
     hashes = {name: hashlib.sha256((REPOSITORY / name).read_bytes()).hexdigest() for name in SOURCES}
     return {
-        "commit": measure.commit(), "date": measure.today(), "machine": measure.provenance(),
-        "sources": hashes, "load": os.getloadavg()[0], "cores": os.cpu_count(),
+        **measure.stated(), "sources": hashes, "load": os.getloadavg()[0], "cores": os.cpu_count(),
     }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import measure
-from bench_scale import RECORD, Rendered, origin, peak
+from bench_scale import RECORD, Rendered, peak
 
 from outbid import DetectionSettings, Images, TrackingSettings, open_images, read_detections, track
 from outbid.movies.jobs import DetectJob, Opening
@@ -166,11 +166,10 @@ def main() -> None:
         found = session(folder, frames, SHAPE, Lanes(given.lanes, time.monotonic() + 60 * given.minutes))
     if found is None:
         return
-    measure.show([found], given.csv)
+    measure.show([found])
     if given.record:
         kept = json.loads(given.record.read_text()) if given.record.exists() else {}
-        about = origin()
-        images = found | {name: about[name] for name in ("commit", "date", "machine")}
+        images = found | measure.stated()
         given.record.write_text(json.dumps(kept | {"images": images}, indent=1) + "\n")
 
 

@@ -14,23 +14,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import measure
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from outbid import DetectionSettings, detect
 
-from . import diffraction, gaussian_light, origin
+from . import diffraction, gaussian_light
 from .scene_of_light import Light, Scene
 
 RENDERERS: dict[str, Callable[[Scene, int], tuple[NDArray, NDArray[np.float64]]]] = {
@@ -241,7 +240,7 @@ def main() -> None:
     chosen = parser.parse_args()
     seeds = range(chosen.first, chosen.first + chosen.seeds)
     wanted = [(*name, seed) for seed in seeds for name in named(chosen.words)]
-    with ProcessPoolExecutor(chosen.jobs, multiprocessing.get_context("spawn")) as pool:
+    with measure.processes(chosen.jobs) as pool:
         rows = []
         for name, row in zip(wanted, pool.map(measured, *zip(*wanted, strict=True)), strict=True):
             sys.stderr.write(f"{name}: {json.dumps(row)}\n")
@@ -251,7 +250,7 @@ def main() -> None:
             json.dumps({"renderer": renderer, "kind": kind, "light": light(kind), "seed": seed, **row})
             for (renderer, kind, seed), row in zip(wanted, rows, strict=True)
         ]
-        stated = json.dumps(origin.stated())[1:-1]
+        stated = json.dumps(measure.stated())[1:-1]
         chosen.record.write_text(f'{{{stated},\n"rows": [\n' + ",\n".join(listed) + "\n]}\n")
     print(json.dumps(summary(rows)))
 

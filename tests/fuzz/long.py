@@ -15,6 +15,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks import measure
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "fuzz_record.json"
 _ONE_THREAD = {
@@ -47,9 +49,6 @@ def ended(run: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
-    import measure
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, help="of each; without it an hour is divided among them")
@@ -68,9 +67,8 @@ def main() -> None:
     for one in [*found, reached]:
         for name, counts in one["tally"].items():
             tally.setdefault(name, Counter()).update(counts)
-    origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
     record = {
-        **origin, "hours": round(count * seconds / 3600, 2),
+        **measure.stated(), "hours": round(count * seconds / 3600, 2),
         "cases": sum(counts.total() for counts in tally.values()),
         "outcomes": {name: dict(sorted(counts.items())) for name, counts in tally.items()},
         "finds": [find for one in [*found, reached] for find in one["finds"]],

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks import measure
+
 from .acts import ACTS, Stage, renewed, staged
 from .runs import import_all
 from .writers import WRITERS, Writer, make_inputs
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 _SLOW = 8
 """Slow commands have their turn in one of so many rounds."""
 Report = dict[str, Any]
@@ -118,11 +119,7 @@ def main() -> None:
 
 
 def _record(report: Report, path: Path) -> None:
-    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
-    import measure
-
-    origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
-    record = {**origin, **report, "hours": round(report["hours"], 2)}
+    record = {**measure.stated(), **report, "hours": round(report["hours"], 2)}
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
