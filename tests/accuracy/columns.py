@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 from benchmarks import measure
-from detection_accuracy import cells, optics, scmos
+from detection_accuracy import cells
 from detection_accuracy.cells import Cell
+from detection_accuracy.whole_way import Movie, brightness, rendered, walked
 from numpy.typing import NDArray
 
 from outbid import Detections, DetectionSettings, Tracks, detect, read_tracks, score, track
@@ -36,7 +37,7 @@ from outbid.simulate.walks import WalkSettings, walk
 from .run import about
 
 KAPPAS, SNRS, DIMENSIONS = (0.07, 0.14, 0.24), (3.0, 4.0, 7.0), (2, 3)
-SHAPES, RADII, PARTICLES = {2: (1, 160, 160), 3: (16, 96, 96)}, {2: 2.0, 3: 2.5}, {2: 100, 3: 150}
+SHAPES, PARTICLES = {2: (1, 160, 160), 3: (16, 96, 96)}, {2: 100, 3: 150}
 FRAMES, TURNOVER, WITHIN, GATE = 20, 0.02, 0.2, 5.0
 QUALITIES = (0.0, 4.0, 5.0, 6.0, 8.0)  # least quality, of which the truth chooses
 GATES = (3.0, 4.5, 6.0)  # of laptrack, in steps
@@ -50,24 +51,12 @@ Row = dict[str, Any]
 
 def filmed(dimensions: int, kappa: float, snr: float, seed: int) -> tuple[list[NDArray], Tracks, Cell]:
     """Frames (Z, Y, X), true tracks in pixels of the plane, and the cell of the detection grid."""
-    shape, count = SHAPES[dimensions], PARTICLES[dimensions]
-    plane = cells.PLANE if dimensions == 3 else 1.0
-    spacing = float(np.prod(shape) * plane / count) ** (1 / dimensions)
-    cell = Cell("optics", dimensions, RADII[dimensions], snr, spacing)
-    box = tuple(max(float(n * v - v), 1e-9) for n, v in zip(shape, cell.voxel, strict=True))
-    settings = WalkSettings(
-        BrownianWalk(kappa * spacing), count, FRAMES, box, "reflect", TURNOVER, TURNOVER, seed=seed
-    )  # type: ignore[arg-type]
-    truth = walk(settings)
-    rng, ids = np.random.default_rng([seed, dimensions, int(1000 * kappa), int(snr)]), truth.track_id
-    bright = np.exp(cells.BRIGHTNESS * rng.standard_normal(ids.max() + 1))[ids]
-    bright *= np.exp(WITHIN * rng.standard_normal(len(ids))) * cell.amplitude / optics.peak(cell.sigma)
-    sensor, haze, images = scmos.sensor(*shape[1:], rng), cells.uneven(shape, rng), []
-    for frame in range(FRAMES):
-        here = truth.detections.rows_of(frame)
-        light = optics.light_of(truth.detections.position[here], bright[here], shape, cell.sigma, cell.voxel)
-        images.append(scmos.expose(haze + light, sensor, rng))
-    return images, truth, cell
+    movie = Movie(dimensions, PARTICLES[dimensions], snr, SHAPES[dimensions])
+    truth = walked(movie, kappa * movie.cell.spacing, FRAMES, seed)
+    rng = np.random.default_rng([seed, dimensions, int(1000 * kappa), int(snr)])
+    bright = brightness(truth.track_id, rng)
+    left = np.exp(WITHIN * rng.standard_normal(len(bright)))
+    return rendered(movie, truth, bright, left, rng), truth, movie.cell
 
 
 def scored(found: Tracks, truth: Tracks) -> Row:

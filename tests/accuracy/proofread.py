@@ -85,30 +85,16 @@ def solved_again(held: HeldModel, truth: Tracks) -> Curve:
 
 def corrected(links: NDArray[np.int64], rows: Iterator[int], truth: Tracks) -> Curve:
     """Each answer corrects the links of its detection, and those that are in the way."""
-    after: dict[int, set[int]] = {}
-    before: dict[int, int] = {}
-    for source, target in links.tolist():
-        after.setdefault(source, set()).add(target)
-        before[target] = source
-    right = {(source, target) for source, target in truth.links.tolist()}
-    successors: dict[int, set[int]] = {}
-    for source, target in right:
-        successors.setdefault(source, set()).add(target)
     curve = Curve([], [])
     for count, row in enumerate(rows):
         if count % EACH == 0:
-            now = [(source, target) for source, targets in after.items() for target in targets]
             curve.answers.append(count)
-            curve.f1.append(2 * len(right & set(now)) / (len(now) + len(right)))
+            curve.f1.append(f1_of(links, truth.links))
             if curve.f1[-1] >= WANTED or count >= MOST:
                 break
-        for target in after.pop(row, set()):
-            del before[target]
-        for target in successors.get(row, set()):
-            if target in before:
-                after[before[target]].discard(target)
-            after.setdefault(row, set()).add(target)
-            before[target] = row
+        right = truth.links[truth.links[:, 0] == row]
+        wrong = (links[:, 0] == row) | np.isin(links[:, 1], right[:, 1])
+        links = np.concatenate([links[~wrong], right])
     return curve
 
 

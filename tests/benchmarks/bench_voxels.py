@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import measure
-from bench_scale import RECORD, Rendered, peak
+import numpy as np
+from bench_scale import RECORD, peak
 
 from outbid import DetectionSettings, Images, TrackingSettings, open_images, read_detections, track
 from outbid.movies.jobs import DetectJob, Opening
@@ -36,6 +37,34 @@ from outbid.ranges.tasks import Task
 THREADS = 2
 SHAPE = (64, 512, 512)
 GATE = 6.0
+
+
+class Rendered:
+    """A movie of bright spots that move and come back, each frame made when it is asked for."""
+
+    dtype = np.dtype(np.uint16)
+
+    def __init__(self, frames: int, shape: tuple[int, int, int]) -> None:
+        rng = np.random.default_rng(1)
+        self.shape = (frames, *shape)
+        self._base = rng.normal(100, 5, shape).astype(np.float32)
+        self._centres = rng.uniform(12, np.array(shape) - 12, (200, 3))
+        self._grid = np.stack(np.meshgrid(*[np.arange(-6, 7)] * 3, indexing="ij"), axis=-1)
+        self.seconds = 0.0
+
+    def __getitem__(self, index: tuple[int, ...]) -> np.ndarray:
+        begin = time.perf_counter()
+        frame, *rest = index
+        image = np.roll(self._base, 17 * frame, axis=2)
+        for centre in self._centres + np.array([0, 0, 4 * np.sin(frame)]):
+            at = np.rint(centre).astype(int)
+            spot = 80 * np.exp(-(((self._grid + at - centre) ** 2).sum(axis=-1)) / 8)
+            image[tuple(slice(a - 6, a + 7) for a in at)] += spot.astype(np.float32)
+        made = image.astype(np.uint16)[tuple(rest)]
+        self.seconds += time.perf_counter() - begin
+        return made
+
+
 MOVIES: dict[str, Rendered] = {}
 """The movies that this process renders, by their descriptions."""
 

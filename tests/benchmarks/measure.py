@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import multiprocessing
 import os
 import platform
@@ -11,7 +12,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -122,6 +123,12 @@ def commit() -> str:
 def stated() -> dict[str, str]:
     """Where a record comes from: the values of `ORIGIN`, with the date in UTC."""
     return dict(zip(ORIGIN, (commit(), datetime.now(UTC).date().isoformat(), provenance()), strict=True))
+
+
+def write_rows(path: Path, stated: Mapping[str, object], rows: Iterable[Mapping[str, object]]) -> None:
+    """Write a record in JSON, each of its rows a line."""
+    lines = ",\n".join(map(json.dumps, rows))
+    path.write_text(f'{json.dumps(stated)[:-1]},\n"rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 def provenance() -> str:

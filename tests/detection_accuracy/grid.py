@@ -34,11 +34,6 @@ Task = tuple[Callable[[Any], Result], Any]
 """A function of one argument, and that."""
 
 
-def images(cell: Cell, seeds: int = SEEDS) -> list[View]:
-    """Images of a cell, by default all."""
-    return [view(cell, seed) for seed in range(seeds)]
-
-
 def fingerprint(seen: Iterable[View]) -> str:
     """What says whether two runs saw the same images."""
     digest = hashlib.sha256()
@@ -50,13 +45,13 @@ def fingerprint(seen: Iterable[View]) -> str:
 
 def peers_in(cell: Cell) -> Result:
     """The best score of each peer, over its settings."""
-    seen = images(cell)
+    seen = [view(cell, seed) for seed in range(SEEDS)]
     return {"images": fingerprint(seen), **tuned.best([tuned.scores(one, cell) for one in seen])}
 
 
 def ours_in(cell: Cell, seeds: int = SEEDS) -> Result:
     """The mean score with nothing set but the voxel."""
-    seen = images(cell, seeds)
+    seen = [view(cell, seed) for seed in range(seeds)]
     found, start = [], time.perf_counter()
     for one in seen:
         spots, used = detect([one.image], DetectionSettings(spacing=cell.voxel), workers=1)
@@ -152,7 +147,7 @@ def measure_peers(words: list[str], workers: int, output: Path) -> None:
     if output.exists() and not records.changed_sources(peers):
         known = json.loads(output.read_text("utf-8"))
         found = known["cells"] | known["whole_way"]
-    asked = ({} if words else whole_way.movies()) | wanted(words)
+    asked = ({} if words else whole_way.MOVIES) | wanted(words)
     tasks = {name: (peer_task, task) for name, task in asked.items() if name not in found}
     for name, row in over(tasks, workers):
         if "error" in row:
@@ -160,7 +155,7 @@ def measure_peers(words: list[str], workers: int, output: Path) -> None:
         found[name] = row
         record = {
             **measure.stated(),
-            "whole_way": {key: found[key] for key in whole_way.movies() if key in found},
+            "whole_way": {key: found[key] for key in whole_way.MOVIES if key in found},
             "cells": {cell.name: found[cell.name] for cell in cells() if cell.name in found},
         }
         output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

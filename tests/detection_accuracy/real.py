@@ -83,13 +83,12 @@ def colloids(name: str, dark: bool) -> Row:
     return {"radius": used.radius, "counts": count}
 
 
-def cases() -> dict[str, tuple[Any, ...]]:
-    """Function and its arguments, by name."""
-    given = {f"fly radius {radius:g}": (fly, radius) for radius in FLY_RADII}
-    return {
-        "fly": (fly,), **given, "faketracks": (faketracks,), "3 spots": (three_spots,),
-        "colloids": (colloids, "", True), "colloids stuck": (colloids, "pims_stuck.tif", False),
-    }  # fmt: skip
+CASES: dict[str, tuple[Any, ...]] = {
+    "fly": (fly,), **{f"fly radius {radius:g}": (fly, radius) for radius in FLY_RADII},
+    "faketracks": (faketracks,), "3 spots": (three_spots,), "colloids": (colloids, "", True),
+    "colloids stuck": (colloids, "pims_stuck.tif", False),
+}  # fmt: skip
+"""Function and its arguments, by name."""
 
 
 def folder_of(name: str) -> Path:

@@ -82,8 +82,8 @@ def judge_grid(found: dict[str, Row]) -> tuple[Row, list[str]]:
 
 def judge_false_spots(found: dict[str, Row]) -> tuple[Row, list[str]]:
     """Realised shares of false spots, and false spots in images without any."""
-    empties = {name: found[name] for name in false_spots.empties() if name in found}
-    asked_for = {name: found[name] for name in false_spots.fdr_scenes() if name in found}
+    empties = {name: found[name] for name in false_spots.EMPTIES if name in found}
+    asked_for = {name: found[name] for name in false_spots.SCENES if name in found}
     wrong = [
         f"{name}: {row['false']} false spots in {row['images']} images without spots"
         for name, row in empties.items()
@@ -123,7 +123,7 @@ def judge_whole_way(found: dict[str, Row]) -> tuple[Row, list[str]]:
 
 def judge_real(found: dict[str, Row]) -> tuple[Row, list[str]]:
     """Recorded stacks, those of them that are there."""
-    absent = [name for name in real.cases() if not real.folder_of(name).is_dir()]
+    absent = [name for name in real.CASES if not real.folder_of(name).is_dir()]
     wrong = [f"{name}: not measured, there is no {real.folder_of(name).name}" for name in absent]
     wrong += [
         f"{name}: JSC {found[name]['jsc']:.3f} below {least}"
@@ -151,15 +151,15 @@ def judge_speed(found: dict[str, Row]) -> tuple[Row, list[str]]:
 
 def parts(words: list[str]) -> dict[str, Part]:
     """All that is measured by name, those first whose tasks take longest."""
-    there = {name: case for name, case in real.cases().items() if real.folder_of(name).is_dir()}
+    there = {name: case for name, case in real.CASES.items() if real.folder_of(name).is_dir()}
     tasks = {
         "speed": {"speed": (speed.speed, speed.WORKERS)},
-        "whole_way": {name: (whole_way.ours_on, movie) for name, movie in whole_way.movies().items()},
+        "whole_way": {name: (whole_way.ours_on, movie) for name, movie in whole_way.MOVIES.items()},
         "real": {name: (real.measured, case) for name, case in there.items()},
         "grid": {name: (grid.ours_in, cell) for name, cell in grid.wanted([]).items()},
-        "precision": {name: (precision.precision, cell) for name, cell in precision.scenes().items()},
-        "false_spots": {name: (false_spots.realised, cell) for name, cell in false_spots.fdr_scenes().items()}
-        | {name: (false_spots.in_nothing, case) for name, case in false_spots.empties().items()},
+        "precision": {name: (precision.precision, cell) for name, cell in precision.SCENES.items()},
+        "false_spots": {name: (false_spots.realised, cell) for name, cell in false_spots.SCENES.items()}
+        | {name: (false_spots.in_nothing, case) for name, case in false_spots.EMPTIES.items()},
     }
     judges = {
         "grid": judge_grid, "false_spots": judge_false_spots, "precision": judge_precision,

@@ -8,7 +8,6 @@ that the docs show. Shares above a half are scaled by what they lack of 1.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator
 from importlib import import_module
@@ -101,9 +100,9 @@ def main() -> None:
     changes = [(*name, factor) for name in names() for factor in FACTORS]
     with measure.processes(chosen.jobs) as pool:
         usual, *rest = pool.map(measured, [None, *changes])
-    rows = [json.dumps(row_of(*pair, usual)) for pair in zip(changes, rest, strict=True)]
-    stated = json.dumps({**measure.stated(), "images": len(usual), "mean": round(float(np.mean(usual)), 4)})
-    chosen.record.write_text(f'{stated[:-1]},\n"rows": [\n' + ",\n".join(rows) + "\n]}\n")
+    stated = {**measure.stated(), "images": len(usual), "mean": round(float(np.mean(usual)), 4)}
+    rows = [row_of(*pair, usual) for pair in zip(changes, rest, strict=True)]
+    measure.write_rows(chosen.record, stated, rows)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -124,14 +123,6 @@ KINDS: dict[str, Scene] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Oracle:
-    """A Laplacian of Gaussian tuned on the truth of another image."""
-
-    widths: NDArray[np.float64]
-    least: float
-
-
 def image_of(renderer: str, kind: str, seed: int) -> tuple[NDArray, NDArray[np.float64]]:
     """An image of a kind and its spots (n, 2) or (n, 3) in voxels."""
     return RENDERERS[renderer](KINDS[kind], seed)
@@ -162,14 +153,17 @@ def jaccard(found: NDArray[np.float64], truth: NDArray[np.float64], sigma: tuple
 def oracle_score(renderer: str, kind: str, seed: int) -> float:
     """Jaccard index of the oracle, tuned on the image of another seed."""
     scene = KINDS[kind]
-    tuned = _tuned(*image_of(renderer, kind, seed + 10_000), scene.sigma)
+    widths, least = _tuned(*image_of(renderer, kind, seed + 10_000), scene.sigma)
     image, truth = image_of(renderer, kind, seed)
-    place, height = _maxima(image, tuned.widths)
-    return jaccard(place[height >= tuned.least], truth, scene.sigma)
+    place, height = _maxima(image, widths)
+    return jaccard(place[height >= least], truth, scene.sigma)
 
 
-def _tuned(image: NDArray, truth: NDArray[np.float64], sigma: tuple[float, ...]) -> Oracle:
-    best, oracle = -1.0, Oracle(np.array(sigma), np.inf)
+def _tuned(
+    image: NDArray, truth: NDArray[np.float64], sigma: tuple[float, ...]
+) -> tuple[NDArray[np.float64], float]:
+    """Widths and threshold of a Laplacian of Gaussian, tuned on the truth."""
+    best, oracle = -1.0, (np.array(sigma), np.inf)
     for factor in FACTORS:
         for stretch in STRETCHES if len(sigma) == 3 else (1.0,):
             widths = np.array(sigma) * factor
@@ -178,7 +172,7 @@ def _tuned(image: NDArray, truth: NDArray[np.float64], sigma: tuple[float, ...])
             hits = np.cumsum(right(place, truth, sigma))
             index = hits / (np.arange(1, len(place) + 1) + len(truth) - hits)
             if len(index) and index.max() > best:
-                best, oracle = float(index.max()), Oracle(widths, float(height[index.argmax()]))
+                best, oracle = float(index.max()), (widths, float(height[index.argmax()]))
     return oracle
 
 
@@ -247,11 +241,10 @@ def main() -> None:
             rows.append(row)
     if chosen.record:
         listed = [
-            json.dumps({"renderer": renderer, "kind": kind, "light": light(kind), "seed": seed, **row})
+            {"renderer": renderer, "kind": kind, "light": light(kind), "seed": seed, **row}
             for (renderer, kind, seed), row in zip(wanted, rows, strict=True)
         ]
-        stated = json.dumps(measure.stated())[1:-1]
-        chosen.record.write_text(f'{{{stated},\n"rows": [\n' + ",\n".join(listed) + "\n]}\n")
+        measure.write_rows(chosen.record, measure.stated(), listed)
     print(json.dumps(summary(rows)))
 
 
