@@ -1,6 +1,6 @@
 # make demo   installs Outbid into .venv, tracks and scores the bundled sample
 # make test   installs what the tests need as well, lints, checks types and import laws, runs the tests
-# make nightly  runs the longer tests, measures accuracy on recorded movies, renews tests/nightly_record.json
+# make nightly  runs the longer tests, renews tests/nightly_record.json
 # make certify  checks a million random assignments (some twenty minutes), renews tests/certify_record.json
 # make accuracy  links some 1,700 movies, compares with the frozen baseline (minutes on many cores)
 # make ablation  halves and doubles options of learning over some movies, renews tests/accuracy/sensitivity.json

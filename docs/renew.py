@@ -22,7 +22,7 @@ sys.path.insert(0, str(REPOSITORY / "tests"))
 import records  # noqa: E402
 
 RECORD_OF = {
-    "accuracy": "nightly",
+    "accuracy": "learned links",
     "certified": "assignments",
     "detection_grid": "detection",
     "detection_recorded": "detection",
