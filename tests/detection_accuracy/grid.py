@@ -10,9 +10,10 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import as_completed
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,7 @@ PEERS = REPOSITORY / "tests" / "detection_peers.json"
 COUNTS = 0.3  # a cell counts where the best peer reaches this
 ENOUGH = 0.97  # of the best peer's score, in every cell
 Result = dict[str, Any]
-Task = tuple[Callable[[Any], Result], Any]
-"""A function of one argument, and that."""
+Task = Callable[[], Result]
 
 
 def fingerprint(seen: Iterable[View]) -> str:
@@ -67,13 +67,18 @@ def ours_in(cell: Cell, seeds: int = SEEDS) -> Result:
     }  # fmt: skip
 
 
+def each(work: Callable[[Any], Result], cases: Mapping[str, Any]) -> dict[str, Task]:
+    """The same for each case."""
+    return {name: partial(work, case) for name, case in cases.items()}
+
+
 def over(tasks: dict[str, Task], workers: int) -> Iterator[tuple[str, Result]]:
     """Results by name, as they come, worked on by so many processes of one thread each.
 
     A task that fails gives a row with its ``error`` alone, so that the others are not lost.
     """
     with measure.processes(workers) as pool:
-        waiting = {pool.submit(work, task): name for name, (work, task) in tasks.items()}
+        waiting = {pool.submit(task): name for name, task in tasks.items()}
         for number, done in enumerate(as_completed(waiting), 1):
             wrong = done.exception()
             result = failed(wrong) if wrong else done.result()
@@ -148,7 +153,7 @@ def measure_peers(words: list[str], workers: int, output: Path) -> None:
         known = json.loads(output.read_text("utf-8"))
         found = known["cells"] | known["whole_way"]
     asked = ({} if words else whole_way.MOVIES) | wanted(words)
-    tasks = {name: (peer_task, task) for name, task in asked.items() if name not in found}
+    tasks = each(peer_task, {name: task for name, task in asked.items() if name not in found})
     for name, row in over(tasks, workers):
         if "error" in row:
             continue

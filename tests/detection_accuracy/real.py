@@ -8,6 +8,8 @@ folder named by OUTBID_DATA, by default in ../shared/data beside the checkout.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,21 +85,15 @@ def colloids(name: str, dark: bool) -> Row:
     return {"radius": used.radius, "counts": count}
 
 
-CASES: dict[str, tuple[Any, ...]] = {
-    "fly": (fly,), **{f"fly radius {radius:g}": (fly, radius) for radius in FLY_RADII},
-    "faketracks": (faketracks,), "3 spots": (three_spots,), "colloids": (colloids, "", True),
-    "colloids stuck": (colloids, "pims_stuck.tif", False),
+CASES: dict[str, Callable[[], Row]] = {
+    "fly": fly, **{f"fly radius {radius:g}": partial(fly, radius) for radius in FLY_RADII},
+    "faketracks": faketracks, "3 spots": three_spots, "colloids": partial(colloids, "", True),
+    "colloids stuck": partial(colloids, "pims_stuck.tif", False),
 }  # fmt: skip
-"""Function and its arguments, by name."""
+"""What gives a row, by name."""
 
 
 def folder_of(name: str) -> Path:
     """Where the stacks of a case are."""
     folders = {"fly": "drosophila_nuclei", "3": "volumes_3spots", "colloids": "colloids_png"}
     return DATA / folders.get(name.split()[0], name)
-
-
-def measured(case: tuple[Any, ...]) -> Row:
-    """The row of a case."""
-    work, *given = case
-    return work(*given)

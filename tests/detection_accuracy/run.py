@@ -46,7 +46,7 @@ class Part:
     Parameters
     ----------
     tasks : dict
-        What is worked on by name, with the function that does it.
+        What gives a row, by name.
     judge : callable
         Makes of the rows of all tasks what the record holds, and what falls short.
     """
@@ -151,15 +151,14 @@ def judge_speed(found: dict[str, Row]) -> tuple[Row, list[str]]:
 
 def parts(words: list[str]) -> dict[str, Part]:
     """All that is measured by name, those first whose tasks take longest."""
-    there = {name: case for name, case in real.CASES.items() if real.folder_of(name).is_dir()}
-    tasks = {
-        "speed": {"speed": (speed.speed, speed.WORKERS)},
-        "whole_way": {name: (whole_way.ours_on, movie) for name, movie in whole_way.MOVIES.items()},
-        "real": {name: (real.measured, case) for name, case in there.items()},
-        "grid": {name: (grid.ours_in, cell) for name, cell in grid.wanted([]).items()},
-        "precision": {name: (precision.precision, cell) for name, cell in precision.SCENES.items()},
-        "false_spots": {name: (false_spots.realised, cell) for name, cell in false_spots.SCENES.items()}
-        | {name: (false_spots.in_nothing, case) for name, case in false_spots.EMPTIES.items()},
+    tasks: dict[str, dict[str, grid.Task]] = {
+        "speed": {"speed": speed.speed},
+        "whole_way": grid.each(whole_way.ours_on, whole_way.MOVIES),
+        "real": {name: case for name, case in real.CASES.items() if real.folder_of(name).is_dir()},
+        "grid": grid.each(grid.ours_in, grid.wanted([])),
+        "precision": grid.each(precision.precision, precision.SCENES),
+        "false_spots": grid.each(false_spots.realised, false_spots.SCENES)
+        | grid.each(false_spots.in_nothing, false_spots.EMPTIES),
     }
     judges = {
         "grid": judge_grid, "false_spots": judge_false_spots, "precision": judge_precision,
@@ -177,10 +176,10 @@ PARTS = tuple(parts([]))
 def measured(tasks: dict[str, grid.Task], workers: int) -> Iterator[tuple[str, Row]]:
     """Rows by name as they come; speed first and alone, in this process, which compiles for the others."""
     others = {name: task for name, task in tasks.items() if not name.startswith("speed")}
-    for name, (work, task) in tasks.items():
+    for name, task in tasks.items():
         if name not in others:
             try:
-                row = work(task)
+                row = task()
             except Exception as wrong:
                 row = grid.failed(wrong)
             sys.stderr.write(f"1/1 {name}: {json.dumps(row)}\n")

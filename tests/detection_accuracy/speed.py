@@ -37,25 +37,25 @@ def stack(spots: int) -> tuple[NDArray[np.uint16], Cell]:
     return scmos.expose(PHOTONS + light, scmos.sensor(*SHAPE[1:], rng), rng), cell
 
 
-def _timed(image: NDArray, settings: DetectionSettings, workers: int) -> tuple[float, int]:
+def _timed(image: NDArray, settings: DetectionSettings) -> tuple[float, int]:
     """Least seconds of a few runs, and the number of spots."""
     seconds, count = [], 0
     for _ in range(REPEATS):
         start = time.perf_counter()
-        count = len(detect([image], settings, workers=workers)[0])
+        count = len(detect([image], settings, workers=WORKERS)[0])
         seconds.append(time.perf_counter() - start)
     return min(seconds), count
 
 
-def speed(workers: int) -> Row:
+def speed() -> Row:
     """Megavoxels a second without spots, spots a second beyond it, and bytes a voxel."""
     (noise, cell), (crowd, _) = stack(0), stack(SPOTS)
     settings = DetectionSettings(cell.radius, cell.radius * cell.sigma[0] / cell.sigma[1], spacing=cell.voxel)
     detect([crowd[:8, :96, :96]], settings)  # compiles
-    without, _ = _timed(noise, settings, workers)
-    with_spots, count = _timed(crowd, settings, workers)
+    without, _ = _timed(noise, settings)
+    with_spots, count = _timed(crowd, settings)
     tracemalloc.start()
-    detect([crowd], settings, workers=workers)
+    detect([crowd], settings, workers=WORKERS)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     voxels = noise.size
@@ -63,5 +63,5 @@ def speed(workers: int) -> Row:
         "mvoxel_a_second": round(voxels / without / 1e6, 1),
         "spots_a_second": round(count / max(with_spots - without, 1e-9)),
         "bytes_a_voxel": round(peak / voxels, 1),
-        "workers": workers, "voxels": voxels, "found": count, "spots": SPOTS,
+        "workers": WORKERS, "voxels": voxels, "found": count, "spots": SPOTS,
     }  # fmt: skip

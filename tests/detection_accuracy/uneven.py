@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -60,14 +61,7 @@ def _volume(
     return Scene(shape, (width * ratio, width, width), count, snr, light or Light(), **more)  # type: ignore[arg-type]
 
 
-def _lumpy(strength: float, scale: float = 9.0) -> Light:
-    return Light("lumpy", strength, scale)
-
-
-def _blobs(strength: float, scale: float = 9.0) -> Light:
-    return Light("blobs", strength, scale)
-
-
+_lumpy, _blobs = partial(Light, "lumpy"), partial(Light, "blobs")
 KINDS: dict[str, Scene] = {
     "2D flat R1.5 SNR3": _plane(1.5, 3, 12),
     "2D flat R1.5 SNR4 crowd": _plane(1.5, 4, 5),
