@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,28 +21,6 @@ BINS = 20
 """Bins of the probability of a link, as in `outbid.simulate.experiments.calibration`."""
 
 
-class Answer(NamedTuple):
-    """Links (E, 2), probabilities (E,), seconds, and the text of an error; then there are no links."""
-
-    links: NDArray[np.int64]
-    probability: NDArray[np.float64]
-    seconds: float
-    error: str = ""
-
-
-def answered(linker: Linker, truth: Tracks) -> Answer:
-    """The links of a movie, in order."""
-    begin = time.perf_counter()
-    try:
-        links, probability = linker(truth.detections.frame, truth.detections.position)
-    except Exception as error:  # a linker that is measured may fail in any way: the record says how
-        nothing = np.zeros((0, 2), np.int64), np.zeros(0)
-        return Answer(*nothing, time.perf_counter() - begin, f"{type(error).__name__}: {error}"[:80])
-    seconds = time.perf_counter() - begin
-    order = np.lexsort((links[:, 1], links[:, 0]))
-    return Answer(np.asarray(links, np.int64)[order], np.asarray(probability, float)[order], seconds)
-
-
 @dataclass(frozen=True)
 class Measured:
     """Scores of one movie.
@@ -55,7 +32,6 @@ class Measured:
     movie: Movie
     fingerprint: str
     detections: int
-    links: str
     link_f1: float
     idf1: float
     division_f1: float
@@ -72,18 +48,21 @@ class Measured:
         return float(apart / max(sum(self.count), 1))
 
 
-def measured(movie: Movie, truth: Tracks, answer: Answer) -> Measured:
-    """Scores of the links of one movie against the truth."""
-    values = score(
-        Tracks(truth.detections, answer.links), truth, families=("links", "identity", "divisions")
-    ).values
-    size = len(truth.detections)
-    right = np.isin(answer.links @ [size, 1], truth.links @ [size, 1])
-    which = np.minimum((answer.probability * BINS).astype(int), BINS - 1)
+def measured(movie: Movie, truth: Tracks, linker: Linker) -> Measured:
+    """Scores of the links of one movie against the truth; a linker that fails links nothing."""
+    begin, error = time.perf_counter(), ""
+    try:
+        links, probability = linker(truth.detections.frame, truth.detections.position)
+    except Exception as failed:  # a linker that is measured may fail in any way: the record says how
+        links, probability = np.zeros((0, 2), np.int64), np.zeros(0)
+        error = f"{type(failed).__name__}: {failed}"[:80]
+    seconds, size = time.perf_counter() - begin, len(truth.detections)
+    values = score(Tracks(truth.detections, links), truth, families=("links", "identity", "divisions")).values
+    right = np.isin(links @ [size, 1], truth.links @ [size, 1])
+    which = np.minimum((probability * BINS).astype(int), BINS - 1)
     return Measured(
-        movie, fingerprint(truth), size, hashlib.sha256(answer.links.tobytes()).hexdigest()[:16],
-        values["link_f1"], values["idf1"], values["division_f1"], answer.seconds, answer.error,
-        tuple(np.bincount(which, answer.probability, BINS)),
+        movie, fingerprint(truth), size, values["link_f1"], values["idf1"], values["division_f1"], seconds,
+        error, tuple(np.bincount(which, probability, BINS)),
         tuple(np.bincount(which, right, BINS).astype(int)), tuple(np.bincount(which, minlength=BINS)),
     )  # fmt: skip
 
