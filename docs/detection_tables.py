@@ -15,7 +15,6 @@ ENOUGH = 0.97
 """Of the best peer's Jaccard index: cells below are marked."""
 SCORES = {"alpha": "α", "beta": "β", "jsc": "JSC", "jsc_theta": "JSC_θ"}
 _MARK = " *"
-_ABSENT = "–"
 Row = dict[str, Any]
 
 
@@ -128,7 +127,7 @@ def detection_grid() -> str:
     for row in rows:
         where = tuple(row[name] for name in ("renderer", "dimensions", "radius", "spacing"))
         mark = _MARK if row.get("ratio", 1) < ENOUGH else ""
-        cell = f"{row['jsc']:.2f} / {row['peer_jsc']:.2f}{mark}" if "jsc" in row else _ABSENT
+        cell = f"{row['jsc']:.2f} / {row['peer_jsc']:.2f}{mark}" if "jsc" in row else "–"
         lines.setdefault(where, {})[row["snr"]] = cell
     heads = ("renderer", "", "radius", "spacing", *(f"SNR {snr}" for snr in snrs))
     return table(heads, ((*where, *(line.get(snr, "") for snr in snrs)) for where, line in lines.items()))

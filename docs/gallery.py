@@ -79,10 +79,9 @@ def main() -> None:
     """Track and draw each movie, and write the page."""
     from benchmarks import measure
 
-    stated = measure.stated()
     FOLDER.mkdir(exist_ok=True)
     parts = [_section(movie) for movie in MOVIES]
-    origin = f"Made by `python docs/gallery.py`, commit {stated['commit'][:10]}, {stated['date']}."
+    origin = "Made by `python docs/gallery.py`, commit {commit:.10}, {date}.".format_map(measure.stated())
     head = (
         "# Gallery: real movies, from raw file to figure\n\nEach picture shows all tracks in a projection "
         "along z, each in one colour. Where the true tracks are known, a score compares with them; they are "

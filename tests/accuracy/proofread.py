@@ -8,7 +8,6 @@ An oracle answers each question with where the detection goes next, or that its 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -129,25 +128,17 @@ def movies() -> dict[str, Callable[[], Tracks]]:
     return found
 
 
-def main(names: list[str]) -> None:
-    """Measure the movies whose names contain one of these, or all; others stay in the record."""
+def main() -> None:
+    """Measure all movies."""
     found = {}
-    if RECORD.exists() and names:
-        kept = json.loads(RECORD.read_text("utf-8"))
-        found = {
-            name: {order: Curve(curve["answers"], curve["f1"]) for order, curve in curves.items()}
-            for name, curves in kept.items()
-        }
     for seed, (name, movie) in enumerate(movies().items()):
-        if names and not any(part in name for part in names):
-            continue
         found[name] = orders(movie(), seed)
         print(name, {order: (curve.f1[0], curve.reached) for order, curve in found[name].items()}, flush=True)
-        plain = {
-            name: {order: curve._asdict() | {"reached": curve.reached} for order, curve in curves.items()}
-            for name, curves in found.items()
-        }
-        RECORD.write_text(json.dumps(plain) + "\n")
+    plain = {
+        name: {order: curve._asdict() | {"reached": curve.reached} for order, curve in curves.items()}
+        for name, curves in found.items()
+    }
+    RECORD.write_text(json.dumps(plain) + "\n")
     draw(found)
 
 
@@ -172,4 +163,4 @@ def draw(found: dict[str, dict[str, Curve]]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
