@@ -10,7 +10,6 @@ ENOUGH = 0.97
 """Of the best peer's Jaccard index: cells below are marked."""
 SCORES = {"alpha": "α", "beta": "β", "jsc": "JSC", "jsc_theta": "JSC_θ"}
 _MARK = " *"
-_ABSENT = "–"
 Row = dict[str, Any]
 
 
@@ -26,9 +25,8 @@ def detection_summary() -> str:
     heads = ("cells", "count", "measured", "reached", "mean JSC of the measured", "peers' there")
     rows = _cells(seen)
     short = [row for row in rows if row["ratio"] < ENOUGH]
-    why = f" ({seen['why_missing']})" if seen.get("why_missing") and seen["missing"].get("grid") else ""
     text = (
-        f"Of {sum(line[1] for line in lines)} cells that count, {len(rows)} are measured{why}; means are "
+        f"Of {sum(line[1] for line in lines)} cells that count, {len(rows)} are measured; means are "
         f"over these alone. In {len(rows) - len(short)} of them the Jaccard index with nothing set is at "
         f"least {ENOUGH:g} of the best tuned peer's."
     )
@@ -107,7 +105,7 @@ def detection_grid() -> str:
     for row in rows:
         where = tuple(row[name] for name in ("renderer", "dimensions", "radius", "spacing"))
         mark = _MARK if row.get("ratio", 1) < ENOUGH else ""
-        cell = f"{row['jsc']:.2f} / {row['peer_jsc']:.2f}{mark}" if "jsc" in row else _ABSENT
+        cell = f"{row['jsc']:.2f} / {row['peer_jsc']:.2f}{mark}" if "jsc" in row else "–"
         lines.setdefault(where, {})[row["snr"]] = cell
     heads = ("renderer", "", "radius", "spacing", *(f"SNR {snr}" for snr in snrs))
     return table(heads, ((*where, *(line.get(snr, "") for snr in snrs)) for where, line in lines.items()))

@@ -22,14 +22,13 @@ sys.path.insert(0, str(REPOSITORY / "tests"))
 import records  # noqa: E402
 
 TABLES_OF = {
-    "nightly": ("accuracy",),
     "assignments": ("certified",),
     "detection": ("detection_grid", "detection_recorded", "detection_summary", "detection_whole_way"),
     "damaged files": ("faults",),
     "GPU": ("gpu_record",),
     "GPU, longer": ("gpu_scaling", "huge_movie"),
     "papers": ("paper_claims",),
-    "learned links": ("posterior_developed", "posterior_reported"),
+    "learned links": ("accuracy", "posterior_developed", "posterior_reported"),
     "movies of any size": ("scale_measured",),
 }
 """The tables that are made from a record of tests/records.py."""

@@ -44,7 +44,7 @@ OUTPUTS = (
     "tracker/_interrupt.py",
 )
 PAPERS = ("simulate/matrices.py", "simulate/paper.py", "simulate/experiments/papers/*")
-PEERS = ("agree", "cells", "nuclei", "optics", "scmos", "tuned")
+PEERS = ("agree", "cells", "nuclei", "optics", "scmos", "tuned", "whole_way")
 RECORDS = (
     Record("nightly", TESTS / "nightly_record.json",
            (*LEARNED, *ASSIGNMENT, *GATES, "tracker/matching*.py", "tracker/tracking.py"), "make nightly"),
@@ -64,7 +64,8 @@ RECORDS = (
     Record("movies of any size", TESTS / "scale_record.json",
            (*DETECTION, *GATES, "tracker/ranges/*.py"), "python tests/benchmarks/bench_scale.py --record"),
     Record("peers of detection", TESTS / "detection_peers.json",
-           (*(f"tests/detection_accuracy/{name}.py" for name in PEERS), "simulate/camera.py"),
+           (*(f"tests/detection_accuracy/{name}.py" for name in PEERS),
+            *(f"simulate/{name}.py" for name in ("camera", "linkers/laptrack", "motions", "walks"))),
            "python -m detection_accuracy.run peers"),
 )  # fmt: skip
 """Every record that later changes can make older than the code."""

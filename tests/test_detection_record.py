@@ -2,11 +2,15 @@
 
 import json
 import re
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import detection_tables
 import pytest
+import records
 import renew
+from benchmarks import measure
 from detection_accuracy import cells, grid, run, uneven
 
 NAMES = [name for name in vars(detection_tables) if name.startswith("detection_")]
@@ -46,31 +50,41 @@ def test_each_task_was_measured_once_or_is_named_as_missing() -> None:
     assert f"Of the {len(list(cells.cells()))} cells, {len(counting)} count" in page
 
 
-def test_what_was_not_measured_is_a_dash_and_later_runs_replace_earlier_ones() -> None:
+def test_what_was_not_measured_is_missing_and_later_lines_replace_earlier_ones() -> None:
     name, other = "optics 2D R3 SNR7 s20", "optics 2D R3 SNR4 s20"
-    images = {cell: grid.frozen()["cells"][cell]["images"] for cell in (name, other)}
-    row = {"right": 9, "wrong": 0, "missed": 1}
-    first = {cell: {**row, "images": images[cell], "jsc": 0.5} for cell in (name, other)}
-    again = {name: {**row, "images": images[name], "jsc": 0.9}}
-    record = run.assembled([({"commit": "a"}, {"grid": first}), ({"commit": "b"}, {"grid": again})], "time")
-    assert [each["tasks"] for each in record["runs"]] == [{"grid": 1}, {"grid": 1}]
+
+    def line(commit: str, cell: str, jsc: float) -> dict:
+        row = {
+            "right": 9,
+            "wrong": 0,
+            "missed": 1,
+            "jsc": jsc,
+            "images": grid.frozen()["cells"][cell]["images"],
+        }
+        return {"commit": commit, "date": "", "machine": "", "part": "grid", "name": cell, "row": row}
+
+    record = run.assembled([line("a", name, 0.5), line("a", other, 0.5), line("b", name, 0.9)])
+    assert [(each["commit"], each["tasks"]) for each in record["runs"]] == [
+        ("b", {"grid": 1}),
+        ("a", {"grid": 1}),
+    ]
     assert {cell: one["jsc"] for cell, one in record["grid"]["cells"].items()} == {other: 0.5, name: 0.9}
     assert len(record["missing"]["grid"]) == len(grid.counting()) - 2
-    assert record["why_missing"] == "time"
 
 
-def test_a_log_of_another_detector_is_refused(tmp_path: Path) -> None:
-    log = tmp_path / "run.log"
-    now = {"commit": "a", "sources": run.judged_sources()}
-    line = '1/2 real: fly radius 7: {"jsc": 0.67, "radius": 7.0}'
-    log.write_text(f"{json.dumps(now)}\nnumba says something\n{line}\n", encoding="utf-8")
-    assert run.logged(log) == (
-        {"commit": "a"}, {"real": {"fly radius 7": {"jsc": 0.67, "radius": 7.0}}},
-    )  # fmt: skip
-    now["sources"] = {**now["sources"], "tracker/detection/model.py": "0"}
-    log.write_text(f"{json.dumps(now)}\n{line}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="has changed"):
-        run.logged(log)
+@pytest.mark.parametrize("changed", [[], ["tracker/detection/model.py"]])
+def test_a_log_of_another_detector_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: list[str]
+) -> None:
+    log = tmp_path / "run.jsonl"
+    assert run.logged(log) == []
+    line = {**measure.stated(), "part": "real", "name": "fly radius 7", "row": {"jsc": 0.67, "radius": 7.0}}
+    log.write_text(f"{json.dumps(line)}\n", encoding="utf-8")
+    seen = records.origins(replace(records.record_named("detection"), path=log))
+    assert seen == [(line["commit"].rstrip("+"), line["date"])]
+    monkeypatch.setattr(records, "changed_sources", lambda record: changed if record.path == log else [])
+    with pytest.raises(ValueError, match="has changed") if changed else nullcontext():
+        assert run.logged(log) == [line]
 
 
 def test_a_record_of_some_parts_has_tables_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks import measure
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "fuzz_record.json"
 _ONE_THREAD = {
@@ -43,8 +45,6 @@ def report_of(words: Sequence[object]) -> dict[str, Any]:
 
 
 def main() -> None:
-    from detection_accuracy.origin import stated
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, help="of each; without it an hour is divided among them")
@@ -64,7 +64,7 @@ def main() -> None:
         for name, counts in report["tally"].items():
             tally[name].update(counts)
     record = {
-        **stated(),
+        **measure.stated(),
         "hours": round(count * seconds / 3600, 2),
         "cases": sum(counts.total() for counts in tally.values()),
         "outcomes": {name: dict(sorted(counts.items())) for name, counts in tally.items()},

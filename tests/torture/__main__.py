@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks import measure
+
 from .acts import ACTS, Stage, renewed, staged
 from .runs import import_all
 from .writers import WRITERS, Writer, make_inputs
@@ -111,9 +113,7 @@ def main() -> None:
     import_all()
     report = disturbed(given) if given.jobs == 1 else divided(given)
     if given.record:
-        from detection_accuracy.origin import stated
-
-        record = {**stated(), **report, "hours": round(report["hours"], 2)}
+        record = {**measure.stated(), **report, "hours": round(report["hours"], 2)}
         given.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     sys.stdout.write(json.dumps(report) + "\n")
 
