@@ -86,3 +86,7 @@ def test_parents_are_found_by_their_labels(scale):
 def test_links_that_cannot_be_are_refused(link, said):
     with pytest.raises(InputError, match=said):
         Tracks(still([0, 1, 1, 2]), np.array([[0, 1], link]))
+
+
+def test_a_track_spans_its_first_and_last_frame_even_below_zero() -> None:
+    assert Tracks(still([-3, -2, -2, 1]), np.array([[0, 1], [2, 3]])).span.tolist() == [[-3, -2], [-2, 1]]

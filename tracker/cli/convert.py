@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,12 @@ from .options import GroupedCommand
 from .piped import InputFile, OutputFile, shown
 from .several import Outputs, Several, run_several, several_options
 from .terminal import columns_option, common_options, say
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..formats.frames import Images
+    from ..tracks import Tracks
 
 
 @click.command(
@@ -88,8 +96,11 @@ def convert(
         raise click.UsageError(
             "Give INPUT and OUTPUT; or label images, their TRACKS and OUTPUT; or --out-dir and many INPUTs."
         )
-    if tracks or _is_tiff(output):
-        _write_labels(source, *tracks, output=output, image=image, columns=columns, overwrite=overwrite)
+    if tracks:
+        _relabel(source, tracks[0], output, columns, overwrite)
+        return
+    if _is_tiff(output):
+        _draw(source, output, image, columns, overwrite)
         return
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     if image is not None and formats.FORMATS.get(".xml") != formats.format_of(output):
@@ -103,44 +114,59 @@ def _is_tiff(output: Path) -> bool:
     return output.suffix.lower() in (".tif", ".tiff")
 
 
-def _write_labels(
-    source: Path, tracks: Path | None = None, *, output: Path, image: Path | None, columns: dict[str, str],
-    overwrite: bool,
-) -> None:  # fmt: skip
-    """Write label images: those of `source` with numbers of `tracks`, or else the contours of its spots."""
-    from .. import formats
+def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], overwrite: bool) -> None:
+    """Write label images in which every object has the number of its track."""
     from ..formats.ctc import write_masks
     from ..formats.outputs import refuse_output
-    from ..formats.tiff_write import write_like
-    from ..images import open_images
-    from ..relabel import drawn_contours, relabelled, without_gaps
+    from ..relabel import relabelled, without_gaps
 
-    masks, spots = (image, source) if tracks is None else (source, tracks)
-    if masks is None:
-        raise SettingsError(
-            "A TIFF of labels is drawn from contours, in the size of a movie: --image MOVIE; or give label "
-            "images, TRACKS and OUTPUT."
-        )
-    result = not _is_tiff(output)
-    if result and not output.name.upper().endswith("_RES"):
+    if _is_tiff(output):
+        refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
+        movie, found, size = _in_voxels(masks, tracks, columns)
+        _write(output, relabelled(movie.frames(), found, size), movie, found, overwrite)
+        return
+    if not output.name.upper().endswith("_RES"):
         raise SettingsError(
             f"Label images are written as TIFF, or as a folder of the Cell Tracking Challenge; {output} is "
             "neither. Let it end in .tif or _RES."
         )
-    if not result:
-        refuse_output(output, overwrite=overwrite, inputs=[source, masks if tracks is None else tracks])
-    movie, found = open_images(masks), formats.read_tracks(spots, columns=columns)
-    size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
-    if result:
-        number, rows = without_gaps(found)
-        write_masks(output, relabelled(movie.frames(), found, size, number), rows, overwrite=overwrite)
-        merges = int((found.predecessors > 1).sum())
-        left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
-        say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}")
-        return
-    if tracks is None:
-        frames = drawn_contours(found, movie.shape, movie.frame_count, size)
-    else:
-        frames = relabelled(movie.frames(), found, size)
+    movie, found, size = _in_voxels(masks, tracks, columns)
+    number, rows = without_gaps(found)
+    write_masks(output, relabelled(movie.frames(), found, size, number), rows, overwrite=overwrite)
+    merges = int((found.predecessors > 1).sum())
+    left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
+    say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}")
+
+
+def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
+    """Write label images of the contours of spots."""
+    from ..formats.outputs import refuse_output
+    from ..relabel import drawn_contours
+
+    if image is None:
+        raise SettingsError(
+            "A TIFF of labels is drawn from contours, in the size of a movie: --image MOVIE; or give label "
+            "images, TRACKS and OUTPUT."
+        )
+    refuse_output(output, overwrite=overwrite, inputs=[source, image])
+    movie, found, size = _in_voxels(image, source, columns)
+    _write(output, drawn_contours(found, movie.shape, movie.frame_count, size), movie, found, overwrite)
+
+
+def _in_voxels(
+    image: Path, tracks: Path, columns: dict[str, str]
+) -> tuple[Images, Tracks, tuple[float, float, float]]:
+    """A movie, tracks, and the size of a voxel in the unit of their positions."""
+    from ..formats import read_tracks
+    from ..images import open_images
+
+    movie, found = open_images(image), read_tracks(tracks, columns=columns)
+    return movie, found, (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
+
+
+def _write(output: Path, frames: Iterator[NDArray], movie: Images, found: Tracks, overwrite: bool) -> None:
+    """Write label images as TIFF."""
+    from ..formats.tiff_write import write_like
+
     write_like(output, frames, movie, "uint32", overwrite)
     say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")
