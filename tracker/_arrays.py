@@ -61,6 +61,11 @@ def to_host(array: Any) -> NDArray:
     return cupy_module().asnumpy(array) if way is None or array.nbytes < _LARGE else way.to_host(array)
 
 
+def rows_here(array: Any, rows: NDArray[np.int64]) -> NDArray:
+    """Some rows of an array that may be on a GPU, on the host."""
+    return to_host(array[array_module(array).asarray(rows)])
+
+
 def to_device(array: NDArray) -> Any:
     """Copy the array to the current GPU."""
     way = crossing.get()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import free_device_memory, free_memory
+from ._arrays import array_module, free_device_memory, free_memory, on_device, placed, to_host
 from ._threads import threads_kept
 from ._timing import lap
 from .batches import Batches
-from .columns import marks_of
+from .columns import kinds_of, marks_of
 from .detections import Detections
 from .errors import ResourceError, SettingsError
 from .inference.decide import decide, log_odds
@@ -53,7 +53,7 @@ Progress = Callable[[int, int], None] | None
 
 @dataclass(frozen=True, eq=False)
 class LearnedMovie:
-    """What was learned from a movie, and what was decided without pins."""
+    """What was learned from a movie, and what was decided without pins; arrays are where it was learned."""
 
     reading: Reading
     learned: Learned
@@ -103,12 +103,17 @@ def linked(
     """
     movie = learned_movie(detections, settings, workers, progress)
     pins = settings.pins_in(detections)
+    if pins.pins:  # the CPU alone solves again under them
+        made = {name: placed(getattr(movie, name), to_host) for name in ("reading", "learned", "decided")}
+        movie = replace(movie, **made)
     links = under_pins(movie, pins).links
-    if settings.device == "gpu":  # which learns; the CPU alone solves again under pins
+    if settings.device == "gpu":
         there = movie.options.device == "gpu"
         here = not there or len(pins.pins) > 0
         links = replace(links, batches=Batches(int(there), on_host=int(here)))
-    return movie.summary, in_given_order(links, movie.reading.order)
+    links = placed(in_given_order(links, movie.reading.order), to_host)
+    lap("links in the given order")
+    return movie.summary, links
 
 
 @threads_kept()
@@ -117,15 +122,17 @@ def learned_movie(
 ) -> LearnedMovie:
     """Learn a model, and decide on links without pins. Parameters are those of `linked`."""
     holes, device = settings.max_gap is None, settings.device
+    compared = kinds_of(detections.features, settings.column)
+    if device == "gpu" and (compared or len(detections) * _GPU_BYTES > free_device_memory()):
+        device = "cpu"  # which alone compares columns
     reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_strays()
+    lap("sorting by place", reading.position)
     known = values_along(settings.known, reading.axes)
-    options = _options(settings, reading, known, workers)
+    options = _options(settings, reading, known, workers, device)
     _refuse_large(reading.frame_start, options.nearest, int(_SHARE * free_memory()))
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
     columns = marks_of(detections.features, reading, settings.column, workers)
     marks = None if columns is None else columns.marks
-    if device == "gpu" and (marks is not None or len(detections) * _GPU_BYTES > free_device_memory()):
-        options = replace(options, device="cpu")  # which alone compares columns
     learned = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
     lap("learning")
     decided = _decided(learned, settings, workers)
@@ -183,10 +190,10 @@ def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
 
 
 def _options(
-    settings: TrackingSettings, reading: Reading, known: dict[str, Any], workers: int
+    settings: TrackingSettings, reading: Reading, known: dict[str, Any], workers: int, device: str
 ) -> LearnOptions:
     """Options of `learn` for the given settings."""
-    options = LearnOptions(fixed=Fixed(**known), workers=workers, device=settings.device)
+    options = LearnOptions(fixed=Fixed(**known), workers=workers, device=device)
     if reading.slices.any():
         options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if settings.max_gap is None:
@@ -220,7 +227,11 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
 
 def _decided(learned: Learned, settings: TrackingSettings, workers: int) -> Decided:
     """The links of maximum expected F1; with divisions, or with merges if nothing divides."""
-    posterior, solver, exact = learned.posterior, settings.solver, settings.exact_margins
+    solver, exact = settings.solver, settings.exact_margins
+    if (settings.divisions or settings.merges) and on_device(learned.posterior.probability):
+        known = replace(learned.posterior, displaced=None)  # what is sooner computed again than copied
+        learned = placed(replace(learned, posterior=known), to_host)  # for the CPU alone looks for these
+    posterior = learned.posterior
     for wanted, find in ((settings.divisions, with_divisions), (settings.merges, with_merges)):
         if wanted:
             links, lineage = find(
@@ -270,12 +281,13 @@ def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:
 
 def in_given_order(links: Links, order: NDArray[np.int64]) -> Links:
     """Convert links to the original row numbers, sorted by source and target."""
-    pairs = order[links.pairs]
-    row = np.full(len(order), -1)
-    row[pairs[:, 0]] = np.arange(len(pairs))
+    xp = array_module(links.pairs)
+    pairs = (to_host(order) if xp is np else order)[links.pairs]
+    row = xp.full(len(order), -1)
+    row[pairs[:, 0]] = xp.arange(len(pairs))
     place = row[row >= 0]
     if len(place) < len(pairs):  # mothers are the source of two
-        place = np.argsort(pairs[:, 0] * len(order) + pairs[:, 1])  # numbers that are all different
+        place = (pairs[:, 0] * len(order) + pairs[:, 1]).argsort()  # numbers that are all different
     assert links.probability is not None
     return replace(
         links, pairs=pairs[place], cost=links.cost[place], margin=links.margin[place],

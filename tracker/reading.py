@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import to_device, to_host
+from ._arrays import array_module, to_device, to_host
 from .detections import Detections
 from .errors import InputError
 from .model.levels import LARGEST, LEAST
@@ -43,7 +43,7 @@ class Reading:
     frame : (N,) int64 array
         Non-decreasing; counted in intervals.
     position : (N, A) float64 array
-        In the unit of position x spacing.
+        In the unit of position x spacing; on the device where the detections were sorted, as is the order.
     order : (N,) int64 array
         Row of each detection in the original order.
     frame_start : (F + 1,) int64 array
@@ -68,20 +68,22 @@ class Reading:
     @cached_property
     def slices(self) -> NDArray[np.float64]:
         """(A,) distance of slices along axes with few distinct coordinates; 0 for other axes."""
-        return np.array([_slice_distance(np.sort(column)) for column in _sample(self.position).T])
+        some = to_host(_sample(self.position))
+        return np.array([_slice_distance(np.sort(column)) for column in some.T])
 
     def without_strays(self) -> Reading:
         """The detections whose distance from the middle does not make all others look like one point."""
-        away = np.zeros(len(self.position))
+        away = np.zeros_like(self.position, shape=len(self.position))
         for column in self.position.T:  # several times faster than rows of all axes
             np.maximum(away, np.abs(column - np.median(column)), out=away)
-        middle = np.median(away)
+        middle = float(np.median(away)) if len(away) else 0.0
         near = away <= _STRAY * middle
         if near.all() or not middle > 0:
             return self
-        start = np.concatenate([[0], np.cumsum(near)])[self.frame_start]
+        here = to_host(near)
+        start = np.concatenate([[0], np.cumsum(here)])[self.frame_start]
         return replace(
-            self, frame=self.frame[near], position=self.position[near], order=self.order[near],
+            self, frame=self.frame[here], position=self.position[near], order=self.order[near],
             frame_start=start,
         )  # fmt: skip
 
@@ -106,7 +108,7 @@ def read_movie(
         Whether empty frames count as not recorded, if the other frames have so many detections that not all
         can be missed.
     device : {"cpu", "gpu"}
-        Where the detections are sorted.
+        Where the detections are sorted, and stay.
 
     Raises
     ------
@@ -119,31 +121,34 @@ def read_movie(
     >>> found.axes, found.interval, found.order.tolist(), found.position.tolist()
     ('yx', 10, [0, 2, 1], [[1.0, 1.0], [2.0, 5.0], [3.0, 2.0]])
     """
-    point = detections.position * np.asarray(spacing)
-    holes = holes and len(detections) >= _MANY * len(_distinct(detections.frame))
-    number, interval = _counted(detections.frame, _multiple(detections.frame) if holes else None)
+    place = to_device if device == "gpu" else np.asarray
+    point = place(detections.position) * place(np.asarray(spacing))
+    given = detections.frame
+    first = np.flatnonzero(np.append(True, given[1:] != given[:-1])[: len(given)])
+    seen, many = given[first].astype(np.int64), np.diff(first, append=len(given))
+    holes = holes and len(given) >= _MANY * len(seen)
+    number, interval = _counted(seen, _multiple(seen) if holes else None)
     number, time = _without_holes(number) if holes else (number, None)
-    start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
-    bounds = np.array([[column.min(initial=np.inf), column.max(initial=-np.inf)] for column in point.T])
-    wide = np.ptp(bounds, axis=1) > LEAST * _extent(point, bounds) if len(point) else np.zeros(3, np.bool_)
+    frames = np.arange(number[-1] + 2 if len(number) else 1)
+    start = np.concatenate([[0], np.cumsum(many)])[np.searchsorted(number, frames)].astype(np.int64)
+    frame = np.repeat(number, many)
+    if not len(point):
+        return Reading(frame, point[:, :1], frame, start, "z", interval, time)
+    bounds = np.array([[float(column.min()), float(column.max())] for column in point.T])
+    wide = np.ptp(bounds, axis=1) > LEAST * _extent(to_host(_sample(point)), bounds)
     axes = np.flatnonzero(wide) if wide.any() else np.array([0])
-    order = _by_place(point, number, axes, bounds, device)
-    position = np.ascontiguousarray(point[order][:, axes])
-    return Reading(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval, time)
+    order = _by_place(point, place(frame), axes, bounds, int(many.max()))
+    position = array_module(point).ascontiguousarray(point[order][:, place(axes)])
+    return Reading(frame, position, order, start, "".join("zyx"[axis] for axis in axes), interval, time)
 
 
 def _sample(position: NDArray[np.float64]) -> NDArray[np.float64]:
     return position[:: max(1, len(position) // _SAMPLE)]
 
 
-def _distinct(frame: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Distinct values of frames (N,), which do not decrease."""
-    return frame[np.append(True, frame[1:] > frame[:-1])[: len(frame)]]
-
-
-def _extent(point: NDArray[np.float64], bounds: NDArray[np.float64]) -> float:
+def _extent(sample: NDArray[np.float64], bounds: NDArray[np.float64]) -> float:
     """Extent of four fifths of the points along the longest axis, which strays do not change."""
-    some = np.quantile(_sample(point), (0.1, 0.9), axis=0)
+    some = np.quantile(sample, (0.1, 0.9), axis=0)
     width, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(bounds).max())
     still = width <= _ROUNDED * float(np.abs(some).max())
     if farthest > LARGEST**2 or not (still or 1 / LARGEST < width < LARGEST):
@@ -156,16 +161,14 @@ def _extent(point: NDArray[np.float64], bounds: NDArray[np.float64]) -> float:
 
 def _by_place(
     point: NDArray[np.float64], frame: NDArray[np.int64], axes: NDArray[np.int64],
-    bounds: NDArray[np.float64], device: str,
+    bounds: NDArray[np.float64], most: int,
 ) -> NDArray[np.int64]:  # fmt: skip
     """(N,) order of the points by frame, then by cell, then by z, y, x; axes are those that vary.
 
-    bounds (3, 2) are the least and the largest coordinates.
+    bounds (3, 2) are the least and the largest coordinates; a frame holds `most` points at most.
     """
-    if not len(point):
-        return frame
-    low, extent = bounds[:, 0], np.ptp(bounds, axis=1)
-    edge = float(extent.max()) * (_IN_A_CELL / int(np.bincount(frame).max())) ** (1 / len(axes)) or 1.0
+    low, extent = bounds[:, 0].tolist(), np.ptp(bounds, axis=1)
+    edge = float(extent.max()) * (_IN_A_CELL / most) ** (1 / len(axes)) or 1.0
     cell = frame
     for values, least, wide in zip(point.T, low, extent, strict=True):
         cell = cell * (int(wide / edge) + 1) + ((values - least) / edge).astype(np.int64)
@@ -173,11 +176,15 @@ def _by_place(
     first = (point[:, axes[0]] - low[axes[0]]) / edge
     parts = min(np.iinfo(np.int32).max, np.iinfo(np.int64).max // (int(cell.max()) + 1))
     key = cell * parts + ((first - np.floor(first)) * parts).astype(np.int64)
-    order = to_host((to_device(key) if device == "gpu" else key).argsort())
-    same = np.diff(key[order]) == 0
-    alike = np.append(same, False) | np.append(False, same)
-    rows = np.sort(order[alike])
-    order[alike] = rows[np.lexsort((*point[rows].T[::-1], key[rows]))]
+    order = key.argsort()
+    ordered, xp = key[order], array_module(key)
+    same, alike = ordered[1:] == ordered[:-1], xp.zeros(len(key), np.bool_)
+    alike[1:] = same
+    alike[:-1] |= same
+    where = np.flatnonzero(alike)
+    rows = np.sort(order[where])
+    places, keys = to_host(point[rows]), to_host(key[rows])
+    order[where] = rows[xp.asarray(np.lexsort((*places.T[::-1], keys)))]
     return order
 
 
@@ -191,18 +198,20 @@ def _slice_distance(place: NDArray[np.float64]) -> float:
     return float(np.median(apart)) if 0 < len(apart) < _FEW * len(place) else 0.0
 
 
-def _counted(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[np.int64], int]:
-    """(N,) frames from 0, counted in intervals, and the interval: by default the median difference."""
-    first = np.append(True, frame[1:] > frame[:-1])[: len(frame)]
-    ahead, index = np.diff(frame[first].astype(np.int64)), np.cumsum(first) - 1
+def _counted(seen: NDArray[np.int64], interval: int | None) -> tuple[NDArray[np.int64], int]:
+    """(F,) frames from 0, counted in intervals, and the interval: by default the median difference.
+
+    Seen (F,) are the numbers of frames with detections, increasing; as in the functions below.
+    """
+    ahead = np.diff(seen)
     if interval is None:
         interval = int(np.median(ahead)) if len(ahead) else 1
     # Uneven times may be less than half an interval apart: they are different frames all the same.
     counted = np.clip(np.rint(ahead / interval).astype(np.int64), 1, _FAR)
-    return np.concatenate([[0], np.cumsum(counted)])[index].astype(np.int64), interval
+    return np.append(0, np.cumsum(counted))[: len(seen)], interval
 
 
-def _multiple(frame: NDArray[np.int32]) -> int | None:
+def _multiple(seen: NDArray[np.int64]) -> int | None:
     """Lower quartile of frame differences, if all are multiples of it; otherwise None.
 
     Examples
@@ -210,7 +219,7 @@ def _multiple(frame: NDArray[np.int32]) -> int | None:
     >>> _multiple(np.array([0, 20, 30, 50, 60, 90])), _multiple(np.array([0, 9, 21, 30, 38, 53]))
     (10, None)
     """
-    ahead = np.diff(_distinct(frame).astype(np.int64))
+    ahead = np.diff(seen)
     if not len(ahead):
         return None
     least = int(np.quantile(ahead, 0.25, method="lower"))
@@ -219,25 +228,23 @@ def _multiple(frame: NDArray[np.int32]) -> int | None:
     return least if multiples and (times > HOLE + 1).mean() < _SELDOM else None
 
 
-def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """(N,) frames from 0 without those not recorded, and the time of each; None if all were recorded.
+def _without_holes(seen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """(F,) frames from 0 without those not recorded, and the time of each; None if all were recorded.
 
     Examples
     --------
-    >>> frame, time = _without_holes(np.repeat([0, 1, 2, 5, 6], 20))
-    >>> frame[::20].tolist(), time.tolist()
+    >>> frame, time = _without_holes(np.array([0, 1, 2, 5, 6]))
+    >>> frame.tolist(), time.tolist()
     ([0, 1, 2, 3, 4], [0, 1, 2, 5, 6])
     """
-    seen = _distinct(number)
     ahead = np.diff(seen)
     if not ((ahead > 1) & (ahead <= HOLE + 1)).any():
-        return number, None
-    index = np.searchsorted(seen, number)
+        return seen, None
     # Longer ones stay longer than any link spans; what is cut off comes last.
     long = np.where(ahead > _FAR + HOLE, _FAR, ahead)
     frame, once = np.append(0, np.cumsum(np.where(ahead <= HOLE + 1, 1, long))), ahead == 1
     every = np.arange(frame[-1] + 1)
     if (once[1:] & once[:-1]).sum() < _FEW * once.sum():
-        return frame[index].astype(np.int64), every
+        return frame, every
     last = np.searchsorted(frame, every, side="right") - 1
-    return frame[index].astype(np.int64), seen[last] + every - frame[last]
+    return frame, seen[last] + every - frame[last]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import array_module, rows_here, to_host
 from .columns import ColumnBits, Columns
 from .learn import Learned
 from .learn.em import LEAST_REACH
@@ -186,7 +187,8 @@ def summarise(
     movie, motion, rates = learned.movie, learned.model.motion, learned.model.association
     given = movie.variance_given
     own = np.sqrt(given(weighted(motion.share, motion.variance) + 2 * motion.noise))  # beside the flow
-    flow = learned.model.surroundings.flow @ np.linalg.pinv(movie.basis)
+    flow = learned.model.surroundings.flow
+    flow = flow @ array_module(flow).asarray(np.linalg.pinv(movie.basis))
     reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), LEAST_REACH)
     mean = movie.mean_by_frame(learned.model.surroundings.flow)
     drift, scale = _drift(reading, movie, mean, own), motion.step_scale
@@ -269,7 +271,7 @@ def _neighbours(learned: Learned, mean: NDArray[np.float64], drift: NDArray[np.f
     """
     movie, flow, motion = learned.movie, learned.model.surroundings.flow, learned.model.motion
     shared = sum(
-        float(np.square(column - each[movie.frame]).mean())
+        float(np.square(column - movie.of_frames(each)).mean())
         for column, each in zip(flow.T, mean.T, strict=True)
     )
     own = float((motion.share @ motion.variance).sum())
@@ -289,8 +291,8 @@ def _drift(
     start = reading.frame_start
     held = np.diff(start) > 0
     rows = start[:-1][held]
-    jumped = (reading.position[rows] - reading.position.mean(axis=0)) @ movie.basis - movie.position[rows]
-    flow = mean[held]
+    first = rows_here(reading.position, rows) - to_host(reading.position.mean(axis=0))
+    jumped, flow = first @ movie.basis - rows_here(movie.position, rows), mean[held]
     seen = (jumped - jumped[0] + np.cumsum(flow, axis=0) - flow) @ np.linalg.pinv(movie.basis)
     error = np.linalg.norm(step) / np.sqrt(np.diff(start)[held][1:])
     if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > CLEAR * error).any():

@@ -1,8 +1,8 @@
 """Every kernel at small n, to be run under compute-sanitizer by `make gpu-sanitize`.
 
-All results are compared with those of the CPU. With names of parts (gated, movie, dense, points, sparse) only
-those parts run. Gated and movie take five seconds under racecheck; the other parts take most of their time to
-compile.
+All results are compared with those of the CPU. With names of parts (gated, movie, learned, dense, points,
+sparse) only those parts run. Gated and movie take five seconds under racecheck; the other parts take most of
+their time to compile.
 """
 
 from __future__ import annotations
@@ -53,6 +53,17 @@ def check_movie(rng: np.random.Generator) -> None:
     movie = Detections.from_table(np.repeat(np.arange(6), 100)[seen.ravel()], position[seen])
     here, there = (track(movie, TrackingSettings(0.8, max_gap=2, device=on)) for on in ("cpu", "gpu"))
     np.testing.assert_array_equal(there.tracks.links, here.tracks.links)
+
+
+def check_learned(rng: np.random.Generator) -> None:
+    """Learning from a movie whose particles share a flow, with missed detections."""
+    position = rng.uniform(0, 5, (1, 100, 3)) + np.cumsum(rng.normal(0, 0.1, (6, 100, 3)), axis=0)
+    position[..., 0] += 0.3 * np.arange(6)[:, None]
+    seen = rng.random((6, 100)) > 0.1
+    movie = Detections.from_table(np.repeat(np.arange(6), 100)[seen.ravel()], position[seen])
+    here, there = (track(movie, TrackingSettings(device=on)).tracks for on in ("cpu", "gpu"))
+    np.testing.assert_array_equal(there.links, here.links)
+    np.testing.assert_allclose(there.link_probability, here.link_probability, atol=1e-3)
 
 
 def check_dense(rng: np.random.Generator) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
 from . import solve_and_certify
 from .assignment import Assignment
 from .problem import AssignmentProblem, SparseCosts
@@ -34,6 +35,8 @@ def best_pairs(
     shape : (R, C)
     solver : str or AbstractAssignmentSolver
 
+    The arrays are on the host or on a GPU, and so is the answer, if the solver has kernels there.
+
     Returns
     -------
     Assignment
@@ -48,8 +51,8 @@ def best_pairs(
     >>> answer.col_of_row.tolist(), answer.gap
     ([1, 0], 0)
     """
-    unit = gain.max(initial=1e-9) / _UNITS
+    xp, unit = array_module(gain), max(float(gain.max()) if len(gain) else 0.0, 1e-9) / _UNITS
     costs = SparseCosts(indptr, col, (_UNITS - np.rint(gain / unit)).astype(np.int32), shape)
-    row_unmatched, col_unmatched = (np.full(size, _UNITS // 2, dtype=np.int64) for size in shape)
+    row_unmatched, col_unmatched = (xp.full(size, _UNITS // 2, dtype=np.int64) for size in shape)
     answer = solve_and_certify(AssignmentProblem(costs, row_unmatched, col_unmatched), solver)
-    return answer, float(unit)
+    return answer, unit

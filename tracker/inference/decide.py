@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
 from ..assignment.exact_margins import exact_margins
 from ..assignment.gains import best_pairs
 from ..linking import Links
@@ -44,8 +45,8 @@ def decide(
     Returns
     -------
     Links
-        The cost is minus the log odds of a link, relative to those of F1 / 2; cost, margin and gap are in
-        nats.
+        On the device of the candidates. The cost is minus the log odds of a link, relative to those of
+        F1 / 2; cost, margin and gap are in nats.
 
     Examples
     --------
@@ -59,23 +60,24 @@ def decide(
     useful = np.flatnonzero(probability > threshold)
     tail, head = candidates.tail[useful], candidates.head[useful]
     gain = log_odds(probability[useful]) - log_odds(threshold)
-    contested = np.flatnonzero(_contested(tail) | _contested(head))
-    margin, kept, gap = gain.copy(), np.ones(len(useful), np.bool_), 0.0
+    xp, contested = array_module(tail), np.flatnonzero(_contested(tail) | _contested(head))
+    margin, kept, gap = gain.copy(), xp.ones(len(useful), np.bool_), 0.0
     if len(contested):  # links without a rival need no solver
-        rows, row = np.unique(tail[contested], return_inverse=True)
-        columns, column = np.unique(head[contested], return_inverse=True)
-        start, shape = np.searchsorted(row, np.arange(len(rows) + 1)), (len(rows), len(columns))
+        rows, row = xp.unique(tail[contested], return_inverse=True)
+        columns, column = xp.unique(head[contested], return_inverse=True)
+        start, shape = xp.searchsorted(row, xp.arange(len(rows) + 1)), (len(rows), len(columns))
         answer, unit = best_pairs(start, column.astype(np.int32), gain[contested], shape, solver)
-        least = exact_margins(answer) if exact else answer.margin
-        kept[contested] = answer.col_of_row[row] == column
-        margin[contested], gap = least[row] * unit, float(answer.gap * unit)
-    pairs = np.column_stack([tail[kept], head[kept]]).astype(np.int64)
+        chosen, least = answer.col_of_row, exact_margins(answer) if exact else answer.margin
+        kept[contested] = xp.asarray(chosen)[row] == column
+        margin[contested], gap = xp.asarray(least)[row] * unit, float(answer.gap * unit)
+    pairs = xp.stack([tail[kept], head[kept]], axis=1).astype(np.int64)
     return Links(pairs, -gain[kept], margin[kept], gap, probability=probability[useful[kept]])
 
 
 def _contested(end: NDArray[np.int32]) -> NDArray[np.bool_]:
     """(E,) whether another link has the same end."""
-    return np.asarray(np.bincount(end)[end] > 1)
+    several: NDArray[np.bool_] = array_module(end).bincount(end)[end] > 1
+    return several
 
 
 def log_odds(probability: NDArray[np.float64] | float) -> NDArray[np.float64]:
@@ -87,7 +89,8 @@ def log_odds(probability: NDArray[np.float64] | float) -> NDArray[np.float64]:
     [-13.82, 0.0, 2.2]
     """
     p = np.clip(probability, LEAST, 1 - LEAST)
-    return np.asarray(np.log(p) - np.log1p(-p))
+    odds: NDArray[np.float64] = np.log(p) - np.log1p(-p)
+    return odds
 
 
 def half_f1(probability: NDArray[np.float64], truth: float) -> float:

@@ -24,6 +24,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import rows_here, to_host
+from .._timing import lap
 from ..inference.posterior import LinkPosterior
 from ..model import MarkModel, Model, Surroundings
 from ..model.marks import Marks
@@ -83,7 +85,7 @@ def learn(
     Parameters
     ----------
     position : (N, A) float64 array
-        In any unit.
+        In any unit; on the host, or on a GPU that the options name.
     frame_start : (F + 1,) int64 array
         Frame f holds the rows frame_start[f] to frame_start[f + 1].
     options : LearnOptions, optional
@@ -96,6 +98,7 @@ def learn(
     Returns
     -------
     Learned
+        On the device of the options if the movie is larger than the sample, else on the host.
 
     Examples
     --------
@@ -107,13 +110,15 @@ def learn(
     """
     options = options or LearnOptions()
     if options.whole(len(position)):
-        return Learned(*_fitted(position, frame_start, options, (time, marks)))
+        return Learned(*_fitted(to_host(position), frame_start, options, (time, marks)))
     sample = sample_of(position, frame_start, options.sample)
     # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
     few = replace(options, workers=min(options.workers, 2))
     when = None if time is None else time[sample.frames]
     some = None if marks is None else marks.at(sample.rows)
-    part = Learned(*_fitted(position[sample.rows], sample.frame_start, few, (when, some)))
+    there = rows_here(position, sample.rows)
+    part = Learned(*_fitted(there, sample.frame_start, few, (when, some)))
+    lap("the model of a sample")
     whole = spread((position, frame_start, time), sample, (part.movie, part.model), options, marks)
     return Learned(*whole, part)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import to_host
 from ..inference.candidates import candidates_of
 from ..inference.posterior import LinkPosterior
 from ..model.movie import Movie
@@ -61,10 +62,11 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
     begin, end = frame_start[first], frame_start[first + wanted]
     rows = np.arange(begin, end)
     if len(rows) > most:
-        some, apart = position[begin:end], np.zeros(end - begin)
+        some = position[begin:end]
+        apart = np.zeros_like(some, shape=len(some))
         for column in some.T:
             apart += np.square(column - np.median(column))
-        rows = begin + np.flatnonzero(apart <= np.partition(apart, most - 1)[most - 1])
+        rows = begin + to_host(np.flatnonzero(apart <= np.partition(apart, most - 1)[most - 1]))
     start = np.searchsorted(rows, frame_start[first : first + wanted + 1])
     return Sample(rows, span, start)
 

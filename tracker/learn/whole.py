@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import placed, to_device, to_host
+from .._arrays import array_module, to_device
 from .._timing import lap
 from ..inference.candidates import Search, candidates_of, pairs_near
 from ..inference.jpda import converged
@@ -47,12 +47,12 @@ def spread(
     steps = float(held.motion.share @ held.motion.variance.sum(axis=1))
     on_gpu = options.device == "gpu"
     if on_gpu:
-        options = replace(options, workers=1)
+        options, position = replace(options, workers=1), to_device(position)
     flows = float(np.square(held.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
-    turned = (position - position.mean(axis=0)) @ part.basis
+    turned = (position - position.mean(axis=0)) @ array_module(position).asarray(part.basis)
     movie = movie_of(
-        to_device(turned) if on_gpu else turned, frame_start, basis=part.basis, spacing=1.0,
-        neighbours=OUTER if flows else NEIGHBOURS, workers=options.workers,
+        turned, frame_start, basis=part.basis, spacing=1.0, neighbours=OUTER if flows else NEIGHBOURS,
+        workers=options.workers,
     )  # fmt: skip
     shift = frame_shifts(movie.position, frame_start, options.workers)
     movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
@@ -80,9 +80,7 @@ def spread(
     # Below the odds of the gate a link hardly changes the others.
     posterior = once_more(posterior.kept(posterior.probability > NEGLIGIBLE))
     lap("last sweep", posterior.probability)
-    if not on_gpu:
-        return movie, model, posterior
-    return movie.placed(to_host), model.placed(to_host), placed(posterior, to_host)
+    return movie, model, posterior
 
 
 def _first(
