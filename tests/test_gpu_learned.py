@@ -158,7 +158,8 @@ def test_large_movies_get_the_cpus_links_and_probabilities(frames, axes, flow):
     frame, place = walks(5000, frames, axes, flow=flow)
     place = place if axes == 3 else np.column_stack([0 * frame, place])
     here, there = both(Detections.from_table(frame, place), divisions=False)
-    assert {there.stats[name] for name in ("swept_on", "device")} == {"gpu", "gpu and cpu"}
+    where = [there.stats[name] for name in ("swept_on", "solved_on", "device")]
+    assert where == ["gpu", "gpu", "gpu and cpu"]
     assert there.stats["fallbacks"] == 0
     assert there.stats["gap_links"] > 0
     keys = [run.tracks.links @ [len(frame), 1] for run in (here, there)]

@@ -108,7 +108,7 @@ RECORDED = (
 
 
 def account(
-    batches: Batches, device: str, *, exact_margins: bool, learned: bool = False
+    batches: Batches, device: str, *, exact_margins: bool, decided: str | None = None
 ) -> dict[str, int | str]:
     """Entries of a run record: the device of each stage and, on a GPU, the batches.
 
@@ -119,8 +119,8 @@ def account(
         Device to which the points were copied.
     exact_margins : bool
         Whether margins were found by solving again, which only the host does.
-    learned : bool
-        Whether a model was learned: then the GPU sweeps, and the host decides.
+    decided : {"cpu", "gpu"}, optional
+        Where links by a learned model were decided; none with a gate.
 
     Examples
     --------
@@ -128,16 +128,16 @@ def account(
     {'device': 'cpu', 'fallbacks': 0}
     >>> account(Batches(without_kernels=2), "gpu", exact_margins=False)["device"]
     'cpu'
-    >>> account(Batches(1), "gpu", exact_margins=False, learned=True)["swept_on"]
+    >>> account(Batches(1), "gpu", exact_margins=False, decided="cpu")["swept_on"]
     'gpu'
     """
     if device != "gpu":
         return {"device": device, "fallbacks": batches.fallbacks}
     stages = batches.stages()
     solved = stages["solved_on"]
-    if learned:
+    if decided:  # the CPU chooses a sample, at least
         where = _where(batches.count, 1)
-        return {"device": where, "fallbacks": batches.fallbacks, "swept_on": solved, "solved_on": "cpu"}
+        return {"device": where, "fallbacks": batches.fallbacks, "swept_on": solved, "solved_on": decided}
     return {
         "device": solved,
         "fallbacks": batches.fallbacks,

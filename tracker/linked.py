@@ -110,7 +110,8 @@ def linked(
     if settings.device == "gpu":
         there = movie.options.device == "gpu"
         here = not there or len(pins.pins) > 0
-        links = replace(links, batches=Batches(int(there), on_host=int(here)))
+        batches = Batches(int(there), on_host=int(here))
+        links = replace(links, batches=batches, solved_elsewhere=not on_device(links.pairs))
     links = placed(in_given_order(links, movie.reading.order), to_host)
     lap("links in the given order")
     return movie.summary, links
@@ -227,20 +228,21 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
 
 def _decided(learned: Learned, settings: TrackingSettings, workers: int) -> Decided:
     """The links of maximum expected F1; with divisions, or with merges if nothing divides."""
-    solver, exact = settings.solver, settings.exact_margins
-    if (settings.divisions or settings.merges) and on_device(learned.posterior.probability):
-        known = replace(learned.posterior, displaced=None)  # what is sooner computed again than copied
-        learned = placed(replace(learned, posterior=known), to_host)  # for the CPU alone looks for these
-    posterior = learned.posterior
-    for wanted, find in ((settings.divisions, with_divisions), (settings.merges, with_merges)):
-        if wanted:
-            links, lineage = find(
-                learned.movie, learned.model, posterior, solver=solver, exact=exact, workers=workers
-            )
-            if lineage.held is not None:
-                merges = find is with_merges  # whose rows are those of reversed time
-                return Decided(links, posterior if merges else lineage.posterior, lineage, merges)
-    return Decided(decide(posterior.candidates, posterior.probability, solver=solver, exact=exact), posterior)
+    solver, exact, links = settings.solver, settings.exact_margins, None
+    given = learned.movie, learned.model, learned.posterior
+    if settings.divisions:
+        links, lineage = with_divisions(*given, solver=solver, exact=exact, workers=workers)
+        if lineage.held is not None:
+            return Decided(links, lineage.posterior, lineage)
+    if settings.merges:  # which the CPU alone looks for; rows of the lineage are those of reversed time
+        here = placed(given, to_host)
+        merged, lineage = with_merges(*here, solver=solver, exact=exact, workers=workers)
+        if lineage.held is not None:
+            return Decided(merged, learned.posterior, lineage, merges=True)
+    if links is None:
+        candidates, p = learned.posterior.candidates, learned.posterior.probability
+        links = decide(candidates, p, solver=solver, exact=exact)
+    return Decided(links, learned.posterior)
 
 
 def _decided_under(pins: PinnedRows, movie: LearnedMovie) -> Decided:

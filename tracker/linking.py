@@ -62,7 +62,8 @@ class Links:
     probability : (E,) float64 array or None
         How likely each link is, where a model gives it.
     solved_elsewhere : bool
-        Whether the points were on a GPU and the solver, which has no kernels for them there, on the host.
+        Whether points or probabilities were on a GPU, and links were found on the host: because the solver
+        has no kernels for them there, or by divisions or pins.
     """
 
     pairs: NDArray[np.int64]

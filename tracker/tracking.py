@@ -282,12 +282,13 @@ def run_of(
 ) -> TrackingRun:
     """Make the `TrackingRun` from tracks and counts."""
     tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)
+    decided = None if learned is None else "cpu" if links.solved_elsewhere else used.device
     stats: dict[str, int | float | str] = {
         "links": len(links.pairs), "gap_links": gap_links,
         "divisions": int((tracks.successors > 1).sum()) if tracks.branches else 0,
         "merges": int((tracks.predecessors > 1).sum()) if tracks.branches else 0,
         "tracks": tracks.track_count, "worst_gap": links.gap, "solver": used.solver,
-        **account(links.batches, used.device, exact_margins=used.exact_margins, learned=learned is not None),
+        **account(links.batches, used.device, exact_margins=used.exact_margins, decided=decided),
     }  # fmt: skip
     lap("tracks")
     if not used.stated:

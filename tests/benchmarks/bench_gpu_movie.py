@@ -85,9 +85,9 @@ def disk(path: Path) -> float:
     return round(path.stat().st_size / 1e9 / seconds, 2)
 
 
-def command(source: Path, output: Path, gate: float, options: list[str], limit: float) -> measure.Row:
+def command(source: Path, output: Path, options: list[str], limit: float) -> measure.Row:
     """The summary of the command, its wall time and its peak memory."""
-    words = ["track", source, "-o", output, "--max-distance", gate, *options, "--json", "-q"]
+    words = ["track", source, "-o", output, *options, "--json", "-q"]
     start = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", OUTBID, *map(str, words)], stdout=subprocess.PIPE)
     ending = threading.Timer(limit, process.kill)
@@ -145,15 +145,15 @@ def same_tracks(paths: list[Path]) -> bool:
 def table(chosen: argparse.Namespace, folder: Path) -> Iterator[measure.Row]:
     source, first = folder / "movie.parquet", folder / "first.parquet"
     write_movie(first, 3, 1000, chosen.displacement)
+    gate = ["--max-distance", str(chosen.gate)]
     for device in chosen.devices:  # compiles
-        command(first, folder / f"{device}_first.parquet", chosen.gate, ["--device", device], chosen.limit)
+        command(first, folder / f"{device}_first.parquet", [*gate, "--device", device], chosen.limit)
     yield write_movie(source, chosen.frames, chosen.particles, chosen.displacement)
     outputs = []
     for device in chosen.devices:
         for mode, options in MODES.items():
             outputs.append(folder / f"{device}_{len(outputs)}.parquet")
-            words = [*options, "--device", device]
-            row = command(source, outputs[-1], chosen.gate, words, chosen.limit)
+            row = command(source, outputs[-1], [*gate, *options, "--device", device], chosen.limit)
             yield {"who": f"{device}, {mode}"} | row
     yield {"who": "all", "same_tracks": same_tracks([path for path in outputs if path.exists()])}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -50,7 +51,8 @@ class _Track:
         "Process some frames at a time, for movies larger than the memory; Parquet in and out."
     ))  # fmt: skip
     memory: float | None = declare(None, Setting(
-        "With `stream`: how much memory to take, about; larger pieces are quicker.", automatic="4",
+        "With `stream`: how much memory to take, about, of a GPU if one learns; larger pieces are quicker.",
+        automatic="4",
         least=0, above=True, metavar="GB",
     ))  # fmt: skip
     dry_run: bool = declare(False, Setting(
@@ -180,8 +182,12 @@ def _here(job: TrackJob, source: Path, output: Path, how: _Track, clock: Stopwat
     wanted = job.settings.device == "gpu"
     with stages_timed() as (stages, beside), driver_starting(wanted=wanted):
         files = source, output, job, how.overwrite
-        in_pieces = how.stream or how.resume
-        summary = _stream(*files, how.resume, how.memory) if in_pieces else _in_memory(*files)
+        if not (how.stream or how.resume):
+            summary = _in_memory(*files)
+        elif job.settings.max_distance is None or job.settings.max_gap:
+            summary = _in_ranges(*files, how)
+        else:
+            summary = _stream(*files, how.resume, how.memory)
     _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
     _report(output, {**summary, "stages": stages, "beside": beside}, clock, how.as_json)
 
@@ -313,6 +319,18 @@ def _stream(
     if "remark" in stats:
         say(str(stats.pop("remark")))
     return dict(stats)
+
+
+def _in_ranges(source: Path, output: Path, job: TrackJob, overwrite: bool, how: _Track) -> dict[str, object]:
+    """Link a file that may be larger than the memory, with a model or gaps, range by range; the summary."""
+    from ..ranges.learned import ROW_BYTES
+    from ..ranges.movie import How, track_in_ranges
+
+    rows = None if how.memory is None else max(int(how.memory * 1e9 / ROW_BYTES), 1)
+    threads = how.workers or os.cpu_count() or 1
+    with compilation_reported(), progress_bar("Ranges") as bar:
+        runs = How(rows=rows, overwrite=overwrite, resume=how.resume, threads=threads, progress=bar)
+        return track_in_ranges(source, output, job, runs)
 
 
 def _warn_of_other_input(origin: Mapping[str, str]) -> None:

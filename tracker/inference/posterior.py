@@ -99,9 +99,10 @@ class LinkPosterior:
 
     def at(self, rows: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
         """That of some detections (M,), which increase, and of links between them; frame (M,) is theirs."""
-        candidates, place = self.candidates, np.full(len(self.candidates.row_start) - 1, -1)
-        place[rows] = np.arange(len(rows))
-        first, last = candidates.row_start[rows[[0, -1]] + [0, 1]]
+        candidates, xp = self.candidates, array_module(rows)
+        place = xp.full(len(candidates.row_start) - 1, -1)
+        place[rows] = xp.arange(len(rows))
+        first, last = (int(candidates.row_start[end]) for end in (rows[0], rows[-1] + 1))
         tail, head = (place[end[first:last]] for end in candidates[:2])
         inner = (tail >= 0) & (head >= 0)
         links, values = first + np.flatnonzero(inner), {}

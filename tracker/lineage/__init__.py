@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import on_device, placed, to_host
 from ..inference.decide import decide
 from ..inference.jpda import exponent, updated
 from ..inference.posterior import LinkPosterior
@@ -131,11 +132,16 @@ def with_merges(
 def find_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, *, workers: int = 1, known: Admission | None = None
 ) -> tuple[LinkPosterior, Lineage]:
-    """The posterior of links in competition with divisions, and the candidates with their probabilities."""
+    """The posterior of links in competition with divisions, and the candidates with their probabilities.
+
+    These are on the host. Without evidence of divisions the posterior is the given one, where it is.
+    """
     known = known or admission(movie, model, posterior)
     if known is None:
-        nothing = Divisions.measured(movie, model.surroundings.flow, posterior, np.empty((3, 0), np.int64))
-        return posterior, Lineage(nothing, np.empty(0), None, posterior)
+        return posterior, Lineage(Divisions.none(movie.axes), np.empty(0), None, posterior)
+    if on_device(posterior.probability):
+        given = movie, model, replace(posterior, displaced=None)  # which is sooner computed again than copied
+        movie, model, posterior = placed(given, to_host)
     divisions, fit = admitted(movie, model, posterior, known.model)
     fields = Fields.of(movie, workers=workers)
     context = Context.of(movie, model, posterior).near(fit.divisions)

@@ -66,6 +66,12 @@ class Divisions:
         return Divisions(*(getattr(self, field.name)[keep] for field in fields(self)))
 
     @classmethod
+    def none(cls, axes: int) -> Divisions:
+        """No candidates."""
+        rows, values = np.empty(0, np.int64), np.empty(0)
+        return cls(rows, rows, rows, values, np.empty((0, axes)), *[values] * 5)
+
+    @classmethod
     def measured(
         cls, movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior, slots: NDArray[np.int64]
     ) -> Divisions:

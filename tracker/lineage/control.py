@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import on_device, placed, to_host
 from ..inference.posterior import LinkPosterior
 from ..learn.options import LearnOptions
 from ..model import Model
@@ -52,7 +53,7 @@ def admission(
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
     parameters (the Bayesian information criterion). Both are computed from `most` detections in the middle of
     a movie that is not learned as a whole. If divisions are likely there but their evidence is not enough, a
-    larger part is taken. The posterior is without divisions.
+    larger part is taken. The posterior is without divisions. Of arrays on a GPU that part comes to the host.
     """
     whole, near = (movie, model, posterior), np.ones(len(movie), np.bool_)
     starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)
@@ -63,6 +64,8 @@ def admission(
         movie = movie.at(rows)
         model = replace(model, surroundings=model.surroundings.at(rows))
         posterior = posterior.at(rows, movie.frame)
+    if on_device(posterior.probability):
+        movie, model, posterior, near = placed((movie, model, posterior, near), to_host)
     forward, context = _first_fit(movie, model, posterior, near, reach, many)
     count = _count(forward)
     if count <= _CLEAR * np.sqrt(count):
@@ -101,7 +104,7 @@ def _middle(movie: Movie, starts: NDArray[np.float64], most: int) -> tuple[float
     """
     away = np.abs(np.arange(movie.frames) - (movie.frames - 1) / 2)
     order = np.argsort(away, kind="stable")
-    total = np.cumsum(summed(movie.frame, starts, movie.frames)[order])
+    total = np.cumsum(to_host(summed(movie.frame, starts, movie.frames))[order])
     held = np.diff(movie.frame_start)[order]
     inside = (total <= _SAMPLE) & (np.cumsum(held) <= most)
     last = max(int(inside.sum()) - 1, int((held > 0).argmax()))

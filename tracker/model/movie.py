@@ -79,8 +79,8 @@ class Movie:
     def at(self, rows: NDArray[np.int64]) -> Movie:
         """The movie of some detections (M,), which increase; all frames stay."""
         return replace(
-            self, position=self.position[rows], frame=self.frame[rows],
-            frame_start=np.searchsorted(rows, self.frame_start), density=self.density[rows], near=None,
+            self, position=self.position[rows], frame=self.frame[rows], density=self.density[rows], near=None,
+            frame_start=np.searchsorted(to_host(rows), self.frame_start),
             marks=None if self.marks is None else self.marks.at(rows),
             pins=None if self.pins is None else self.pins.at(rows),
         )  # fmt: skip

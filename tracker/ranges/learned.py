@@ -20,14 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._timing import lap
 from ..errors import InputError
 from ..movies.pooled import PooledModel, pooled, values_of
 from ..tracking import TrackingSettings, track
 from .files import RangeFiles, links_file, save_arrays, written
 from .plan import Range
 
-ROWS = 200_000
-"""Rows of a range: smaller than with a gate, because learning needs more memory and time."""
+ROWS = {"cpu": 200_000, "gpu": 5_000_000}
+"""Rows of a range, by device: on the CPU fewer than with a gate, because learning needs more memory and time;
+on a GPU so many that the sample, from which each range is learned once more, takes a third of its time."""
+ROW_BYTES = 5_000
+"""Guard: bytes of memory that a row takes, on the host or on the GPU, with the frames around its range."""
+FACTS = "worst_gap", "fallbacks"
 OVERLAP = 10
 """Frames before and after a range that are linked with it; longer than the gaps that are closed."""
 
@@ -68,12 +73,16 @@ class LinkLearned:
 
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
-        run = track(self.place.rows(*self.around), self.settings, workers=self.place.threads)
+        seen = self.place.rows(*self.around)
+        lap("read")
+        run = track(seen, self.settings, workers=self.place.threads)
         pairs = run.tracks.links + self.around[0]
         own = (pairs[:, 0] >= self.range.begin) & (pairs[:, 0] < self.range.end)
         held: dict[str, NDArray] = {name: values[own] for name, values in run.tracks.measures.items()}
-        held |= {"pairs": pairs[own], "worst_gap": np.array(run.stats["worst_gap"], dtype=np.float64)}
-        return written(self.output, lambda file: save_arrays(file, held), len(run.tracks.detections), begun)
+        held |= {name: np.array(run.stats[name], np.float64) for name in FACTS} | {"pairs": pairs[own]}
+        account = written(self.output, lambda file: save_arrays(file, held), len(seen), begun)
+        lap("write")
+        return account
 
 
 def model_of(tasks: Sequence[LearnRange]) -> PooledModel:
@@ -108,30 +117,33 @@ def around(ranges: Sequence[Range], counts: NDArray[np.int64]) -> list[tuple[int
     return found
 
 
-def together(tasks: Sequence[LinkLearned]) -> tuple[NDArray[np.int64], Mapping[str, NDArray], float]:
+def together(
+    tasks: Sequence[LinkLearned], detections: int
+) -> tuple[NDArray[np.int64], Mapping[str, NDArray], Mapping[str, float]]:
     """Join the links of all ranges, sorted by source; of two links to one detection keep the likelier.
+
+    Sources of ranges follow each other. Where two ranges link to one detection, the earlier wins a tie; both
+    links of a merge are of one range.
 
     Returns
     -------
     pairs : (E, 2) int64 array
     measures : mapping of str to (E,) array
-    worst_gap : float
+    facts : mapping
+        The largest gap, and how many ranges were swept on the host though there is a GPU.
     """
     parts = [np.load(task.output) for task in tasks]
-    sizes = [len(part["pairs"]) for part in parts]
-    pairs = np.concatenate([part["pairs"] for part in parts])
-    measures = {
-        name: np.concatenate([part[name] for part in parts])
+    likeliest, best = np.full(detections, -1.0), np.full(detections, -1, np.int32)
+    for number, part in enumerate(parts):
+        target, probability = part["pairs"][:, 1], part["link_probability"]
+        before = likeliest[target]
+        np.maximum.at(likeliest, target, probability)
+        best[target[probability > before]] = number
+    kept = [best[part["pairs"][:, 1]] == number for number, part in enumerate(parts)]
+    joined = {
+        name: np.concatenate([part[name][some] for part, some in zip(parts, kept, strict=True)])
         for name in parts[0].files
-        if name not in ("pairs", "worst_gap")
+        if name not in FACTS
     }
-    origin = np.repeat(np.arange(len(parts)), sizes)
-    likely = measures.get("link_probability", np.ones(len(pairs)))
-    order = np.lexsort((pairs[:, 0], -likely, pairs[:, 1]))
-    target, source = pairs[order, 1], origin[order]
-    first = np.concatenate([[True], target[1:] != target[:-1]])[: len(order)]
-    best = np.repeat(source[first], np.diff(np.append(np.flatnonzero(first), len(order))))
-    kept = np.sort(order[source == best])
-    kept = kept[np.lexsort((pairs[kept, 1], pairs[kept, 0]))]
-    gap = max((float(part["worst_gap"]) for part in parts), default=0.0)
-    return pairs[kept], {name: values[kept] for name, values in measures.items()}, gap
+    facts = {"worst_gap": max(float(part["worst_gap"]) for part in parts)}
+    return joined.pop("pairs"), joined, facts | {"fallbacks": int(sum(part["fallbacks"] for part in parts))}

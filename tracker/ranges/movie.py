@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import formats
 from .._threads import begun
+from .._timing import lap
 from ..batches import RECORDED
 from ..detection import detect
 from ..detections import Detections
@@ -53,8 +54,8 @@ class How:
     ----------
     run : Runner
         Does the tasks: `here`, or those of `outbid.ranges.cluster`.
-    rows : int
-        Rows of a range.
+    rows : int, optional
+        Rows of a range. Default: some seconds of work, by what is done and where.
     overwrite, resume : bool
         Whether the output may be there, and whether to go on where an earlier run stopped.
     threads : int
@@ -64,7 +65,7 @@ class How:
     """
 
     run: Runner = here
-    rows: int = ROWS
+    rows: int | None = None
     overwrite: bool = False
     resume: bool = False
     threads: int = 1
@@ -114,8 +115,9 @@ def track_in_ranges(
     hashed = begun(job.origin, str(source))
     frames, counts = parquet.frames_in(source, job.columns)
     used = replace(used, device=device_for(used.device, int(counts.sum()), WORTH_A_GPU))
-    extent = {"rows_of_a_range": how.rows, "parts": parts}
-    ranges = plan(frames, counts, how.rows) or [Range(0, 0, 0, 0)]
+    rows = how.rows or ROWS
+    extent = {"rows_of_a_range": rows, "parts": parts}
+    ranges = plan(frames, counts, rows) or [Range(0, 0, 0, 0)]
     # Only a run that goes on must know before it links that the input is still the same.
     first = job.record(hashed.result() if how.resume else {"name": source.name}, used) | extent
     with (
@@ -216,9 +218,11 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
 def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, Any]:
     """Link with a model learned from parts of the movie."""
     _gated(source, output, job)
-    used = replace(job.settings, device="cpu")
-    size = min(how.rows, learned.ROWS)
+    from ..linked import WORTH_A_GPU_LEARNED  # its kernels are loaded when they are needed
+
     frames, counts = parquet.frames_in(source, job.columns)
+    device = device_for(job.settings.device, int(counts.sum()), WORTH_A_GPU_LEARNED)
+    used, size = replace(job.settings, device=device), how.rows or learned.ROWS[device]
     ranges = plan(frames, counts, size)
     if not ranges:
         raise SettingsError(f"{source} holds no detections. Is this the right file?")
@@ -234,16 +238,20 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
         extended = learned.around(ranges, counts)
         link = [LinkLearned(place, each, rows, given) for each, rows in zip(ranges, extended, strict=True)]
         _done(link, folder, how, total)
-        pairs, measures, gap = learned.together(link)
         detections = formats.read_detections(source, columns=job.columns)
+        lap("read")
+        pairs, measures, facts = learned.together(link, len(detections))
         tracks = Tracks(detections, pairs, **measures)
         stats = stats_of([], used, tracks.track_count) | {
             "links": len(pairs), "gap_links": int((np.diff(detections.frame[pairs], axis=1) > 1).sum()),
             "divisions": int((tracks.successors > 1).sum()),
-            "merges": int((tracks.predecessors > 1).sum()), "worst_gap": gap,
+            "merges": int((tracks.predecessors > 1).sum()), **facts,
+            "device": "cpu" if device == "cpu" else "gpu and cpu",
         }  # fmt: skip
         whole = record | {"model": {"known": dict(model.known), "parts": list(model.movies)}}
+        lap("tracks")
         formats.write_tracks(output, tracks, record=whole, overwrite=how.overwrite)
+        lap("write")
         _keep_account(folder, output)
     return stats | {"ranges": len(ranges)}
 
