@@ -37,6 +37,13 @@ def test_time_grows_as_the_number_of_particles_and_candidates_beyond_32_bits_are
     assert scaling["many"][0]["candidates"] > 2**31
 
 
+def test_learned_links_were_those_of_the_cpu_and_the_large_movie_stayed_on_the_gpu():
+    *rows, streamed = LONG_RECORD["learned"]["rows"]
+    assert [row["fallbacks"] for row in (*rows, streamed)] == [0, 0, 0, 0]
+    assert all(row["links_alike"] > 0.9999 and row["probability_apart"] < 1e-3 for row in rows)
+    assert streamed["links"] + streamed["tracks"] == streamed["detections"]
+
+
 def test_the_huge_movie_was_linked_optimally_and_alike_in_memory_and_streamed():
     record = LONG_RECORD["huge_movie"]
     rows, size = record["rows"], record["frames"] * record["particles"]

@@ -265,6 +265,16 @@ def test_what_ranges_cannot_do_is_refused(tmp_path: Path) -> None:
     assert len(read_tracks(tmp_path / "o.parquet").detections) == 0
 
 
+def test_a_stream_that_closes_gaps_has_the_bytes_of_the_whole(tmp_path: Path) -> None:
+    source, outputs = tmp_path / "a.parquet", [tmp_path / "b.parquet", tmp_path / "c.parquet"]
+    write(source, movie(7))
+    for output, how in zip(outputs, ([], ["--stream", "--memory", "0.001"]), strict=True):
+        succeed("track", source, "-o", output, "--max-distance", 1.5, "--max-gap", 2, *how)
+    one = read_tracks(outputs[0])
+    assert (np.diff(one.detections.frame[one.links], axis=1) > 1).any()
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
 @pytest.mark.slow
 def test_what_is_learned_in_ranges_is_near_to_the_whole(tmp_path: Path) -> None:
     source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
@@ -275,6 +285,9 @@ def test_what_is_learned_in_ranges_is_near_to_the_whole(tmp_path: Path) -> None:
     again = tmp_path / "again.parquet"
     track_in_ranges(source, again, job, How(backwards_and_twice, rows=300))
     assert again.read_bytes() == out.read_bytes()
+    streamed = tmp_path / "streamed.parquet"  # 300 rows of 5,000 bytes
+    succeed("track", source, "-o", streamed, "--stream", "--no-divisions", "--memory", "0.0015")
+    assert streamed.read_bytes() == out.read_bytes()
     found, one = read_tracks(out), track_whole(read_detections(source), job.settings).tracks
     same = {*map(tuple, found.links.tolist())} & {*map(tuple, one.links.tolist())}
     assert len(same) > 0.97 * len(one.links)

@@ -142,7 +142,7 @@ def test_a_part_of_other_length_is_refused(movie, tmp_path):
 
 @pytest.mark.parametrize("settings", [TrackingSettings(), TrackingSettings(1.0, max_gap=2)])
 def test_what_needs_the_whole_movie_is_refused(movie, tmp_path, settings):
-    with pytest.raises(SettingsError, match="--max-distance"):
+    with pytest.raises(SettingsError, match="max_distance"):
         track_stream(movie[0], tmp_path / "out.parquet", settings, record=RECORD)
     assert not (tmp_path / "out.parquet.parts").exists()
 

@@ -63,8 +63,8 @@ def _refuse_what_is_no_stream(source: Path, output: Path, settings: TrackingSett
         raise SettingsError("Pins need the whole movie in memory: leave out --stream, or the pins.")
     if settings.max_distance is None or settings.max_gap:
         raise SettingsError(
-            "Frames that are streamed are linked one to the next: set --max-distance, and leave out "
-            "--max-gap. Learning and gaps need the whole movie (no --stream)."
+            "Frames that are streamed here are linked one to the next: set max_distance, and leave out "
+            "max_gap. With gaps, or a model: outbid.ranges.movie.track_in_ranges."
         )
 
 

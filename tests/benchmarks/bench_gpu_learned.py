@@ -2,8 +2,8 @@
 
 Movies as in bench_learn: density 1, births, deaths, misses and clutter 2 % each, a gate of one mean
 nearest-neighbour distance. `cpu` and `gpu` are seconds between two events around `track` without divisions,
-from detections on the host to tracks there, after a run that compiles; below a stage's name are its seconds on
-both. `gpu_divisions` is the same with divisions, as is the default.
+from detections on the host to tracks there, after a run that compiles; below a stage's name are its seconds
+on both. `gpu_divisions` is the same with divisions, as is the default.
 
 The last row is `outbid track --stream --device gpu` of 10^8 detections, 1,000 frames of 100,000, from Parquet
 to Parquet: seconds by stage. Its movie is made as in bench_gpu_movie, kappa .14. `--record` keeps all in
