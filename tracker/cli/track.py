@@ -323,11 +323,10 @@ def _stream(
 
 def _in_ranges(source: Path, output: Path, job: TrackJob, overwrite: bool, how: _Track) -> dict[str, object]:
     """Link a file that may be larger than the memory, with a model or gaps, range by range; the summary."""
-    from ..ranges.learned import ROW_BYTES
+    from ..ranges.learned import rows_within
     from ..ranges.movie import How, track_in_ranges
 
-    rows = None if how.memory is None else max(int(how.memory * 1e9 / ROW_BYTES), 1)
-    threads = how.workers or os.cpu_count() or 1
+    rows, threads = rows_within(how.memory), how.workers or os.cpu_count() or 1
     with compilation_reported(), progress_bar("Ranges") as bar:
         runs = How(rows=rows, overwrite=overwrite, resume=how.resume, threads=threads, progress=bar)
         return track_in_ranges(source, output, job, runs)

@@ -30,11 +30,22 @@ from .plan import Range
 ROWS = {"cpu": 200_000, "gpu": 5_000_000}
 """Rows of a range, by device: on the CPU fewer than with a gate, because learning needs more memory and time;
 on a GPU so many that the sample, from which each range is learned once more, takes a third of its time."""
-ROW_BYTES = 5_000
+_ROW_BYTES = 5_000
 """Guard: bytes of memory that a row takes, on the host or on the GPU, with the frames around its range."""
 FACTS = "worst_gap", "fallbacks"
 OVERLAP = 10
 """Frames before and after a range that are linked with it; longer than the gaps that are closed."""
+
+
+def rows_within(gigabytes: float | None) -> int | None:
+    """Rows of a range that take about so much memory; None for None.
+
+    Examples
+    --------
+    >>> rows_within(1.0), rows_within(None)
+    (200000, None)
+    """
+    return None if gigabytes is None else max(int(gigabytes * 1e9 / _ROW_BYTES), 1)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def track_in_ranges(
         If the source is not a table of detections, or its frames decrease.
     """
     if job.settings.pins:
-        raise SettingsError("Pins need the whole movie on one machine: leave out the cluster, or the pins.")
+        raise SettingsError("Pins need the whole movie: leave out --stream or the cluster, or the pins.")
     if job.settings.max_distance is None:
         if job.settings.periodic is not None:
             raise SettingsError("In a periodic box ranges need a max_distance, or the movie goes as one.")
@@ -242,11 +242,11 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
         lap("read")
         pairs, measures, facts = learned.together(link, len(detections))
         tracks = Tracks(detections, pairs, **measures)
-        stats = stats_of([], used, tracks.track_count) | {
+        where = {} if device == "cpu" else {"device": "gpu and cpu", "swept_on": "gpu"}
+        stats = stats_of([], replace(used, device="cpu"), tracks.track_count) | {
             "links": len(pairs), "gap_links": int((np.diff(detections.frame[pairs], axis=1) > 1).sum()),
             "divisions": int((tracks.successors > 1).sum()),
-            "merges": int((tracks.predecessors > 1).sum()), **facts,
-            "device": "cpu" if device == "cpu" else "gpu and cpu",
+            "merges": int((tracks.predecessors > 1).sum()), **facts, **where,
         }  # fmt: skip
         whole = record | {"model": {"known": dict(model.known), "parts": list(model.movies)}}
         lap("tracks")
