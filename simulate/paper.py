@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from outbid._arrays import on_device, to_host
 from outbid.assignment import AbstractAssignmentSolver, Answer, AssignmentProblem
 from outbid.assignment.problem import on_gpu
 
-from .experiment import Curve, Panel, Row, Size, Study, Trial, grouped
+from .experiment import Curve, Panel, Progress, Row, Size, Study, Trial, grouped
 
 _Made = TypeVar("_Made")
 _VALUES = Path(__file__).parent / "experiments" / "papers" / "values.json"
@@ -61,7 +62,8 @@ def judged(claim: str, place: str, value: float | None, text: str, holds: Callab
 class Paper(Study):
     """One table or figure of a paper, at the usual sizes on a device.
 
-    `drawn` are the columns that are plotted over n, each with its label.
+    `drawn` are the columns that are plotted over `over`, each with its label. Every value of the column
+    `apart` has plots of its own, named by `title`.
     """
 
     quick: Size
@@ -69,6 +71,8 @@ class Paper(Study):
     gpu: Size
     cell: tuple[str, ...] = ("n", "case")
     drawn: tuple[tuple[str, str], ...] = (("seconds", "seconds"),)
+    over: tuple[str, str] = ("n", "n")
+    apart, title = "", "{}"
     others = ("frames", "particles", "where", "tables")
     concluded = "claims"
 
@@ -81,15 +85,18 @@ class Paper(Study):
 
     def figures(self, summary: list[Row]) -> list[Panel]:
         """Plots in the form of the paper."""
-        return [Panel("", "n", label, curves_of(summary, "n", column)) for label, column in self.drawn]
+        parts = grouped(summary, (self.apart,)) if self.apart else {("",): summary}
+        (x, x_label), drawn = self.over, product(parts.items(), self.drawn)
+        return [
+            Panel(self.title.format(value), x_label, label, curves_of(rows, x, y))
+            for ((value,), rows), (label, y) in drawn
+        ]
 
     @abstractmethod
     def claims(self, summary: list[Row]) -> list[Claim]:
         """The paper's claims beside what was measured."""
 
-    def measured(
-        self, size: Size, trials: list[Trial], jobs: int, progress: Callable[[int, int], None] | None
-    ) -> Iterator[list[Row]]:
+    def measured(self, size: Size, trials: list[Trial], jobs: int, progress: Progress) -> Iterator[list[Row]]:
         del trials, jobs, progress
         return ([row] for row in self.rows(size))
 
@@ -149,6 +156,11 @@ def solved(
         return answer
 
     return timed(run, repeats, compiled=compiled)
+
+
+def cases_on(device: str, cases: Cases) -> Cases:
+    """The cases of the CPU, and with a GPU those of the GPU."""
+    return {case: way for case, way in cases.items() if way[0] in ("cpu", device)}
 
 
 def each_solved(

@@ -7,9 +7,9 @@ from itertools import product
 
 from outbid.assignment.hungarian import Hungarian, processors
 
-from ...experiment import Panel, Row, Size
+from ...experiment import Row, Size
 from ...matrices import RANGES, uniform
-from ...paper import Cases, Claim, Paper, curves_of, each_solved, extent, paid, paper_value, ratio, where
+from ...paper import Cases, Claim, Paper, each_solved, extent, paid, paper_value, ratio, where
 from .date_nagi_table1 import GPU
 
 NAME = "date-nagi-table3"
@@ -25,6 +25,7 @@ class Table3(Paper):
     cpu = extent((1000, 2000, 3000, 5000))
     gpu = extent((5000, 10_000, 15_000, 20_000, 40_000), instances=5, device="gpu")
     cell = ("n", "costs", "case")
+    apart = "costs"
 
     def rows(self, problems: Size) -> Iterator[Row]:
         for size, costs, instance in product(problems.sizes, RANGES, range(problems.seeds)):
@@ -38,12 +39,6 @@ class Table3(Paper):
                 row["serial_seconds"] = _serial(answer.stats, is_classical="CLASS" in str(row["case"]))
                 row["paper_seconds"] = paper_value(NAME, str(row["case"]), known)
                 yield row | {"paper_initial": paper_value(NAME, "initial", known)}
-
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        return [
-            Panel(costs, "n", "seconds", curves_of(where(summary, {"costs": costs}), "n", "seconds"))
-            for costs in RANGES
-        ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         largest = max(int(row["n"]) for row in summary)
@@ -83,8 +78,7 @@ def _cases(device: str) -> Cases:
 
 def _serial(stats: Mapping[str, float], *, is_classical: bool) -> float:
     """Seconds of the stages that have no threads; the joins of trees are not timed apart."""
-    names = ["optimality_check", "reverse_pass"]
-    names += ["forward_pass"] if is_classical else []
+    names = ["optimality_check", "reverse_pass", *(["forward_pass"] if is_classical else [])]
     return sum(stats.get(f"{name}_seconds", 0.0) for name in names)
 
 

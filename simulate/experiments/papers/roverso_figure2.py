@@ -9,7 +9,7 @@ from outbid.assignment.greedy_switching import GreedySwitching
 
 from ...experiment import Row, Size
 from ...matrices import geom
-from ...paper import Cases, Claim, Paper, compared, each_solved, extent, judged, paid, ratio
+from ...paper import Cases, Claim, Paper, cases_on, compared, each_solved, extent, judged, paid, ratio
 
 CASES: Cases = {
     "CPU": ("cpu", GreedySwitching()),
@@ -36,8 +36,7 @@ class Figure2(Paper):
         for size, instance in problems.runs():
             problem = geom(size, instance)
             best = solve_and_certify(problem, "sparsified").primal_cost
-            cases = {case: way for case, way in CASES.items() if way[0] in ("cpu", problems.device)}
-            for row, answer in each_solved(problem, cases, size, instance):
+            for row, answer in each_solved(problem, cases_on(problems.device, CASES), size, instance):
                 row["error_percent"] = 100 * (paid(problem, answer) - float(best)) / abs(float(best))
                 yield row | {name: answer.stats[name] for name in ("evaluations", "rounds", "switches")}
 
