@@ -170,13 +170,11 @@ def render(
     >>> [np.unravel_index(image.argmax(), image.shape)[1].item() for image in movie]
     [10, 12]
     """
-    numbers = (
-        frames if frames is not None else range(truth.first_frame, truth.first_frame + truth.frame_count)
-    )
-    for frame in numbers:
-        photons = stream(seed, Purpose.PHOTONS, frame).poisson(
-            expected_photons(truth.position[truth.rows_of(frame)], camera)
-        )
+    if frames is None:
+        frames = range(truth.first_frame, truth.first_frame + truth.frame_count)
+    for frame in frames:
+        expected = expected_photons(truth.position[truth.rows_of(frame)], camera)
+        photons = stream(seed, Purpose.PHOTONS, frame).poisson(expected)
         grey = np.rint(camera.offset + camera.gain * photons)
         yield np.minimum(grey, 65535).astype(np.uint16)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -227,26 +228,32 @@ def where(rows: Iterable[Row], wanted: Row) -> list[Row]:
 
 
 def compared(
-    summary: list[Row], claim: str, place: str, text: str, over: Row, under: Row, *, least: float = 1.0
-) -> Claim:
-    """A claim that something takes at least so many times the seconds of another thing, at the largest n.
+    summary: list[Row], claim: str, place: str, text: str, over: str, under: str,
+    *, least: float = 1.0, most: float = inf,
+) -> Claim:  # fmt: skip
+    """A claim that a case takes more than `least`, less than `most` times another's seconds at the largest n.
 
     The number stands for {} in the text, n for {n}; it is None if either was not measured.
 
     Examples
     --------
     >>> rows = [{"n": 9, "case": "a", "seconds": 3.0}, {"n": 9, "case": "b", "seconds": 2.0}]
-    >>> compared(rows, "a is slower", "section 1", "{:.1f} times at n = {n}", {"case": "a"}, {"case": "b"})
+    >>> compared(rows, "a is slower", "section 1", "{:.1f} times at n = {n}", "a", "b")
     Claim(claim='a is slower', where='section 1', measured='1.5 times at n = 9', holds=True)
     """
-    largest = max(int(row["n"]) for row in summary)
-    times = ratio(summary, "seconds", over | {"n": largest}, under | {"n": largest})
-    return judged(claim, place, times, text.replace("{n}", str(largest)), lambda x: x > least)
+    largest = largest_n(summary)
+    times = ratio(summary, {"n": largest}, over, under)
+    return judged(claim, place, times, text.replace("{n}", str(largest)), lambda x: least < x < most)
 
 
-def ratio(rows: list[Row], column: str, over: Row, under: Row) -> float | None:
-    """The value of one row over that of another; None if either is missing."""
-    upper, lower = where(rows, over), where(rows, under)
-    if not upper or not lower or not float(lower[0][column]):
+def largest_n(rows: list[Row]) -> int:
+    """The size of the largest problems."""
+    return max(int(row["n"]) for row in rows)
+
+
+def ratio(rows: list[Row], wanted: Row, over: str, under: str) -> float | None:
+    """Seconds of one case over those of another in the rows with these values; None if either is missing."""
+    upper, lower = (where(rows, wanted | {"case": case}) for case in (over, under))
+    if not upper or not lower or not float(lower[0]["seconds"]):
         return None
-    return float(upper[0][column]) / float(lower[0][column])
+    return float(upper[0]["seconds"]) / float(lower[0]["seconds"])

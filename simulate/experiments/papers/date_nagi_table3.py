@@ -9,7 +9,7 @@ from outbid.assignment.hungarian import Hungarian, processors
 
 from ...experiment import Row, Size
 from ...matrices import RANGES, uniform
-from ...paper import Cases, Claim, Paper, each_solved, extent, paid, paper_value, ratio, where
+from ...paper import Cases, Claim, Paper, each_solved, extent, largest_n, paid, paper_value, ratio, where
 from .date_nagi_table1 import GPU
 
 NAME = "date-nagi-table3"
@@ -41,14 +41,13 @@ class Table3(Paper):
                 yield row | {"paper_initial": paper_value(NAME, "initial", known)}
 
     def claims(self, summary: list[Row]) -> list[Claim]:
-        largest = max(int(row["n"]) for row in summary)
+        largest = largest_n(summary)
         found = []
         for costs, slower in (("[0, n/10]", "tree"), ("[0, n]", "classical"), ("[0, 10n]", "classical")):
             cases = {str(row["case"]) for row in where(summary, {"n": largest, "costs": costs})}
             tree = next((c for c in sorted(cases, reverse=True) if "CLASS" not in c), "")
             other = "CU-CLASS" if tree == "CU-TREE" else f"{tree}-CLASS"
-            at: Row = {"n": largest, "costs": costs}
-            over = ratio(summary, "seconds", at | {"case": other}, at | {"case": tree})
+            over = ratio(summary, {"n": largest, "costs": costs}, other, tree)
             holds = None if over is None else (over > 1) == (slower == "classical")
             text = "" if over is None else f"classical over tree: {over:.2f} at n = {largest} ({tree})"
             claim = f"{slower} is the slower variant in {costs}"
