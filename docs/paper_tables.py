@@ -8,11 +8,13 @@ from typing import Any
 from tables import Row, origin, record, shown, table
 
 from outbid.simulate.experiments.papers import PAPERS
-from outbid.simulate.paper import values_of
+from outbid.simulate.paper import Claim, values_of
 
 _LARGEST = 20_000
 """The n at which variants on a GPU are compared with the paper's."""
 VARIANTS = ("classical", "tree")
+CLAIM = {"claim": "{claim}", "where": "{where}", "measured here": "{measured}", "verdict": "{verdict}"}
+"""Columns of claims that were judged."""
 
 
 def parts() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -36,12 +38,8 @@ def paper_claims() -> str:
         for claim in part["claims"]
         if not claim["measured"].startswith("predicted")  # of earlier versions; shard_claims has the measured
     ]
-    columns = {
-        "experiment": "`{name}`", "claim": "{claim}", "where": "{where}", "measured here": "{measured}",
-        "verdict": "{verdict}",
-    }  # fmt: skip
     origins = dict.fromkeys(card(part) for _, part in parts())
-    return f"{shown(rows, columns)}\n\n" + "\n".join(origins)
+    return f"{shown(rows, {'experiment': '`{name}`'} | CLAIM)}\n\n" + "\n".join(origins)
 
 
 def paper_sizes() -> str:
@@ -139,17 +137,10 @@ def solver_times() -> str:
     )
 
 
-def _of_shards() -> dict[str, Any]:
-    return record("gpu_long")["shards"]
-
-
-def _key(row: Row) -> tuple[str, str, int, int]:
-    return row["table"], row["variant"], row["n"], row["gpus"]
-
-
 def shard_times() -> str:
     """Seconds and efficiency, and the paper's."""
-    rows = {(*_key(row), row["ranks"]): row for row in _of_shards()["rows"] if row["measured"]}.values()
+    seen, of_run = record("gpu_long")["shards"], ("table", "variant", "n", "gpus", "ranks")
+    rows = {tuple(row[name] for name in of_run): row for row in seen["rows"] if row["measured"]}.values()
     columns = {
         "scaling": "{table}", "solver": "{variant}", "n": "{n:,}", "GPUs": "{gpus}",
         "joined as": lambda row: _joined(row) if row["gpus"] > 1 else "",
@@ -158,7 +149,7 @@ def shard_times() -> str:
         "the paper's": lambda row: _share(row.get("paper_efficiency")),
         "messages": "{messages:,.0f}", "MB a shard": lambda row: f"{row['bytes_sent'] / 1e6:.1f}",
     }  # fmt: skip
-    return f"{shown(rows, columns)}\n\n{card(_of_shards())}"
+    return f"{shown(rows, columns)}\n\n{card(seen)}"
 
 
 def _joined(row: Row) -> str:
@@ -173,28 +164,25 @@ def _share(share: Any) -> str:
 def shard_claims() -> str:
     """The claims of section 6.3, judged by what several GPUs measured."""
     found: dict[tuple[str, int, int], dict[str, float]] = {}
-    for row in _of_shards()["rows"]:
+    for row in record("gpu_long")["shards"]["rows"]:
         if row["gpus"] > 1 and row["efficiency"] is not None and not row.get("is_beside_other_work"):
             found.setdefault((row["table"], row["n"], row["gpus"]), {})[row["variant"]] = row["efficiency"]
-    lines = []
+    claims = []
     for (scaling, n, gpus), shares in found.items():
         if {*VARIANTS} <= {*shares}:
             where = f"section 6.3, Table {4 if scaling == 'weak' else 5}"
             both = ", ".join(f"{name} {shares[name]:.2f}" for name in VARIANTS)
             text = f"{scaling} scaling, n = {n:,} on {gpus} GPUs: {both}"
             falls, better = max(map(shares.get, VARIANTS)) < 1, shares["classical"] > shares["tree"]
-            lines.append((where, "efficiency deteriorates with more GPUs", text, _verdict(falls)))
-            lines.append((where, "the classical variant scales better", text, _verdict(better)))
-    return table(("where", "claim", "measured here", "verdict"), lines)
-
-
-def _verdict(holds: bool) -> str:
-    return "holds" if holds else "does not hold"
+            claims.append(Claim("efficiency deteriorates with more GPUs", where, text, falls))
+            claims.append(Claim("the classical variant scales better", where, text, better))
+    columns = {name: CLAIM[name] for name in ("where", "claim", "measured here", "verdict")}
+    return shown([claim.row() for claim in claims], columns)
 
 
 def shard_movie() -> str:
     """Frame pairs of a movie over one GPU and over several, as words."""
-    rows = _of_shards()["movie"]
+    rows = record("gpu_long")["shards"]["movie"]
     alone, most = rows[0], rows[-1]
     same = "the same links" if most["same"] else "other links"
     return (

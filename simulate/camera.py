@@ -18,7 +18,7 @@ from outbid.errors import ResourceError, SettingsError
 from outbid.formats.frames import Images
 from outbid.formats.tiff_write import write_like
 
-from .ranges import require, require_axes
+from .ranges import Axes, require, require_axes
 from .streams import Purpose, stream
 
 _BYTES_A_VOXEL = 26  # mean photons, photons, grey value and its 16 bits
@@ -54,10 +54,10 @@ class Camera:
     """
 
     shape: tuple[int, int, int] = (10, 512, 512)
-    psf: tuple[float, float, float] = (1.0, 1.5, 1.5)
+    psf: Axes = (1.0, 1.5, 1.5)
     snr: float = 4.0
     background: float = 10.0
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    spacing: Axes = (1.0, 1.0, 1.0)
     gain: float = 2.0
     offset: float = 100.0
     interval: float | None = None
@@ -76,14 +76,7 @@ class Camera:
             require("interval", self.interval, 1e-12)
 
     @classmethod
-    def looking_at(
-        cls,
-        box: tuple[float, float, float],
-        *,
-        psf: tuple[float, float, float],
-        snr: float,
-        spacing: tuple[float, float, float],
-    ) -> Camera:
+    def looking_at(cls, box: Axes, *, psf: Axes, snr: float, spacing: Axes) -> Camera:
         """A camera whose field of view is a box that begins at the origin, both walls included.
 
         Examples
@@ -170,13 +163,11 @@ def render(
     >>> [np.unravel_index(image.argmax(), image.shape)[1].item() for image in movie]
     [10, 12]
     """
-    numbers = (
-        frames if frames is not None else range(truth.first_frame, truth.first_frame + truth.frame_count)
-    )
-    for frame in numbers:
-        photons = stream(seed, Purpose.PHOTONS, frame).poisson(
-            expected_photons(truth.position[truth.rows_of(frame)], camera)
-        )
+    if frames is None:
+        frames = range(truth.first_frame, truth.first_frame + truth.frame_count)
+    for frame in frames:
+        expected = expected_photons(truth.position[truth.rows_of(frame)], camera)
+        photons = stream(seed, Purpose.PHOTONS, frame).poisson(expected)
         grey = np.rint(camera.offset + camera.gain * photons)
         yield np.minimum(grey, 65535).astype(np.uint16)
 

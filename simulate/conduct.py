@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from math import inf
@@ -16,7 +15,7 @@ from outbid.formats.outputs import refuse_output, write_whole
 from outbid.formats.records import record_path, to_stand_beside
 
 from .comparison import TUNING_SEEDS
-from .experiment import Experiment, Row, Size, Study, Trial, chosen
+from .experiment import Experiment, Progress, Row, Size, Study, Trial, chosen
 from .experiments import study_named
 from .kept import kept_rows, missing
 from .linkers import linker_named
@@ -176,7 +175,7 @@ def _with_trials(planned: Plan, experiment: Experiment) -> Plan:
     return replace(planned, trials=tuple(there), left_out=left_out, kept=tuple(kept))
 
 
-def conduct(planned: Plan, *, progress: Callable[[int, int], None] | None = None) -> Outcome:
+def conduct(planned: Plan, *, progress: Progress = None) -> Outcome:
     """Run a planned experiment.
 
     The table with all rows so far is written every few seconds, and at the end for whatever reason: an

@@ -19,6 +19,8 @@ from .scenes import Scene
 
 Row = dict[str, float | int | str]
 """One line of a table."""
+Progress = Callable[[int, int], None] | None
+"""Called with (trials done, trials in all)."""
 
 _OF_TRIAL = ("linker", "given")
 QUANTITIES = (*_OF_TRIAL, *(field.name for field in fields(Scene)))
@@ -134,9 +136,7 @@ class Study(ABC):
         """The usual size, or one that takes seconds."""
 
     @abstractmethod
-    def measured(
-        self, size: Size, trials: list[Trial], jobs: int, progress: Callable[[int, int], None] | None
-    ) -> Iterator[list[Row]]:
+    def measured(self, size: Size, trials: list[Trial], jobs: int, progress: Progress) -> Iterator[list[Row]]:
         """The rows, some at a time."""
 
     @abstractmethod
@@ -172,9 +172,7 @@ class Experiment(Study):
     def measure(self, trial: Trial) -> list[Row]:
         """The rows of one trial, at least one for each seed."""
 
-    def measured(
-        self, size: Size, trials: list[Trial], jobs: int, progress: Callable[[int, int], None] | None
-    ) -> Iterator[list[Row]]:
+    def measured(self, size: Size, trials: list[Trial], jobs: int, progress: Progress) -> Iterator[list[Row]]:
         del size
         return rows_of(self.measure, trials, jobs=jobs, progress=progress)
 
@@ -226,11 +224,7 @@ def _same(value: object, asked: str) -> bool:
 
 
 def rows_of(
-    measure: Callable[[Trial], list[Row]],
-    trials: list[Trial],
-    *,
-    jobs: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    measure: Callable[[Trial], list[Row]], trials: list[Trial], *, jobs: int = 1, progress: Progress = None
 ) -> Iterator[list[Row]]:
     """The rows of the trials, trial by trial, always in the order of the trials.
 

@@ -15,7 +15,7 @@ from outbid.detections import Detections
 from outbid.errors import InputError
 from outbid.tracks import Tracks
 
-from .ranges import require, require_axes
+from .ranges import Axes, require, require_axes
 from .streams import Purpose, stream
 
 
@@ -44,7 +44,7 @@ class Microscope:
     0.0
     """
 
-    noise: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    noise: Axes = (0.0, 0.0, 0.0)
     miss: float = 0.0
     clutter: float = 0.0
 
@@ -54,9 +54,7 @@ class Microscope:
         require("clutter", self.clutter, 0, 1000)
 
 
-def observe(
-    truth: Tracks, microscope: Microscope, *, box: tuple[float, float, float], seed: int = 0
-) -> Tracks:
+def observe(truth: Tracks, microscope: Microscope, *, box: Axes, seed: int = 0) -> Tracks:
     """Detections that a microscope makes of true tracks, with the true links between them.
 
     Parameters
@@ -110,7 +108,7 @@ def observe(
 
 
 def _view(
-    truth: Detections, frame: int, microscope: Microscope, box: tuple[float, float, float], seed: int
+    truth: Detections, frame: int, microscope: Microscope, box: Axes, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Detections of one frame: (n, 3) positions, and (n,) their rows in the truth, -1 for clutter."""
     row = np.arange(len(truth))[truth.rows_of(frame)]

@@ -9,6 +9,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +18,7 @@ from outbid._arrays import on_device, to_host
 from outbid.assignment import AbstractAssignmentSolver, Answer, AssignmentProblem
 from outbid.assignment.problem import on_gpu
 
-from .experiment import Curve, Panel, Row, Size, Study, Trial, grouped
+from .experiment import Curve, Panel, Progress, Row, Size, Study, Trial, grouped
 
 _Made = TypeVar("_Made")
 _VALUES = Path(__file__).parent / "experiments" / "papers" / "values.json"
@@ -61,7 +63,8 @@ def judged(claim: str, place: str, value: float | None, text: str, holds: Callab
 class Paper(Study):
     """One table or figure of a paper, at the usual sizes on a device.
 
-    `drawn` are the columns that are plotted over n, each with its label.
+    `drawn` are the columns that are plotted over `over`, each with its label. Every value of the column
+    `apart` has plots of its own, named by `title`.
     """
 
     quick: Size
@@ -69,6 +72,8 @@ class Paper(Study):
     gpu: Size
     cell: tuple[str, ...] = ("n", "case")
     drawn: tuple[tuple[str, str], ...] = (("seconds", "seconds"),)
+    over: tuple[str, str] = ("n", "n")
+    apart, title = "", "{}"
     others = ("frames", "particles", "where", "tables")
     concluded = "claims"
 
@@ -81,15 +86,18 @@ class Paper(Study):
 
     def figures(self, summary: list[Row]) -> list[Panel]:
         """Plots in the form of the paper."""
-        return [Panel("", "n", label, curves_of(summary, "n", column)) for label, column in self.drawn]
+        parts = grouped(summary, (self.apart,)) if self.apart else {("",): summary}
+        (x, x_label), drawn = self.over, product(parts.items(), self.drawn)
+        return [
+            Panel(self.title.format(value), x_label, label, curves_of(rows, x, y))
+            for ((value,), rows), (label, y) in drawn
+        ]
 
     @abstractmethod
     def claims(self, summary: list[Row]) -> list[Claim]:
         """The paper's claims beside what was measured."""
 
-    def measured(
-        self, size: Size, trials: list[Trial], jobs: int, progress: Callable[[int, int], None] | None
-    ) -> Iterator[list[Row]]:
+    def measured(self, size: Size, trials: list[Trial], jobs: int, progress: Progress) -> Iterator[list[Row]]:
         del trials, jobs, progress
         return ([row] for row in self.rows(size))
 
@@ -149,6 +157,11 @@ def solved(
         return answer
 
     return timed(run, repeats, compiled=compiled)
+
+
+def cases_on(device: str, cases: Cases) -> Cases:
+    """The cases of the CPU, and with a GPU those of the GPU."""
+    return {case: way for case, way in cases.items() if way[0] in ("cpu", device)}
 
 
 def each_solved(
@@ -215,26 +228,32 @@ def where(rows: Iterable[Row], wanted: Row) -> list[Row]:
 
 
 def compared(
-    summary: list[Row], claim: str, place: str, text: str, over: Row, under: Row, *, least: float = 1.0
-) -> Claim:
-    """A claim that something takes at least so many times the seconds of another thing, at the largest n.
+    summary: list[Row], claim: str, place: str, text: str, over: str, under: str,
+    *, least: float = 1.0, most: float = inf,
+) -> Claim:  # fmt: skip
+    """A claim that a case takes more than `least`, less than `most` times another's seconds at the largest n.
 
     The number stands for {} in the text, n for {n}; it is None if either was not measured.
 
     Examples
     --------
     >>> rows = [{"n": 9, "case": "a", "seconds": 3.0}, {"n": 9, "case": "b", "seconds": 2.0}]
-    >>> compared(rows, "a is slower", "section 1", "{:.1f} times at n = {n}", {"case": "a"}, {"case": "b"})
+    >>> compared(rows, "a is slower", "section 1", "{:.1f} times at n = {n}", "a", "b")
     Claim(claim='a is slower', where='section 1', measured='1.5 times at n = 9', holds=True)
     """
-    largest = max(int(row["n"]) for row in summary)
-    times = ratio(summary, "seconds", over | {"n": largest}, under | {"n": largest})
-    return judged(claim, place, times, text.replace("{n}", str(largest)), lambda x: x > least)
+    largest = largest_n(summary)
+    times = ratio(summary, {"n": largest}, over, under)
+    return judged(claim, place, times, text.replace("{n}", str(largest)), lambda x: least < x < most)
 
 
-def ratio(rows: list[Row], column: str, over: Row, under: Row) -> float | None:
-    """The value of one row over that of another; None if either is missing."""
-    upper, lower = where(rows, over), where(rows, under)
-    if not upper or not lower or not float(lower[0][column]):
+def largest_n(rows: list[Row]) -> int:
+    """The size of the largest problems."""
+    return max(int(row["n"]) for row in rows)
+
+
+def ratio(rows: list[Row], wanted: Row, over: str, under: str) -> float | None:
+    """Seconds of one case over those of another in the rows with these values; None if either is missing."""
+    upper, lower = (where(rows, wanted | {"case": case}) for case in (over, under))
+    if not upper or not lower or not float(lower[0]["seconds"]):
         return None
-    return float(upper[0][column]) / float(lower[0][column])
+    return float(upper[0]["seconds"]) / float(lower[0]["seconds"])

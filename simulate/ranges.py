@@ -7,6 +7,9 @@ from math import inf, isfinite
 
 from outbid.errors import SettingsError
 
+Axes = tuple[float, float, float]
+"""A value along each of z, y, x."""
+
 
 def require(name: str, value: float, least: float, most: float = inf) -> None:
     """Raise an error if a setting is not finite or not within its range, ends included.

@@ -94,14 +94,10 @@ class Scene:
 
     def film(self, seed: int) -> Tracks:
         """Detections of such a movie, with the true links."""
-        box = (self.side, self.side, self.side)
-        truth = walk_of(
-            WalkSettings(
-                self.motion, self.particles, self.frames, box, "reflect", self.turnover, self.turnover, seed
-            )
-        )
-        noise = self.noise * self.length_unit
-        return observe(truth, Microscope((noise,) * 3, self.miss, self.clutter), box=box, seed=seed)
+        box, rate = (self.side, self.side, self.side), self.turnover
+        walks = WalkSettings(self.motion, self.particles, self.frames, box, "reflect", rate, rate, seed)
+        microscope = Microscope((self.noise * self.length_unit,) * 3, self.miss, self.clutter)
+        return observe(walk_of(walks), microscope, box=box, seed=seed)
 
 
 def _fuerth(sigma: float, persistence: float) -> Motion:

@@ -18,7 +18,7 @@ from outbid.errors import SettingsError
 from outbid.tracks import Tracks
 
 from .motions import Motion, Vectors
-from .ranges import require, require_axes
+from .ranges import Axes, require, require_axes
 from .streams import Purpose, stream
 
 
@@ -68,7 +68,7 @@ class WalkSettings:
     motion: Motion
     particles: int
     frames: int
-    box: tuple[float, float, float]
+    box: Axes
     boundary: str = "reflect"
     birth_rate: float = 0.0
     death_rate: float = 0.0
@@ -180,18 +180,13 @@ def next_snapshot(settings: WalkSettings, now: Snapshot) -> Snapshot:
     lives = stream(seed, Purpose.DEATH, frame).random(len(position)) >= settings.death_rate
     births = stream(seed, Purpose.BIRTH, frame)
     born = int(births.poisson(settings.birth_rate * settings.particles))
-    newborn_position, newborn_velocity = _newborn(settings, born, births)
+    newborn = _newborn(settings, born, births)
     begins = np.concatenate([begins[lives], np.ones(born, dtype=bool)])
     track = np.concatenate([now.track[lives], np.zeros(born, dtype=np.int64)])
     tracks_so_far = now.tracks_so_far + int(begins.sum())
     track[begins] = np.arange(now.tracks_so_far, tracks_so_far)
-    return Snapshot(
-        frame,
-        np.concatenate([position[lives], newborn_position]),
-        np.concatenate([velocity[lives], newborn_velocity]),
-        track,
-        tracks_so_far,
-    )
+    position, velocity = map(np.concatenate, zip((position[lives], velocity[lives]), newborn, strict=True))
+    return Snapshot(frame, position, velocity, track, tracks_so_far)
 
 
 _Moved = tuple[Vectors, Vectors, NDArray[np.bool_]]

@@ -18,7 +18,7 @@ from outbid.assignment.shards.search import Setup, found
 
 from ...experiment import Panel, Row, Size
 from ...matrices import uniform
-from ...paper import Claim, Paper, curves_of, extent, paper_value, where
+from ...paper import Claim, Paper, curves_of, extent, largest_n, paper_value, where
 
 VARIANTS = ("classical", "tree")
 
@@ -64,8 +64,7 @@ class Scaling(Paper):
         return {"paper_seconds": seconds, "paper_efficiency": share}
 
     def figures(self, summary: list[Row]) -> list[Panel]:
-        largest = max(int(row["n"]) for row in summary)
-        lines = summary if self.is_weak else where(summary, {"n": largest})
+        lines = summary if self.is_weak else where(summary, {"n": largest_n(summary)})
         sent = curves_of(lines, "shards", "bytes_sent")
         paper = curves_of(lines, "shards", "paper_efficiency", "{}, paper", kind="theory")
         return [

@@ -11,8 +11,8 @@ from ...matrices import uniform
 from ...paper import Claim, Paper, extent, paper_value, solved
 
 NAME = "date-nagi-table2"
-_FIVES = 7
-"""Columns of five iterations each."""
+_FIVES = {f"[{first}-{first + 4}]": f"paths_{first}_to_{first + 4}" for first in range(1, 35, 5)}
+"""Columns of five iterations each, and what the solver calls their counts."""
 
 
 class Table2(Paper):
@@ -31,16 +31,14 @@ class Table2(Paper):
             stats = solved(problem, Hungarian("tree"), problems.device, repeats=1)[1].stats
             row: Row = {"n": size, "instance": instance, "initial": stats["initial_assignments"]}
             row["paper_initial"] = paper_value(NAME, "initial", {"n": size})
-            for k in range(_FIVES):
-                name = f"[{5 * k + 1}-{5 * k + 5}]"
-                row[name] = stats.get(f"paths_{5 * k + 1}_to_{5 * k + 5}", 0)
+            for name, count in _FIVES.items():
+                row[name] = stats.get(count, 0)
                 row[f"paper_{name}"] = paper_value(NAME, name, {"n": size})
             yield row
 
     def figures(self, summary: list[Row]) -> list[Panel]:
-        names = [f"[{5 * k + 1}-{5 * k + 5}]" for k in range(_FIVES)]
-        at = [5.0 * k + 3 for k in range(_FIVES)]
-        ours = [Curve(f"n = {row['n']}", at, [float(row[name]) for name in names]) for row in summary]
+        at = [5.0 * k + 3 for k in range(len(_FIVES))]
+        ours = [Curve(f"n = {row['n']}", at, [float(row[name]) for name in _FIVES]) for row in summary]
         return [Panel("", "iteration", "assignments", ours)]
 
     def claims(self, summary: list[Row]) -> list[Claim]:

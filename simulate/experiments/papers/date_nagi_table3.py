@@ -7,9 +7,9 @@ from itertools import product
 
 from outbid.assignment.hungarian import Hungarian, processors
 
-from ...experiment import Panel, Row, Size
+from ...experiment import Row, Size
 from ...matrices import RANGES, uniform
-from ...paper import Cases, Claim, Paper, curves_of, each_solved, extent, paid, paper_value, ratio, where
+from ...paper import Cases, Claim, Paper, each_solved, extent, largest_n, paid, paper_value, ratio, where
 from .date_nagi_table1 import GPU
 
 NAME = "date-nagi-table3"
@@ -25,6 +25,7 @@ class Table3(Paper):
     cpu = extent((1000, 2000, 3000, 5000))
     gpu = extent((5000, 10_000, 15_000, 20_000, 40_000), instances=5, device="gpu")
     cell = ("n", "costs", "case")
+    apart = "costs"
 
     def rows(self, problems: Size) -> Iterator[Row]:
         for size, costs, instance in product(problems.sizes, RANGES, range(problems.seeds)):
@@ -39,21 +40,14 @@ class Table3(Paper):
                 row["paper_seconds"] = paper_value(NAME, str(row["case"]), known)
                 yield row | {"paper_initial": paper_value(NAME, "initial", known)}
 
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        return [
-            Panel(costs, "n", "seconds", curves_of(where(summary, {"costs": costs}), "n", "seconds"))
-            for costs in RANGES
-        ]
-
     def claims(self, summary: list[Row]) -> list[Claim]:
-        largest = max(int(row["n"]) for row in summary)
+        largest = largest_n(summary)
         found = []
         for costs, slower in (("[0, n/10]", "tree"), ("[0, n]", "classical"), ("[0, 10n]", "classical")):
             cases = {str(row["case"]) for row in where(summary, {"n": largest, "costs": costs})}
             tree = next((c for c in sorted(cases, reverse=True) if "CLASS" not in c), "")
             other = "CU-CLASS" if tree == "CU-TREE" else f"{tree}-CLASS"
-            at: Row = {"n": largest, "costs": costs}
-            over = ratio(summary, "seconds", at | {"case": other}, at | {"case": tree})
+            over = ratio(summary, {"n": largest, "costs": costs}, other, tree)
             holds = None if over is None else (over > 1) == (slower == "classical")
             text = "" if over is None else f"classical over tree: {over:.2f} at n = {largest} ({tree})"
             claim = f"{slower} is the slower variant in {costs}"
@@ -83,8 +77,7 @@ def _cases(device: str) -> Cases:
 
 def _serial(stats: Mapping[str, float], *, is_classical: bool) -> float:
     """Seconds of the stages that have no threads; the joins of trees are not timed apart."""
-    names = ["optimality_check", "reverse_pass"]
-    names += ["forward_pass"] if is_classical else []
+    names = ["optimality_check", "reverse_pass", *(["forward_pass"] if is_classical else [])]
     return sum(stats.get(f"{name}_seconds", 0.0) for name in names)
 
 

@@ -44,12 +44,11 @@ class Figure1(Paper):
         return [
             compared(
                 summary, "The GPU's evaluation is dramatically faster, transfers included",
-                "section 5, Figure 1", "{:.1f} times at n = {n}", {"case": "CPU"},
-                {"case": "shared with transfers"},
+                "section 5, Figure 1", "{:.1f} times at n = {n}", "CPU", "shared with transfers",
             ),
             compared(
                 summary, "Shared memory is consistently better than global memory", "section 5, Figure 1",
-                "global over shared: {:.2f} at n = {n}", {"case": "global"}, {"case": "shared"},
+                "global over shared: {:.2f} at n = {n}", "global", "shared",
             ),
         ]  # fmt: skip
 

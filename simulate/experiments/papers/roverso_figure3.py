@@ -9,11 +9,12 @@ from outbid.assignment.greedy_switching import GreedySwitching
 
 from ...experiment import Row, Size
 from ...matrices import geom
-from ...paper import Cases, Claim, Paper, each_solved, extent, judged, solved, where
+from ...paper import Cases, Claim, Paper, cases_on, each_solved, extent, judged, solved, where
 
 SHARE = 1e-4
 """The fixed ε over the side of the square: n ε is then some .1 % of the sum for n in the hundreds."""
 _SIDE = 1000.0
+CASES: Cases = {"CPU": ("cpu", GreedySwitching()), "GPU": ("gpu", GreedySwitching(parallel=True))}
 
 
 class Figure3(Paper):
@@ -31,10 +32,8 @@ class Figure3(Paper):
         auctions = {"fixed": Auction(epsilon, 1.0), "scaled": Auction(epsilon)}
         for size, instance in problems.runs():
             problem = geom(size, instance, _SIDE)
-            switching: Cases = {"CPU": ("cpu", GreedySwitching())}
-            if problems.device == "gpu":
-                switching = {**switching, "GPU": ("gpu", GreedySwitching(parallel=True))}
-            spent = [row for row, _ in each_solved(problem, switching, size, instance)]
+            cases = cases_on(problems.device, CASES)
+            spent = [row for row, _ in each_solved(problem, cases, size, instance)]
             for kind, auction in auctions.items():
                 over, answer = solved(problem, auction, problems.device, 1, compiled=instance > 0)
                 for row in spent:

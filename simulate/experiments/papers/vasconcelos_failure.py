@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from outbid.tracks import Tracks
 
-from ...experiment import Panel, Row, Size
+from ...experiment import Row, Size
 from ...linkers import linker_named
-from ...paper import Claim, Paper, curves_of, extent, where
+from ...paper import Claim, Paper, extent, where
 from ...scenes import Scene
 
 TURNOVERS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -31,6 +31,8 @@ class Failure(Paper):
     cpu = extent((500,), instances=5)
     gpu = extent((500,), instances=5, device="gpu")
     cell = ("n", "turnover", "case")
+    over = ("turnover", "turnover")
+    drawn = (("share of ends that are linked", "swapped"), ("share of links that are wrong", "wrong"))
 
     def rows(self, problems: Size) -> Iterator[Row]:
         for (size, instance), turnover in product(problems.runs(), TURNOVERS):
@@ -41,13 +43,6 @@ class Failure(Paper):
                 links = linker_named(name).link(film.detections, settings, scene.length_unit)
                 row: Row = {"n": size, "turnover": turnover, "case": case, "instance": instance}
                 yield row | judged(film, links)
-
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        labels = {"swapped": "share of ends that are linked", "wrong": "share of links that are wrong"}
-        return [
-            Panel("", "turnover", label, curves_of(summary, "turnover", column))
-            for column, label in labels.items()
-        ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         whole, optional = LINKERS.values()

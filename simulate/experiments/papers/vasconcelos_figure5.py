@@ -10,9 +10,9 @@ from math import hypot
 from outbid.scoring import score
 from outbid.tracks import Tracks
 
-from ...experiment import Panel, Row, Size
+from ...experiment import Row, Size
 from ...linkers import linker_named
-from ...paper import Claim, Paper, curves_of, extent, where
+from ...paper import Claim, Paper, extent, where
 from ...scenes import Scene
 
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -37,6 +37,8 @@ class Figure5(Paper):
     cpu = extent((500,), instances=5)
     gpu = extent((500,), instances=5, device="gpu")
     cell = ("n", "persistence", "steps", "case")
+    over, drawn = ("persistence", "level of persistence"), (("link F1", "link_f1"),)
+    apart, title = "steps", "steps {}"
 
     def rows(self, problems: Size) -> Iterator[Row]:
         for (size, instance), level, steps in product(problems.runs(), LEVELS, STEPS):
@@ -47,15 +49,6 @@ class Figure5(Paper):
                 values = score(Tracks(film.detections, links), film, families=("links",)).values
                 row: Row = {"n": size, "persistence": level, "steps": steps, "case": case}
                 yield row | {"instance": instance, "link_f1": values["link_f1"]}
-
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        drawn = {
-            steps: curves_of(where(summary, {"steps": steps}), "persistence", "link_f1") for steps in STEPS
-        }
-        return [
-            Panel(f"steps {steps}", "level of persistence", "link F1", curves)
-            for steps, curves in drawn.items()
-        ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         def f1(level: float, steps: str, case: str) -> float:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from outbid.assignment import solve_and_certify
 from outbid.assignment.auction import Auction
 from outbid.assignment.hungarian import Hungarian
 
-from ...experiment import Panel, Row, Size
+from ...experiment import Row, Size
 from ...matrices import distances
-from ...paper import Cases, Claim, Paper, compared, curves_of, each_solved, extent, paid
+from ...paper import Cases, Claim, Paper, cases_on, compared, each_solved, extent, paid
 from ...scenes import Scene
 
 EPSILON = 0.01
@@ -25,6 +26,14 @@ class Figure6(Paper):
     quick = extent((30, 60), instances=2)
     cpu = extent((50, 100, 200, 400), instances=100)
     gpu = extent((50, 100, 200, 400, 800, 1000), instances=100, device="gpu")
+    over = ("n", "particles")
+    cases: ClassVar[Cases] = {
+        "CPU Hungarian": ("cpu", Hungarian("classical", 1)),
+        "CPU auction": ("cpu", Auction(EPSILON, 1.0)),
+        "CPU auction, ε scaling": ("cpu", Auction()),
+        "GPU auction": ("gpu", Auction(EPSILON, 1.0)),
+        "GPU auction, ε scaling": ("gpu", Auction()),
+    }
 
     def rows(self, problems: Size) -> Iterator[Row]:
         for size, instance in problems.runs():
@@ -32,31 +41,20 @@ class Figure6(Paper):
             seen = scene.film(instance).detections
             problem = distances(seen.position[:size], seen.position[size:])
             best = float(solve_and_certify(problem, "sparsified").primal_cost)
-            cases: Cases = {
-                "CPU Hungarian": ("cpu", Hungarian("classical", 1)),
-                "CPU auction": ("cpu", Auction(EPSILON, 1.0)),
-                "CPU auction, ε scaling": ("cpu", Auction()),
-            }
-            if problems.device == "gpu":
-                on_gpu: Cases = {"GPU auction": ("gpu", Auction(EPSILON, 1.0))}
-                cases = {**cases, **on_gpu, "GPU auction, ε scaling": ("gpu", Auction())}
-            for row, answer in each_solved(problem, cases, size, instance):
+            for row, answer in each_solved(problem, cases_on(problems.device, self.cases), size, instance):
                 above = paid(problem, answer) - best
                 yield row | {"error_percent": 100 * above / best if best else 0.0}
-
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        return [Panel("", "particles", "seconds", curves_of(summary, "n", "seconds"))]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         worst = max(float(row["error_percent"]) for row in summary)
         return [
             compared(
                 summary, "The GPU considerably accelerates the auction", "section 7, Figure 6",
-                "{:.2g} times at n = {n}", {"case": "CPU auction"}, {"case": "GPU auction"},
+                "{:.2g} times at n = {n}", "CPU auction", "GPU auction",
             ),
             compared(
                 summary, "The auction is faster than the Hungarian algorithm on the CPU", "Figure 6",
-                "{:.2g} times at n = {n}", {"case": "CPU Hungarian"}, {"case": "CPU auction"},
+                "{:.2g} times at n = {n}", "CPU Hungarian", "CPU auction",
             ),
             Claim(
                 "The answer is within n ε of the optimum", "section 3.2",
