@@ -30,15 +30,9 @@ def truth() -> Tracks:
 
 
 @pytest.fixture(scope="module")
-def said() -> list[tuple[int, int]]:
-    """Detections done and in all, as reported while `free` is learned."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def free(truth: Tracks, said: list[tuple[int, int]]) -> tuple[Summary, Links]:
+def free(truth: Tracks) -> tuple[Summary, Links]:
     """What is learned where nothing is given, without divisions."""
-    return linked(truth.detections, FREE, progress=lambda *now: said.append(now))
+    return linked(truth.detections, FREE)
 
 
 def test_links_are_right_and_what_is_learned_is_true(truth: Tracks, free: tuple[Summary, Links]) -> None:
@@ -164,8 +158,9 @@ def test_errors_of_what_is_learned_are_those_between_movies() -> None:
         assert 0.4 < stated / np.std(value) < 2.5, name
 
 
-@pytest.mark.usefixtures("free")
-def test_progress_is_reported_on_the_way(truth: Tracks, said: list[tuple[int, int]]) -> None:
+def test_progress_is_reported_on_the_way(truth: Tracks) -> None:
+    said: list[tuple[int, int]] = []
+    linked(truth.detections, FREE, progress=lambda *now: said.append(now))
     done, total = np.array(said).T
     assert len(said) > 20
     assert (np.diff(done) >= 0).all()
