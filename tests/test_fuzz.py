@@ -32,8 +32,8 @@ BROKEN = ("csv", "parquet", "isbi", "trackmate", "trackmate_csv", "ctc", "tiff")
 
 @pytest.fixture(scope="module")
 def report(repository: Path) -> dict[str, Any]:
-    """In a process of its own: memory is limited there, and what readers do is measured."""
-    command = [sys.executable, "-m", "fuzz", "--count", CASES, "--measure"]
+    """In a process of its own: memory is limited there, and what readers do is measured (slow) by night."""
+    command = [sys.executable, "-m", "fuzz", "--count", CASES, *["--measure"] * (PROFILE == NIGHT)]
     done = subprocess.run(
         [*map(str, command)], cwd=repository / "tests", capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": ""}, timeout=380,

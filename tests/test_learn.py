@@ -1,7 +1,5 @@
 """Parameters learned from simulated movies agree with the true ones, on any number of threads; odd movies."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -34,10 +32,8 @@ class Walkers:
                 velocity = persistence * velocity + turn
                 place = place + velocity
                 new = (rng.random(count) < LOST) | (place < 0).any(axis=1) | (place > side).any(axis=1)
-                place[new], name[new] = (
-                    rng.uniform(0, side, (new.sum(), 3)),
-                    name.max() + 1 + np.arange(new.sum()),
-                )
+                place[new] = rng.uniform(0, side, (new.sum(), 3))
+                name[new] = name.max() + 1 + np.arange(new.sum())
                 velocity[new] = rng.normal(0, step, (new.sum(), 3))
             kept = rng.random(count) > miss
             false = rng.uniform(0, side, (rng.poisson(clutter * count), 3))
@@ -54,9 +50,17 @@ class Walkers:
         return np.column_stack([order[:-1], order[1:]])[same]
 
 
+FEW = Walkers(0, count=270, frames=10)  # a third of the detections, for what holds of any movie
+
+
 @pytest.fixture(scope="module")
 def walkers() -> Walkers:
     return Walkers(0)
+
+
+@pytest.fixture(scope="module")
+def of_few() -> Learned:
+    return learn(FEW.position, FEW.frame_start)
 
 
 @pytest.fixture(scope="module")
@@ -100,26 +104,24 @@ def test_rates_are_learned(walkers: Walkers, learned: Learned) -> None:
     assert association.delay[1] / association.delay[0] == pytest.approx(lag[2] / lag[1], rel=0.35)
 
 
-def test_what_is_learned_does_not_depend_on_threads(walkers: Walkers, learned: Learned) -> None:
-    again = learn(walkers.position, walkers.frame_start, LearnOptions(workers=3))
-    assert again.posterior.probability.tobytes() == learned.posterior.probability.tobytes()
-    assert again.model.motion.variance.tobytes() == learned.model.motion.variance.tobytes()
+def test_what_is_learned_does_not_depend_on_threads(of_few: Learned) -> None:
+    again = learn(FEW.position, FEW.frame_start, LearnOptions(workers=3))
+    assert again.posterior.probability.tobytes() == of_few.posterior.probability.tobytes()
+    assert again.model.motion.variance.tobytes() == of_few.model.motion.variance.tobytes()
 
 
 @pytest.mark.parametrize("moved", ["turned", "mirrored", "far off"])
-def test_a_movie_that_is_turned_mirrored_or_far_off_has_the_same_links(
-    walkers: Walkers, learned: Learned, moved: str
-) -> None:
+def test_a_movie_that_is_turned_mirrored_or_far_off_has_the_same_links(of_few: Learned, moved: str) -> None:
     turn = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
     position = {
-        "turned": walkers.position @ turn,
-        "mirrored": walkers.position[:, [2, 0, 1]] * [1, -1, 1],
-        "far off": walkers.position + 1e9,
+        "turned": FEW.position @ turn,
+        "mirrored": FEW.position[:, [2, 0, 1]] * [1, -1, 1],
+        "far off": FEW.position + 1e9,
     }[moved]
-    other = learn(np.ascontiguousarray(position), walkers.frame_start)
+    other = learn(np.ascontiguousarray(position), FEW.frame_start)
     links = [
         {*map(tuple, decide(one.posterior.candidates, one.posterior.probability).pairs.tolist())}
-        for one in (learned, other)
+        for one in (of_few, other)
     ]
     assert len(links[0] ^ links[1]) <= 1e-4 * len(links[0])
 
@@ -132,11 +134,9 @@ def test_a_sideways_view_of_noise_is_registered_alike() -> None:
     assert plain == pytest.approx(-mirrored[:, ::-1])
 
 
-def test_gaps_are_bridged_unless_they_are_not_sought(walkers: Walkers, learned: Learned) -> None:
-    lags = [
-        one.posterior.candidates.lag[one.posterior.probability > 0.5]
-        for one in (learned, learn(walkers.position, walkers.frame_start, LearnOptions(longest_lag=1)))
-    ]
+def test_gaps_are_bridged_unless_they_are_not_sought(learned: Learned) -> None:
+    without = learn(FEW.position, FEW.frame_start, LearnOptions(longest_lag=1))
+    lags = [one.posterior.candidates.lag[one.posterior.probability > 0.5] for one in (learned, without)]
     assert (lags[0] > 1).sum() > 200
     assert lags[1].max() == 1
 
@@ -215,6 +215,6 @@ def test_odd_movies_have_probabilities(name: str) -> None:
 
 
 def test_options_are_kept(walkers: Walkers) -> None:
-    options = replace(LearnOptions(), longest_lag=2)
-    found = learn(walkers.position[: walkers.frame_start[7]], walkers.frame_start[:8], options)
+    part, start = walkers.position[: walkers.frame_start[7]], walkers.frame_start[:8]
+    found = learn(part, start, LearnOptions(longest_lag=2))
     assert found.model.association.longest == 2

@@ -1,10 +1,5 @@
 """Kernels are compiled beforehand, and their compilation at first use is reported."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from commands import run, succeed
@@ -22,29 +17,35 @@ def _compile_one() -> None:
     njit(lambda x: x + 1)(np.float32(1))
 
 
-def test_the_stages_are_named_in_order_and_the_rest_is_compiled_already() -> None:
-    seen: list[tuple[str, int, int]] = []
-    warm_up(lambda *given: seen.append(given))
+@pytest.fixture(scope="module")
+def seen() -> list[tuple[str, int, int]]:
+    """What was reported while all was compiled."""
+    reported: list[tuple[str, int, int]] = []
+    warm_up(lambda *given: reported.append(given))
+    return reported
+
+
+def test_the_stages_are_named_in_order(seen: list[tuple[str, int, int]]) -> None:
     assert list(dict.fromkeys(name for name, _, _ in seen)) == [stage.name for stage in STAGES]
     done = [count for _, count, _ in seen]
     assert done == sorted(done)
     assert done[-1] <= seen[-1][2] == sum(stage.kernels for stage in STAGES)
-    assert warm_up() == 0
 
 
+@pytest.mark.usefixtures("seen")
 def test_after_it_track_detect_and_score_compile_nothing() -> None:
-    warm_up()
     walks = outbid.read_tracks(outbid.data.sample("walks"))
     counts: list[int] = []
     with kernels_counted(counts.append):
+        assert warm_up() == 0
         found = track(walks.detections).tracks
         track(walks.detections, max_distance=1.5)
         outbid.score(found, walks)
     assert counts == []
 
 
+@pytest.mark.usefixtures("seen")
 def test_the_command_names_the_stages() -> None:
-    warm_up()
     done = succeed("warm-up")
     assert done.stderr.splitlines() == [*(f"Compiling: {stage.name}" for stage in STAGES), ALL]
     assert run("warm-up", "-q").stderr == ""
@@ -67,14 +68,12 @@ def test_compilations_are_announced_once_by_the_outermost(capsys: pytest.Capture
     assert capsys.readouterr().err == f"{MESSAGE}\n"
 
 
-def test_python_says_that_kernels_are_compiled(tmp_path: Path) -> None:
-    """`track` in Python was silent for minutes."""
-    code = "import outbid; outbid.track({'frame': [0, 1], 'y': [5, 5], 'x': [1, 2]}, max_distance=3.0)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stderr == f"{MESSAGE}\n"
+@pytest.mark.usefixtures("seen")
+def test_python_says_that_kernels_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    """`track` in Python was silent for minutes. All its kernels are there: what compiles is its progress."""
+    movie = {"frame": [0, 1], "y": [5, 5], "x": [1, 2]}
+    track(movie, max_distance=3.0, progress=lambda *_: _compile_one())
+    assert capsys.readouterr().err == f"{MESSAGE}\n"
 
 
 def test_a_bar_moves_where_there_is_a_terminal(
