@@ -16,6 +16,7 @@ from outbid.errors import InputError
 from outbid.scoring.gate import gate_for
 from outbid.tracks import Tracks
 
+from ..headline import meaning
 from ..judged import JudgedLinks, judge_links
 from ..layers import Layer
 from ..scene import frames_that_fit, in_frames
@@ -101,10 +102,6 @@ class PairForm(Form):
     def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
         """The layers, the errors last, of tracks in voxels."""
         raise NotImplementedError
-
-    def meaning(self, name: str) -> str:  # noqa: ARG002
-        """What a row of the table means, for its tooltip."""
-        return ""
 
     # ------------------------------------------------------------ what a run is
 
@@ -213,7 +210,7 @@ class PairForm(Form):
         self.table.setRowCount(len(values))
         for row, (name, value) in enumerate(values.items()):
             title = QTableWidgetItem(name)
-            title.setToolTip(self.meaning(name))
+            title.setToolTip(meaning(name))
             self.table.setItem(row, 0, title)
             number = QTableWidgetItem(value)
             number.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
