@@ -66,11 +66,8 @@ def spans_of(tracks: Tracks) -> Spans:
     """From where to where each track goes, in frames."""
     count, of = tracks.track_count, tracks.track_id
     frame = tracks.detections.frame.astype(np.int64)
-    first, last = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
-    np.minimum.at(first, of, frame)
-    np.maximum.at(last, of, frame)
-    parent = np.full(count, -1, np.int64)
-    parent[of] = tracks.parent
+    parent, first, last = np.empty((3, count), np.int64)
+    first[of[::-1]], last[of], parent[of] = frame[::-1], frame, tracks.parent  # by frame: the last one stays
     return Spans(parent, first, last)
 
 
