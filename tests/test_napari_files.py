@@ -17,8 +17,6 @@ from outbid.viewers.plugin import (
     layers_of_positions,
     read_movie,
     read_positions,
-    sample_movie,
-    sample_walks,
     write_points,
 )
 from outbid.viewers.plugin import write_tracks as write_tracks_layer
@@ -129,19 +127,11 @@ def test_every_scene_of_a_file_is_a_layer(tmp_path: Path) -> None:
     assert [tuple(layer[1]["scale"]) for layer in (first, second)] == [(1, 0.5, 0.5), (1, 2, 2)]
 
 
-def test_samples_can_be_detected_and_tracked() -> None:
-    (points, _, _), (tracks, _, _) = sample_walks()
-    assert len(points) == len(tracks) == 3429
-    ((movie, keywords, kind),) = sample_movie()
-    assert (kind, movie.shape) == ("image", (20, 7, 81, 81))
-    assert tuple(keywords["scale"]) == (1, 2, 1, 1)
-
-
 def test_asking_about_a_file_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from outbid.viewers import plugin; "
+        "import sys; from outbid.viewers import layers, plugin; "
         f"assert plugin.read_positions({str(sample('walks'))!r}); plugin.read_movie('nothing.tif'); "
-        "print([name for name in ('napari', 'qtpy', 'PyQt6', 'numba') if name in sys.modules])"
+        "print([name for name in ('napari', 'qtpy', 'PyQt6', 'matplotlib', 'numba') if name in sys.modules])"
     )
     assert fresh_python(code) == "[]"
 
@@ -150,6 +140,7 @@ def test_napari_opens_and_saves_through_the_plugin(window: Window, tmp_path: Pat
     viewer = window.viewer
     viewer.open_sample("outbid", "walks")
     truth = viewer.layers["walks: truth"]
+    assert len(viewer.layers["walks"].data) == 3429
     viewer.layers.selection.active = truth
     saved = truth.save(str(tmp_path / "saved.parquet"), plugin="outbid")
     assert saved == [str(tmp_path / "saved.parquet")]
@@ -160,6 +151,7 @@ def test_napari_opens_and_saves_through_the_plugin(window: Window, tmp_path: Pat
     window.shot("opened")
     viewer.layers.clear()
     (movie,) = viewer.open_sample("outbid", "movie")
+    assert (type(movie).__name__, movie.data.shape) == ("Image", (20, 7, 81, 81))
     movie.data = movie.data[:4]  # files are asked for here, not the movie
     form = window.form("Track particles")
     window.click(form.run_button)

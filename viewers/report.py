@@ -306,8 +306,8 @@ def flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
     --------
     >>> list(flat({"settings": {"spacing": [1, 2], "seed": None}}))
     [('settings.spacing', '1, 2'), ('settings.seed', 'none')]
-    >>> list(flat({"step_scale": [0.5] * 139 + [2.0]}))
-    [('step_scale', '140 values from 0.5 to 2')]
+    >>> list(flat({"step_scale": [0.5] * 139 + [2.0], "curve": [[1, 2]] * 99}))
+    [('step_scale', '140 values from 0.5 to 2'), ('curve', '99 values')]
     """
     if isinstance(value, Mapping):
         for key, inner in value.items():
