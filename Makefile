@@ -1,6 +1,6 @@
 # make demo   installs Outbid into .venv, tracks and scores the bundled sample
 # make test   installs what the tests need as well, lints, checks types and import laws, runs the tests
-# make nightly  runs the longer tests, measures accuracy on recorded movies, renews tests/nightly_record.json
+# make nightly  runs the longer tests, renews tests/nightly_record.json
 # make certify  checks a million random assignments (some twenty minutes), renews tests/certify_record.json
 # make accuracy  links some 1,700 movies, compares with the frozen baseline (minutes on many cores)
 # make ablation  halves and doubles options of learning over some movies, renews tests/accuracy/sensitivity.json
@@ -9,7 +9,7 @@
 # make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/fuzz_record.json
 # make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/torture_record.json
 # make docs   builds the documentation into docs/_build; a warning is an error
-# make bench  prints the benchmark tables, and writes them as CSV into bench/ (bench_scale.py has a record instead)
+# make bench  prints the benchmark tables (bench_scale.py has a record instead)
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
 # make gpu-bench  runs the longer benchmarks of the GPU (about eight minutes), and renews tests/gpu_long_record.json
 # make gpu-scaling  divides one matrix over all GPUs there are (ten minutes), for tests/gpu_long_record.json
@@ -45,11 +45,12 @@ demo: $(VENV)/installed
 	  $(VENV)/bin/outbid score $(OUT)/tracks.csv "$$sample"
 
 # Kernels are compiled once, in one process, while another lints. Then a process a core, each with whole files:
-# they share the compiled kernels, and windows stay apart.
+# they share the compiled kernels, and windows stay apart. Each with one thread of BLAS, for several would wait for
+# one another on the same cores.
 test:
 	begun=$$SECONDS; $(MAKE) --no-print-directory -j 2 --output-sync=target lint kernels; \
 	  echo "stage lint and kernels: $$((SECONDS - begun)) s"
-	.ci/on_a_screen $(VENV)/bin/pytest -n logical --dist loadfile $(PYTEST)
+	OPENBLAS_NUM_THREADS=1 .ci/on_a_screen $(VENV)/bin/pytest -n logical --dist loadfile $(PYTEST)
 
 kernels: $(VENV)/installed $(VENV)/extra-test
 	$(VENV)/bin/python tests/kernels.py
@@ -88,10 +89,12 @@ accuracy: $(VENV)/installed $(VENV)/extra-test
 ablation: $(VENV)/installed $(VENV)/extra-test
 	PYTHONPATH=tests $(VENV)/bin/python -m accuracy.ablation --sensitivity lineage --movies "quick developed"
 
-# What falls short stands in the record. Where the peers' record lacks something, `python -m detection_accuracy.run
-# peers` measures them; that takes scikit-image, trackpy and laptrack.
+# What falls short stands in the record; after an interruption it goes on behind the log. Where the peers' record
+# lacks something, `python -m detection_accuracy.run peers` measures them; that takes scikit-image, trackpy and
+# laptrack.
 detection-accuracy: $(VENV)/installed
-	PYTHONPATH=tests $(VENV)/bin/python -m detection_accuracy.run
+	@mkdir -p build
+	PYTHONPATH=tests $(VENV)/bin/python -m detection_accuracy.run --log build/detection.jsonl
 
 lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .
@@ -137,10 +140,9 @@ gpu-sanitize:
 	    $(PYTHON) tests/benchmarks/sanitize_gpu.py $(PARTS); done
 
 bench: $(VENV)/installed $(VENV)/extra-bench
-	@mkdir -p bench
 	for program in $(filter-out $(wildcard tests/benchmarks/bench_gpu*.py) tests/benchmarks/bench_scale.py, \
 	    $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; \
-	  $(VENV)/bin/python "$$program" --csv "bench/$$(basename "$$program" .py).csv"; done
+	  $(VENV)/bin/python "$$program"; done
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo >&2 "Outbid needs Python 3.11 \
@@ -166,4 +168,4 @@ $(VENV)/extra-%: pyproject.toml | $(VENV)/built
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(OUT) bench docs/_build docs/_run build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OUT) docs/_build docs/_run build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

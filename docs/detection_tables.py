@@ -2,63 +2,45 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-from tables import origin, shown, table
+from tables import grouped, mean, origin, read, record, shown, table
 
-RECORD = Path(__file__).resolve().parent.parent / "tests" / "detection_record.json"
-UNEVEN = RECORD.with_name("detection_uneven.json")
-SENSITIVITY = RECORD.with_name("detection_sensitivity.json")
 ENOUGH = 0.97
 """Of the best peer's Jaccard index: cells below are marked."""
 SCORES = {"alpha": "α", "beta": "β", "jsc": "JSC", "jsc_theta": "JSC_θ"}
 _MARK = " *"
-_ABSENT = "–"
 Row = dict[str, Any]
-
-
-def record() -> Row:
-    """What was measured last."""
-    return json.loads(RECORD.read_text("utf-8"))
 
 
 def detection_summary() -> str:
     """How many cells were measured, how many reach the best tuned peer, and where the others are."""
-    seen = record()
+    seen = record("detection")
     lines = []
-    for name, every in _groups(_cells(seen, missing=True)).items():
+    for name, every in grouped(_cells(seen, missing=True), _kind).items():
         some = [row for row in every if "jsc" in row]
-        cells = [""] * 3
-        if some:
-            means = [f"{sum(row[key] for row in some) / len(some):.3f}" for key in ("jsc", "peer_jsc")]
-            cells = [str(sum(row["ratio"] >= ENOUGH for row in some)), *means]
-        lines.append((name, len(every), len(some), *cells))
+        means = [mean(some, key, ".3f") if some else "" for key in ("jsc", "peer_jsc")]
+        reached = sum(row["ratio"] >= ENOUGH for row in some) if some else ""
+        lines.append((name, len(every), len(some), reached, *means))
     heads = ("cells", "count", "measured", "reached", "mean JSC of the measured", "peers' there")
     rows = _cells(seen)
     short = [row for row in rows if row["ratio"] < ENOUGH]
-    why = f" ({seen['why_missing']})" if seen.get("why_missing") and seen["missing"].get("grid") else ""
     text = (
-        f"Of {sum(line[1] for line in lines)} cells that count, {len(rows)} are measured{why}; means are "
+        f"Of {sum(line[1] for line in lines)} cells that count, {len(rows)} are measured; means are "
         f"over these alone. In {len(rows) - len(short)} of them the Jaccard index with nothing set is at "
         f"least {ENOUGH:g} of the best tuned peer's."
     )
     return f"{table(heads, lines)}\n\n{text}" + (f" It falls short {_where(short, rows)}." if short else "")
 
 
-def _groups(rows: list[Row]) -> dict[str, list[Row]]:
-    """Cells by renderer and dimensions."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(f"{row['renderer']} {row['dimensions']}", []).append(row)
-    return groups
+def _kind(cell: Row) -> str:
+    return f"{cell['renderer']} {cell['dimensions']}"
 
 
 def _where(short: list[Row], rows: list[Row]) -> str:
     """Counts of cells by renderer and dimensions, and how close spots are there."""
-    parts, counts = [], {name: len(every) for name, every in _groups(rows).items()}
-    for name, some in _groups(short).items():
+    parts, counts = [], {name: len(every) for name, every in grouped(rows, _kind).items()}
+    for name, some in grouped(short, _kind).items():
         worst = min(some, key=lambda row: row["ratio"])
         parts.append(
             f"in {len(some)} of {counts[name]} cells of {name} (worst {worst['ratio']:.2f}: radius "
@@ -70,14 +52,10 @@ def _where(short: list[Row], rows: list[Row]) -> str:
 
 def detection_uneven() -> str:
     """Jaccard index in uneven light beside the oracle's, by what makes it uneven."""
-    seen = json.loads(UNEVEN.read_text("utf-8"))
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in seen["rows"]:
-        for name in ("all", row["light"]):
-            groups.setdefault((name, "" if name == "all" else row["kind"][:2]), []).append(row)
-    lines = []
-    for (light, axes), rows in sorted(groups.items(), key=lambda group: (group[0][0] != "all", group[0])):
-        means = [f"{sum(row[name] for row in rows) / len(rows):.2f}" for name in ("jsc", "oracle")]
+    seen, lines = read("detection_uneven.json"), []
+    groups = grouped(seen["rows"], lambda row: (row["light"], row["kind"][:2]))
+    for (light, axes), rows in [(("all", ""), seen["rows"]), *sorted(groups.items())]:
+        means = [mean(rows, name, ".2f") for name in ("jsc", "oracle")]
         reach = sum(row["jsc"] >= ENOUGH * row["oracle"] for row in rows)
         worst = min(rows, key=lambda row: row["jsc"] - row["oracle"])
         farthest = f"{worst['kind']}: {worst['jsc']:.2f} / {worst['oracle']:.2f}"
@@ -92,19 +70,17 @@ Of {stated} detections stated with a probability of .9 to .99, {true / max(state
 
 def detection_sensitivity() -> str:
     """By how much the mean Jaccard index changes when a constant is halved, and doubled."""
-    seen = json.loads(SENSITIVITY.read_text("utf-8"))
-    lines: dict[str, list[str]] = {}
-    for row in seen["rows"]:
-        said = f"{row['gain']:+.3f} ± {row['error']:.3f}" if row["error"] else "0"
-        lines.setdefault(row["name"], []).append(said)
+    seen, lines = read("detection_sensitivity.json"), []
+    for name, rows in grouped(seen["rows"], lambda row: row["name"]).items():
+        said = (f"{row['gain']:+.3f} ± {row['error']:.3f}" if row["error"] else "0" for row in rows)
+        lines.append((f"`{name}`", *said))
     text = f"{seen['images']} images, mean {seen['mean']:.3f}. Measured on {origin(seen)}."
-    made = table(("constant", "halved", "doubled"), ((f"`{name}`", *said) for name, said in lines.items()))
-    return f"{made}\n\n{text}"
+    return f"{table(('constant', 'halved', 'doubled'), lines)}\n\n{text}"
 
 
 def detection_runs() -> str:
     """Where and on which commit each part was measured, and what was not."""
-    seen = record()
+    seen = record("detection")
     columns = {
         "measured, and how many": lambda run: ", ".join(f"{part} {n}" for part, n in run["tasks"].items()),
         "commit": "{commit:.10}", "date": "{date}", "machine": "{machine}",
@@ -117,19 +93,19 @@ def detection_runs() -> str:
 
 def detection_short() -> str:
     """What falls short of what was asked for, but for cells of the grid, which have stars."""
-    every = {part: wrong for part, wrong in record()["failures"].items() if part != "grid"}
+    every = {part: wrong for part, wrong in record("detection")["failures"].items() if part != "grid"}
     return "\n".join(f"- {text}" for wrong in every.values() for text in wrong) or "Nothing."
 
 
 def detection_grid() -> str:
     """Jaccard index with nothing set, and the best peer's after it, by cell; a dash: not measured."""
-    rows = _cells(record(), missing=True)
+    rows = _cells(record("detection"), missing=True)
     snrs = sorted({row["snr"] for row in rows}, key=float)
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         where = tuple(row[name] for name in ("renderer", "dimensions", "radius", "spacing"))
         mark = _MARK if row.get("ratio", 1) < ENOUGH else ""
-        cell = f"{row['jsc']:.2f} / {row['peer_jsc']:.2f}{mark}" if "jsc" in row else _ABSENT
+        cell = f"{row['jsc']:.2f} / {row['peer_jsc']:.2f}{mark}" if "jsc" in row else "–"
         lines.setdefault(where, {})[row["snr"]] = cell
     heads = ("renderer", "", "radius", "spacing", *(f"SNR {snr}" for snr in snrs))
     return table(heads, ((*where, *(line.get(snr, "") for snr in snrs)) for where, line in lines.items()))
@@ -151,7 +127,7 @@ def _cells(seen: Row, missing: bool = False) -> list[Row]:
 
 def detection_whole_way() -> str:
     """Scores from images to tracks with nothing set, and those of trackpy and laptrack tuned on the truth."""
-    rows = record().get("whole_way", {}).items()
+    rows = record("detection").get("whole_way", {}).items()
     return table(
         ("movie", *SCORES.values()), ((name, *(_beside(row, key) for key in SCORES)) for name, row in rows)
     )
@@ -165,34 +141,35 @@ def _beside(row: Row, key: str) -> str:
 
 def detection_precision() -> str:
     """Errors over the Cramér-Rao bound, and the share of errors within the stated one."""
-    columns: dict[str, Any] = {"spots": "{name}", "found": "{found} of {spots}"}
+    columns: dict[str, Any] = {"spots": _spots, "found": "{found} of {spots}"}
     for head, what in (("error", "ratio"), ("covered", "covered")):
         columns |= {f"{head} {axis}": f"{{{what}_{axis}:.2f}}" for axis in "zyx"}
-    rows = record().get("precision", {}).items()
-    return shown([row | {"name": name.rpartition(" ")[0]} for name, row in rows], columns)
+    return shown(record("detection").get("precision", {}), columns)
 
 
 def detection_false_spots() -> str:
     """False spots in images without any, and realised shares where one was asked for."""
-    seen = record().get("false_spots", {"empty": {}, "fdr": {}})
+    seen = record("detection").get("false_spots", {"empty": {}, "fdr": {}})
     empty = {
         "images without spots": "{name}", "images": "{images}", "false spots": "{false}",
         "most in one": "{most}",
     }  # fmt: skip
-    asked: dict[str, Any] = {"separated spots": "{name}", "spots": "{spots}"}
+    asked: dict[str, Any] = {"separated spots": _spots, "spots": "{spots}"}
     for share in (name[6:] for name in next(iter(seen["fdr"].values()), {}) if name.startswith("found_")):
         asked[f"--fdr {share}"] = lambda row, q=share: f"{row[f'false_{q}'] / max(row[f'found_{q}'], 1):.3f}"
-    first = shown([row | {"name": name} for name, row in seen["empty"].items()], empty)
-    return f"{first}\n\n" + shown(
-        [row | {"name": name.rpartition(" ")[0]} for name, row in seen["fdr"].items()], asked
-    )
+    return f"{shown(seen['empty'], empty)}\n\n{shown(seen['fdr'], asked)}"
+
+
+def _spots(row: Row) -> str:
+    """Name of some images without the last word."""
+    return row["name"].rpartition(" ")[0]
 
 
 def detection_recorded() -> str:
     """Recorded stacks; and speed, in a sentence."""
-    seen = record()
+    seen = record("detection")
     columns = {"stack": "{name}", "radius": "{radius:.2f}", "JSC": "{jsc:.3f}", "spots": _counts}
-    made = shown([row | {"name": name} for name, row in seen.get("real", {}).items()], columns)
+    made = shown(seen.get("real", {}), columns)
     fast = seen.get("speed")
     if not fast:
         return made

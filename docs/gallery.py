@@ -25,7 +25,7 @@ from outbid.images import open_images
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("OUTBID_DATA", HERE.parents[1] / "shared" / "data"))
 FOLDER = HERE / "gallery"
-sys.path.append(str(HERE.parent / "tests" / "benchmarks"))
+sys.path.append(str(HERE.parent / "tests"))
 
 
 class Shown(NamedTuple):
@@ -77,11 +77,11 @@ MOVIES = (
 
 def main() -> None:
     """Track and draw each movie, and write the page."""
-    import measure
+    from benchmarks import measure
 
     FOLDER.mkdir(exist_ok=True)
     parts = [_section(movie) for movie in MOVIES]
-    origin = f"Made by `python docs/gallery.py`, commit {measure.commit()[:10]}, {measure.today()}."
+    origin = "Made by `python docs/gallery.py`, commit {commit:.10}, {date}.".format_map(measure.stated())
     head = (
         "# Gallery: real movies, from raw file to figure\n\nEach picture shows all tracks in a projection "
         "along z, each in one colour. Where the true tracks are known, a score compares with them; they are "

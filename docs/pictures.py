@@ -136,14 +136,8 @@ def moving_picture(folder: Path) -> None:
     ]
     palette = drawn[-1].quantize(_COLOURS)
     first, *others = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in drawn)
-    first.save(
-        HERE / "moving.gif",
-        save_all=True,
-        append_images=others,
-        duration=_MILLISECONDS,
-        loop=0,
-        optimize=True,
-    )
+    options = {"append_images": others, "duration": _MILLISECONDS, "loop": 0, "optimize": True}
+    first.save(HERE / "moving.gif", save_all=True, **options)
 
 
 def _picture(grey: NDArray[np.float64], tracks: Tracks, frame: int, scale: float) -> Image.Image:

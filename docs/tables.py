@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,11 +16,12 @@ from outbid.formats.columns import ALIASES
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.append(str(REPOSITORY / "tests"))
 
-from accuracy.measured import BINS, Measured, Record  # noqa: E402
+from accuracy.measured import BINS, Record  # noqa: E402
 from accuracy.movies import plan  # noqa: E402
 
 ACCURACY = REPOSITORY / "tests" / "accuracy"
 Row = Mapping[str, Any]
+_T = TypeVar("_T")
 SCORES = {"link_f1": "link F1", "filled": "link F1, gaps filled,", "idf1": "IDF1"}
 _CROWDED = 0.5
 """Step times gate, in units of the spacing, above which each particle has several candidates."""
@@ -35,8 +36,15 @@ def table(heads: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
-def shown(rows: Iterable[Row], columns: Mapping[str, str | Callable[[Any], object]]) -> str:
-    """Rows of a record as Markdown, each column by a format or a function; empty where a row lacks values."""
+def shown(
+    rows: Iterable[Row] | Mapping[str, Row], columns: Mapping[str, str | Callable[[Any], object]]
+) -> str:
+    """Rows of a record as Markdown, each column by a format or a function; empty where a row lacks values.
+
+    Rows that are in the record by name have it as the value "name".
+    """
+    if isinstance(rows, Mapping):
+        rows = [{**row, "name": name} for name, row in rows.items()]
     return table(columns, ([_cell(row, way) for way in columns.values()] for row in rows))
 
 
@@ -47,9 +55,27 @@ def _cell(row: Row, way: str | Callable[[Any], object]) -> object:
         return ""
 
 
+def grouped(rows: Iterable[_T], key: Callable[[_T], Any]) -> dict[Any, list[_T]]:
+    """Rows by a key, in the order in which these come."""
+    groups: dict[Any, list[_T]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def mean(rows: Iterable[Row], key: str, form: str) -> str:
+    """The mean of a column."""
+    return format(np.mean([row[key] for row in rows]), form)
+
+
+def read(name: str) -> dict[str, Any]:
+    """A file of tests/."""
+    return json.loads((REPOSITORY / "tests" / name).read_text("utf-8"))
+
+
 def record(name: str) -> dict[str, Any]:
     """A record of tests/."""
-    return json.loads((REPOSITORY / "tests" / f"{name}_record.json").read_text("utf-8"))
+    return read(f"{name}_record.json")
 
 
 def short(commit: str) -> str:
@@ -77,30 +103,26 @@ def aliases() -> str:
 
 
 def accuracy() -> str:
-    """Scores of recorded movies when `make nightly` ran last."""
-    seen = record("nightly")
-    scores = {"link F1": "link_f1", "IDF1": "idf1", "division F1": "division_f1", "stated": "stated",
-              "right": "right"}  # fmt: skip
-    columns = {"movie": "{movie}", "every": "{every}", "detections": "{detections:,}"} | {
-        head: lambda row, key=key: "" if row[key] is None else f"{row[key]:.4f}"
-        for head, key in scores.items()
-    }
-    return f"{shown(seen['accuracy'], columns)}\n\nMeasured on {origin(seen)}."
+    """Scores of recorded movies when `make accuracy` ran last, of every frame and of every third."""
+    rows: Any = [row for row in learned().rows if row.movie.recorded and row.movie.level in (1, 3)]
+    columns = {
+        "movie": lambda row: row.movie.kind, "every": lambda row: f"{row.movie.level:g}",
+        "detections": lambda row: f"{row.detections:,}", "link F1": lambda row: f"{row.link_f1:.4f}",
+        "IDF1": lambda row: f"{row.idf1:.4f}",
+        "division F1": lambda row: "" if np.isnan(row.division_f1) else f"{row.division_f1:.4f}",
+        "stated": lambda row: f"{sum(row.stated) / sum(row.count):.4f}",
+        "right": lambda row: f"{sum(row.right) / sum(row.count):.4f}",
+    }  # fmt: skip
+    return f"{shown(rows, columns)}\n\nMeasured on {origin(learned().about)}."
 
 
 def _by_kind(chosen: Callable[[str], bool]) -> str:
     """Mean scores of some kinds of movies when `make accuracy` ran last: link F1 at each κ."""
-    groups: dict[str, dict[float, list[Measured]]] = {}
-    for row in learned().rows:
-        if chosen(row.movie.kind):
-            groups.setdefault(row.movie.kind, {}).setdefault(row.movie.level, []).append(row)
-    lines = []
-    for kind, unsorted in groups.items():
-        levels = dict(sorted(unsorted.items()))
-        every = [row for some in levels.values() for row in some]
-        means = [
-            [getattr(row, name) for row in every] for name in ("idf1", "division_f1", "calibration_error")
-        ]
+    rows, lines = [row for row in learned().rows if chosen(row.movie.kind)], []
+    for kind, every in grouped(rows, lambda row: row.movie.kind).items():
+        levels = dict(sorted(grouped(every, lambda row: row.movie.level).items()))
+        scores = ("idf1", "division_f1", "calibration_error")
+        means = [[getattr(row, name) for row in every] for name in scores]
         lines.append((
             f"`{kind}`" if "/" in kind else kind.replace("_", " "),
             ", ".join(f"{level:g}" for level in levels),
@@ -157,7 +179,7 @@ def sensitivity() -> str:
 
 def _changes(name: str) -> str:
     rows = []
-    for row in json.loads((ACCURACY / name).read_text("utf-8"))["rows"]:
+    for row in read(f"accuracy/{name}")["rows"]:
         gains = [
             "" if score not in row else f"{row[score][0]:+.4f} ± {row[score][1]:.4f}"
             for score in ("link F1", "IDF1", "calibration")
@@ -171,9 +193,8 @@ def _changes(name: str) -> str:
 
 def columns_gained() -> str:
     """Mean paired gains of columns over other ways to link rendered movies, by axes and kappa."""
-    seen, groups = _of_columns(), dict[str, list[dict[str, Any]]]()
-    for row in seen["grid"]:
-        groups.setdefault(f"{row['case'][0]}D, κ {row['case'][1]:g}", []).append(row)
+    seen = read("accuracy/columns.json")
+    groups = grouped(seen["grid"], lambda row: f"{row['case'][0]}D, κ {row['case'][1]:g}")
     groups["**all**"] = seen["grid"]
     wanted = [(o, s) for o in ("alone", "threshold", "laptrack") for s in SCORES if s in seen["grid"][0][o]]
 
@@ -188,7 +209,7 @@ def columns_gained() -> str:
 
 def columns_kinds() -> str:
     """Link F1, and stated probability less the share that is right, by kinds of columns."""
-    rows = _of_columns()["kinds"]
+    rows = read("accuracy/columns.json")["kinds"]
     wanted = [(k, key) for k in sorted({row["case"][0] for row in rows}) for key in ("link_f1", "over")]
 
     def mean(kind: str, level: float, key: str) -> str:
@@ -198,10 +219,6 @@ def columns_kinds() -> str:
     heads = [f"{'link F1' if key == 'link_f1' else 'stated - right'}, κ {level:g}" for level, key in wanted]
     kinds = [name for name in rows[0] if name != "case"]
     return table(("columns", *heads), [(kind, *(mean(kind, *each) for each in wanted)) for kind in kinds])
-
-
-def _of_columns() -> dict[str, Any]:
-    return json.loads((ACCURACY / "columns.json").read_text("utf-8"))
 
 
 def front_page() -> str:

@@ -6,19 +6,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 DRAWS = 4000
+"""Number of resamples; the same number of values always gives the same ones."""
 
 
-def interval(values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS) -> tuple[float, float, float]:
-    """Mean of the values and its percentile bootstrap interval; NaN values are ignored.
+def interval(values: ArrayLike) -> tuple[float, float, float]:
+    """Mean of the values and its 95 % percentile bootstrap interval; NaN values are ignored.
 
     Parameters
     ----------
     values : (N,) array_like of float
         One value for each seed. With fewer than about eight values the interval is too narrow.
-    level : float
-        Nominal coverage of the interval.
-    draws : int
-        Number of resamples; the same number of values always gives the same resamples.
 
     Returns
     -------
@@ -39,6 +36,6 @@ def interval(values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS) -> t
     known = known[~np.isnan(known)]
     if len(known) == 0:
         return np.nan, np.nan, np.nan
-    drawn = np.random.default_rng(0).integers(0, len(known), (draws, len(known)))
-    low, high = np.quantile(known[drawn].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    drawn = np.random.default_rng(0).integers(0, len(known), (DRAWS, len(known)))
+    low, high = np.quantile(known[drawn].mean(axis=1), [(1 - 0.95) / 2, (1 + 0.95) / 2])
     return float(known.mean()), float(low), float(high)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod, sqrt
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,8 @@ from scipy.special import erf
 from outbid._arrays import free_memory
 from outbid.detections import Detections
 from outbid.errors import ResourceError, SettingsError
-from outbid.formats.outputs import write_whole
+from outbid.formats.frames import Images
+from outbid.formats.tiff_write import write_like
 
 from .ranges import require, require_axes
 from .streams import Purpose, stream
@@ -206,15 +206,13 @@ def write_movie(
     ResourceError
         If a frame does not fit the memory.
     """
-    import tifffile
-
     saturated = 0
 
-    def planes() -> Iterator[NDArray[np.uint16]]:
+    def counted() -> Iterator[NDArray[np.uint16]]:
         nonlocal saturated
         for image in render(truth, camera, seed=seed):
             saturated += int((image == 65535).sum())
-            yield from image
+            yield image
 
     needed = _BYTES_A_VOXEL * prod(camera.shape)
     if needed > 0.8 * free_memory():
@@ -223,19 +221,11 @@ def write_movie(
             f"A frame of {voxels} voxels would take {needed / 1e9:.3g} GB of memory. "
             "Take larger voxels or a smaller box."
         )
-    unit = {"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}.get(truth.unit, truth.unit)
-    metadata: dict[str, object] = {"axes": "TZYX"}
-    for axis, size in zip("ZYX", camera.spacing, strict=True):
-        metadata |= {f"PhysicalSize{axis}": size, f"PhysicalSize{axis}Unit": unit}
-    if camera.interval is not None:
-        metadata |= {"TimeIncrement": camera.interval, "TimeIncrementUnit": "s"}
-    shape = (truth.frame_count, *camera.shape)
-
-    def write(file: BinaryIO) -> None:
-        with tifffile.TiffWriter(file, ome=True, bigtiff=np.prod(shape, dtype=float) > 2e9) as tiff:
-            tiff.write(planes(), shape=shape, dtype=np.uint16, photometric="minisblack", metadata=metadata)
-
-    write_whole(Path(path), write, overwrite=overwrite)
+    movie = Images(
+        str(path), "TZYX", (truth.frame_count, *camera.shape), truth.frame_count, camera.spacing, truth.unit,
+        camera.interval, lambda *_: counted(),
+    )  # fmt: skip
+    write_like(Path(path), movie.frames(), movie, np.uint16, overwrite, movie.interval)
     return saturated
 
 

@@ -27,11 +27,6 @@ NOTHING, THE_TRUTH = "nothing", "the truth"
 SCORES = ("link_f1", "link_recall", "link_precision", "idf1")
 
 
-def no_theory(_over: str, _scenes: list[Scene]) -> list[Curve]:
-    """No curves."""
-    return []
-
-
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Experiment):
     """Scenes in which one or more quantities vary, and linkers that are compared on each.
@@ -61,7 +56,7 @@ class Comparison(Experiment):
     linkers: tuple[str, ...] = ("nearest", "plain", "outbid")
     y: str = "link_f1"
     judged: tuple[str, ...] = ()
-    theory: Callable[[str, list[Scene]], list[Curve]] = no_theory
+    theory: Callable[[str, list[Scene]], list[Curve]] | None = None
 
     @property
     def cell(self) -> tuple[str, ...]:
@@ -83,16 +78,15 @@ class Comparison(Experiment):
     def measure(self, trial: Trial) -> list[Row]:
         linker, scene = linker_named(trial.linker), trial.scene
         settings = linker.defaults(gaps=scene.miss > 0) if trial.given == NOTHING else tuned(linker, scene)
-        cell: Row = {name: getattr(scene, name) for name in self.varied}
-        cell |= {"linker": trial.linker, "given": trial.given}
         return [
-            cell | {"seed": seed} | linked_and_scored(linker, settings or {}, scene, seed)
+            trial.cell(self.cell) | {"seed": seed} | linked_and_scored(linker, settings or {}, scene, seed)
             for seed in trial.seeds
         ]
 
     def panels(self, summary: list[Row], size: Size) -> list[Panel]:
         over = self.varied[0]
-        curves = [*curves_of(summary, over, self.y), *self.theory(over, self.sized(size))]
+        known = [] if self.theory is None else self.theory(over, self.sized(size))
+        curves = [*curves_of(summary, over, self.y), *known]
         return [Panel("", over, self.y.replace("_", " "), curves)]
 
     def conclusions(self, rows: list[Row], summary: list[Row]) -> list[Row]:

@@ -20,6 +20,9 @@ from .scenes import Scene
 Row = dict[str, float | int | str]
 """One line of a table."""
 
+_OF_TRIAL = ("linker", "given")
+QUANTITIES = (*_OF_TRIAL, *(field.name for field in fields(Scene)))
+"""Names by which trials are chosen and their rows known: linker, what it is given, fields of a scene."""
 UNSEEN = ("seed", "seconds", "settings")
 """Columns of rows that a summary does not average."""
 
@@ -63,6 +66,10 @@ class Trial:
     linker: str = "outbid"
     given: str = "nothing"
 
+    def cell(self, names: Sequence[str]) -> Row:
+        """Values of fields of the scene, and of `linker` and `given`, by name."""
+        return {name: getattr(self if name in _OF_TRIAL else self.scene, name) for name in names}
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -79,8 +86,8 @@ class Curve:
     kind: str = "measured"
 
     @classmethod
-    def of(cls, label: str, summary: list[Row], x: str, y: str) -> Curve:
-        """A curve with one column of a summary table as x and another column as y.
+    def of(cls, label: str, summary: list[Row], x: str, y: str, kind: str = "measured") -> Curve:
+        """A curve with one column of a summary table as x and another one as y, of rows that have a number.
 
         Examples
         --------
@@ -88,10 +95,11 @@ class Curve:
         >>> Curve.of("outbid", summary, "kappa", "idf1")
         Curve(label='outbid', x=[0.1], y=[0.8], low=[0.7], high=[0.9], kind='measured')
         """
+        rows = [row for row in summary if not isinstance(row.get(y, ""), str)]
         over, value, low, high = (
-            [float(row[name]) for row in summary] for name in (x, y, f"{y}_low", f"{y}_high")
+            [float(row[name]) for row in rows if name in row] for name in (x, y, f"{y}_low", f"{y}_high")
         )
-        return cls(label, over, value, low, high)
+        return cls(label, over, value, low, high, kind)
 
 
 @dataclass(frozen=True)
@@ -199,24 +207,15 @@ def chosen(trials: list[Trial], where: Mapping[str, str]) -> list[Trial]:
     >>> [trial.scene.kappa for trial in chosen(trials, {"kappa": "0.20"})]
     [0.2]
     """
-    known = [*_OWN, *(field.name for field in fields(Scene))]
     for name, value in where.items():
-        if name not in known:
-            raise SettingsError(f"There is no {name!r} to choose by. Known are: {', '.join(known)}.")
-        there = [_of(trial, name) for trial in trials]
-        trials = [trial for trial in trials if _same(_of(trial, name), value)]
+        if name not in QUANTITIES:
+            raise SettingsError(f"There is no {name!r} to choose by. Known are: {', '.join(QUANTITIES)}.")
+        there = [trial.cell([name])[name] for trial in trials]
+        trials = [trial for trial, one in zip(trials, there, strict=True) if _same(one, value)]
         if not trials:
-            values = ", ".join(str(one) for one in dict.fromkeys(there))
+            values = ", ".join(map(str, dict.fromkeys(there)))
             raise SettingsError(f"No trial has {name} {value}. There are: {values}.")
     return trials
-
-
-_OWN = ("linker", "given")
-"""Names by which trials can be chosen, in addition to the fields of their scenes."""
-
-
-def _of(trial: Trial, name: str) -> object:
-    return getattr(trial if name in _OWN else trial.scene, name)
 
 
 def _same(value: object, asked: str) -> bool:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 from outbid.errors import InputError, SettingsError
 from outbid.formats import read_record
 
-from .experiment import Row, Size, Trial
-from .scenes import Scene
-
-_OF_TRIAL = {"linker", "given"}
-_OF_SCENE = {field.name for field in fields(Scene)}
+from .experiment import QUANTITIES, Row, Size, Trial
 
 
 def kept_rows(tables: Sequence[Path], name: str, cell: tuple[str, ...], size: Size) -> list[Row]:
@@ -67,13 +63,13 @@ def missing(trials: Sequence[Trial], rows: list[Row], cell: tuple[str, ...]) -> 
     """
     if not rows:
         return list(trials)
-    if not set(cell) <= _OF_TRIAL | _OF_SCENE:
+    if not set(cell) <= set(QUANTITIES):
         raise SettingsError("Rows of this experiment cannot be kept: run it as a whole.")
     known = {_key(row, cell) for row in rows}
     left = []
     for trial in trials:
-        of = tuple(getattr(trial if name in _OF_TRIAL else trial.scene, name) for name in cell)
-        seeds = tuple(seed for seed in trial.seeds if (*of, seed) not in known)
+        of = trial.cell(cell)
+        seeds = tuple(seed for seed in trial.seeds if _key(of | {"seed": seed}, cell) not in known)
         if seeds:
             left.append(replace(trial, seeds=seeds))
     return left

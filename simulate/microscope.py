@@ -102,14 +102,11 @@ def observe(
             "Remove one of its links: a simulated microscope does not handle merges."
         )
     frames = np.unique(truth.detections.frame)
-    positions, rows = [np.empty((0, 3))], [np.empty(0, dtype=np.int64)]
-    for frame in frames:
-        seen_position, true_row = _view(truth.detections, int(frame), microscope, box, seed)
-        positions.append(seen_position)
-        rows.append(true_row)
-    seen_frame = np.repeat(frames, [len(true_row) for true_row in rows[1:]])
-    detections = Detections(seen_frame, np.concatenate(positions), truth.detections.unit)
-    return Tracks(detections, _links_seen(truth, np.concatenate(rows)))
+    views = [_view(truth.detections, int(frame), microscope, box, seed) for frame in frames]
+    position = np.concatenate([np.empty((0, 3)), *(place for place, _ in views)])
+    true_row = np.concatenate([np.empty(0, dtype=np.int64), *(row for _, row in views)])
+    seen_frame = np.repeat(frames, [len(place) for place, _ in views])
+    return Tracks(Detections(seen_frame, position, truth.detections.unit), _links_seen(truth, true_row))
 
 
 def _view(

@@ -192,7 +192,7 @@ class OrnsteinUhlenbeckWalk(Motion):
 
 
 @dataclass(frozen=True)
-class AutoregressiveWalk(Motion):
+class AutoregressiveWalk(BrownianWalk):
     """Autoregressive steps: v' = m v + sqrt(1 - m²) ξ, x' = x + v', with ξ ~ N(0, sigma²).
 
     Parameters
@@ -216,15 +216,11 @@ class AutoregressiveWalk(Motion):
     ([0.5, 0.5, 0.5], 0.8)
     """
 
-    sigma: float
     memory: float
 
     def __post_init__(self) -> None:
-        require("sigma", self.sigma, 0)
+        super().__post_init__()
         require("memory", self.memory, 0, 1)
-
-    def start(self, count: int, rng: np.random.Generator) -> Vectors:
-        return rng.normal(0.0, self.sigma, (count, 3))
 
     def move(self, velocity: Vectors, rng: np.random.Generator) -> tuple[Vectors, Vectors]:
         kick = rng.normal(0.0, self.sigma, velocity.shape)

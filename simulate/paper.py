@@ -6,11 +6,11 @@ import json
 import statistics
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TypedDict, TypeVar, Unpack
+from typing import TypeVar
 
 from outbid._arrays import on_device, to_host
 from outbid.assignment import AbstractAssignmentSolver, Answer, AssignmentProblem
@@ -21,20 +21,10 @@ from .experiment import Curve, Panel, Row, Size, Study, Trial, grouped
 _Made = TypeVar("_Made")
 _VALUES = Path(__file__).parent / "experiments" / "papers" / "values.json"
 """What the papers print, table by table."""
+Cases = Mapping[str, tuple[str, AbstractAssignmentSolver]]
+"""Devices and solvers by name."""
 _LONG = 2.0
 """Seconds from which a single run counts."""
-
-
-class Key(TypedDict, total=False):
-    """Columns by which lines of a table are found."""
-
-    n: int
-    case: str
-    costs: str
-    shards: int
-    persistence: float
-    steps: str
-    turnover: float
 
 
 def extent(sizes: tuple[int, ...], instances: int = 1, device: str = "cpu") -> Size:
@@ -69,12 +59,16 @@ def judged(claim: str, place: str, value: float | None, text: str, holds: Callab
 
 
 class Paper(Study):
-    """One table or figure of a paper, at the usual sizes on a device."""
+    """One table or figure of a paper, at the usual sizes on a device.
+
+    `drawn` are the columns that are plotted over n, each with its label.
+    """
 
     quick: Size
     cpu: Size
     gpu: Size
     cell: tuple[str, ...] = ("n", "case")
+    drawn: tuple[tuple[str, str], ...] = (("seconds", "seconds"),)
     others = ("frames", "particles", "where", "tables")
     concluded = "claims"
 
@@ -85,9 +79,9 @@ class Paper(Study):
     def rows(self, problems: Size) -> Iterator[Row]:
         """A line for each run."""
 
-    @abstractmethod
     def figures(self, summary: list[Row]) -> list[Panel]:
         """Plots in the form of the paper."""
+        return [Panel("", "n", label, curves_of(summary, "n", column)) for label, column in self.drawn]
 
     @abstractmethod
     def claims(self, summary: list[Row]) -> list[Claim]:
@@ -123,19 +117,16 @@ def values_of(table: str) -> tuple[Row, ...]:
     return tuple(json.loads(_VALUES.read_text("utf-8")).get(table, ()))
 
 
-def paper_value(table: str, column: str, **where: Unpack[Key]) -> float | str:
+def paper_value(table: str, column: str, wanted: Row) -> float | str:
     """One number of a table, "" if the paper has none there.
 
     Examples
     --------
-    >>> paper_value("date-nagi-table1", "CU-TREE", n=5000)
+    >>> paper_value("date-nagi-table1", "CU-TREE", {"n": 5000})
     1.7
     """
-    for row in values_of(table):
-        if all(row.get(name) == value for name, value in where.items()):
-            found = row.get(column, "")
-            return found if isinstance(found, str) else float(found)
-    return ""
+    found = next((row.get(column, "") for row in where(values_of(table), wanted)), "")
+    return found if isinstance(found, str) else float(found)
 
 
 def solved(
@@ -158,6 +149,15 @@ def solved(
         return answer
 
     return timed(run, repeats, compiled=compiled)
+
+
+def each_solved(
+    problem: AssignmentProblem, cases: Cases, size: int, instance: int, repeats: int = 1
+) -> Iterator[tuple[Row, Answer]]:
+    """A line with the seconds of every case, and its answer; the first instance compiles."""
+    for case, (device, solver) in cases.items():
+        seconds, answer = solved(problem, solver, device, repeats, compiled=instance > 0)
+        yield {"n": size, "case": case, "instance": instance, "seconds": seconds}, answer
 
 
 def paid(problem: AssignmentProblem, answer: Answer) -> float:
@@ -202,25 +202,20 @@ def mean_rows(rows: list[Row], cell: tuple[str, ...]) -> list[Row]:
     return found
 
 
-def curve(label: str, rows: list[Row], x: str, y: str, *, kind: str = "measured") -> Curve:
-    """A column over another, of the rows that have both."""
-    both = [row for row in rows if not isinstance(row.get(y, ""), str)]
-    return Curve(label, [float(row[x]) for row in both], [float(row[y]) for row in both], kind=kind)
-
-
 def curves_of(rows: list[Row], x: str, y: str, name: str = "{}", *, kind: str = "measured") -> list[Curve]:
-    """Such a curve for every case."""
+    """A curve for every case that has values."""
     cases = dict.fromkeys(str(row["case"]) for row in rows)
-    return [curve(name.format(case), where(rows, case=case), x, y, kind=kind) for case in cases]
+    every = (Curve.of(name.format(case), where(rows, {"case": case}), x, y, kind) for case in cases)
+    return [curve for curve in every if curve.x]
 
 
-def where(rows: list[Row], **wanted: Unpack[Key]) -> list[Row]:
+def where(rows: Iterable[Row], wanted: Row) -> list[Row]:
     """The rows with these values."""
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
 
 def compared(
-    summary: list[Row], claim: str, place: str, text: str, over: Key, under: Key, *, least: float = 1.0
+    summary: list[Row], claim: str, place: str, text: str, over: Row, under: Row, *, least: float = 1.0
 ) -> Claim:
     """A claim that something takes at least so many times the seconds of another thing, at the largest n.
 
@@ -237,9 +232,9 @@ def compared(
     return judged(claim, place, times, text.replace("{n}", str(largest)), lambda x: x > least)
 
 
-def ratio(rows: list[Row], column: str, over: Key, under: Key) -> float | None:
+def ratio(rows: list[Row], column: str, over: Row, under: Row) -> float | None:
     """The value of one row over that of another; None if either is missing."""
-    upper, lower = where(rows, **over), where(rows, **under)
+    upper, lower = where(rows, over), where(rows, under)
     if not upper or not lower or not float(lower[0][column]):
         return None
     return float(upper[0][column]) / float(lower[0][column])

@@ -135,10 +135,7 @@ def walk(settings: WalkSettings) -> Tracks:
     >>> len(truth.detections), len(truth.links)
     (20, 15)
     """
-    position, track = [], []
-    for snapshot in snapshots(settings):
-        position.append(snapshot.position)
-        track.append(snapshot.track)
+    position, track = zip(*((now.position, now.track) for now in snapshots(settings)), strict=True)
     frame = np.repeat(np.arange(len(track), dtype=np.int32), [len(numbers) for numbers in track])
     detections = Detections(frame, np.concatenate(position), settings.unit)
     return Tracks.from_track_ids(detections, np.concatenate(track))
@@ -154,18 +151,14 @@ def snapshots(settings: WalkSettings) -> Iterator[Snapshot]:
     >>> [(snapshot.frame, len(snapshot.track)) for snapshot in snapshots(settings)]
     [(0, 7), (1, 7), (2, 7)]
     """
-    snapshot = first_snapshot(settings)
+    # In frame 0, particles are uniform in the box, with the velocities of the steady state.
+    count = settings.particles
+    first = _newborn(settings, count, stream(settings.seed, Purpose.PLACE, 0))
+    snapshot = Snapshot(0, *first, np.arange(count), count)
     yield snapshot
     for _ in range(settings.frames - 1):
         snapshot = next_snapshot(settings, snapshot)
         yield snapshot
-
-
-def first_snapshot(settings: WalkSettings) -> Snapshot:
-    """Frame 0 of a walk: particles uniform in the box, with the velocities of the steady state."""
-    rng = stream(settings.seed, Purpose.PLACE, 0)
-    position, velocity = _newborn(settings, settings.particles, rng)
-    return Snapshot(0, position, velocity, np.arange(settings.particles), settings.particles)
 
 
 def next_snapshot(settings: WalkSettings, now: Snapshot) -> Snapshot:
@@ -175,8 +168,8 @@ def next_snapshot(settings: WalkSettings, now: Snapshot) -> Snapshot:
     --------
     >>> from outbid.simulate.motions import BrownianWalk
     >>> settings = WalkSettings(BrownianWalk(0.5), particles=7, frames=2, box=(9, 9, 9))
-    >>> following = next_snapshot(settings, first_snapshot(settings))
-    >>> bool((following.position == list(snapshots(settings))[1].position).all())
+    >>> first, second = snapshots(settings)
+    >>> bool((next_snapshot(settings, first).position == second.position).all())
     True
     """
     frame, seed = now.frame + 1, settings.seed

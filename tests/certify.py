@@ -10,12 +10,11 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from benchmarks import measure
 from exact_assignment import least_cost, paid
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -140,15 +139,13 @@ def judged(seed: int) -> Counter[str]:
 
 
 def main() -> None:
-    from detection_accuracy.origin import stated
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--assignments", type=int, default=1_000_000)
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with problems of its own")
     chosen = parser.parse_args()
     found: Counter[str] = Counter()
     seed = 0
-    with ProcessPoolExecutor(chosen.jobs, get_context("spawn")) as pool:
+    with measure.processes(chosen.jobs) as pool:
         while sum(count for name, count in found.items() if ": " in name) < chosen.assignments:
             for outcomes in pool.map(judged, range(seed, seed + chosen.jobs)):
                 found += outcomes
@@ -156,7 +153,7 @@ def main() -> None:
             wrong = sum(count for name, count in found.items() if name.endswith("wrong"))
             sys.stderr.write(f"{seed * 2000} problems, {wrong} wrong answers\n")
     total = sum(count for name, count in found.items() if ": " in name)
-    record = {**stated(), "assignments": total, "outcomes": dict(sorted(found.items()))}
+    record = {**measure.stated(), "assignments": total, "outcomes": dict(sorted(found.items()))}
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -4,10 +4,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
+from outbid import InputError
 from outbid.cli import main
 
 _COMPILING = re.compile(rb"^Compiling the kernels.*\n", re.MULTILINE)
@@ -61,6 +64,12 @@ def assert_refused(done: Result, exit_code: int, *said: str) -> None:
     assert done.stderr.count("\n") == 1
     for part in said:
         assert part in done.stderr
+
+
+def refused(said: str, read: Callable, *given: object, error: type = InputError, **named: object) -> None:
+    """An error that says this is raised where a file is read, or written."""
+    with pytest.raises(error, match=said):
+        read(*given, **named)
 
 
 def headless(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

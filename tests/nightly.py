@@ -1,7 +1,7 @@
 """The longer checks, and what they measured last: ``make nightly`` renews tests/nightly_record.json.
 
-Tests with the marker `nightly` are left out of ``make test``. The record holds commit, date, machine, the
-outcome of each of them, and the accuracy on recorded movies. records.py states its age.
+Tests with the marker `nightly` are left out of ``make test``. The record holds commit, date, machine, and the
+outcome of each of them. records.py states its age.
 """
 
 import argparse
@@ -9,23 +9,12 @@ import ast
 import json
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
-from outbid import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track
+from benchmarks import measure
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORD = REPOSITORY / "tests" / "nightly_record.json"
-DATA = REPOSITORY.parent / "shared" / "data"
-MOVIES = (
-    ("celegans/L1.csv", 1), ("celegans/L1.csv", 3), ("celegans/L2.csv", 1), ("celegans/L5.csv", 1),
-    ("ascidian/Pm05.csv", 1), ("ascidian/Pm08.csv", 1), ("ascidian/Pm08.csv", 5), ("mouse_geff/tidy.csv", 1),
-    ("hela_geff/Fluo-N2DL-HeLa-01.zarr", 1), ("turbulence/tracers_2000.csv", 1),
-    ("turbulence/subcube.csv", 1), ("turbulence/subcube.csv", 2),
-)  # fmt: skip
-"""Recorded movies beside the checkout, and every how many-th frame is linked."""
 
 
 def marked() -> set[str]:
@@ -53,34 +42,11 @@ def outcomes(report: Path) -> dict[str, dict[str, object]]:
     return found
 
 
-def accuracy() -> Iterator[dict[str, object]]:
-    """Scores of recorded movies whose identities are removed, linked with nothing set."""
-    for name, stride in MOVIES:
-        truth = read_tracks(DATA / name).every(stride)
-        run = track(truth.detections, TrackingSettings())
-        values = score(run.tracks, truth, families=("links", "identity", "divisions")).values
-        yield {
-            "movie": name, "every": stride, "detections": len(truth.detections),
-            **{key: round(values[key], 4) for key in ("link_f1", "idf1")},
-            "division_f1": None if np.isnan(values["division_f1"]) else round(values["division_f1"], 4),
-            "stated": round(float(np.mean(run.tracks.link_probability)), 4),
-            "right": round(right(run, truth), 4),
-        }  # fmt: skip
-
-
-def right(run: TrackingRun, truth: Tracks) -> float:
-    """Share of the links that are true: what the mean of their probabilities should be."""
-    size = len(truth.detections)
-    return float(np.isin(run.tracks.links @ [size, 1], truth.links @ [size, 1]).mean())
-
-
 def main() -> None:
-    from detection_accuracy.origin import stated
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("report", type=Path, help="pytest's --junitxml of the tests with the marker nightly")
     tests = outcomes(parser.parse_args().report)
-    record = {**stated(), "tests": tests, "accuracy": list(accuracy())}
+    record = {**measure.stated(), "tests": tests}
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     failed = [name for name, test in tests.items() if test["outcome"] != "passed"]
     sys.exit(f"Not passed: {', '.join(failed)}" if failed else 0)

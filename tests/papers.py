@@ -14,6 +14,8 @@ import time
 from itertools import chain
 from pathlib import Path
 
+from benchmarks import measure
+
 from outbid._arrays import gpu_names
 from outbid.simulate.experiment import Row, Size
 from outbid.simulate.experiments.papers import PAPERS
@@ -81,8 +83,6 @@ def within(seconds: float, name: str, size: Size) -> dict[str, object] | None:
 
 
 def main() -> None:
-    from detection_accuracy.origin import stated
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--only", nargs="*", help="names, the others are left as they are")
@@ -100,7 +100,7 @@ def main() -> None:
         sys.stderr.write(f"{name}: {time.monotonic() - begun:.1f} s, {said}\n")
         if part is None:
             continue
-        record.setdefault(chosen.device, {})[name] = {**stated(), **part}
+        record.setdefault(chosen.device, {})[name] = {**measure.stated(), **part}
         path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

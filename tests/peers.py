@@ -9,18 +9,13 @@ by default in ../shared/data beside the checkout. With 16 cores it takes some fi
 import argparse
 import json
 import os
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
-
-sys.path += [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent / "benchmarks")]
-
-import measure
-import pair_linkers
+from benchmarks import measure, pair_linkers
 from scipy.spatial import cKDTree
 
 from outbid import Detections, Tracks, read_tracks, score, track
@@ -104,8 +99,7 @@ def main() -> None:
     order = [(movie[2], linker) for movie in MOVIES for linker in LINKERS]
     rows.sort(key=lambda row: order.index((str(row["movie"]), str(row["linker"]))))
     record = {
-        "commit": os.environ.get("OUTBID_COMMIT") or measure.commit(), "date": measure.today(),
-        "machine": measure.provenance(), "peers": {name: metadata.version(name) for name in LINKERS[1:]},
+        **measure.stated(), "peers": {name: metadata.version(name) for name in LINKERS[1:]},
         "command": "python tests/peers.py", "accuracy": rows, "speed": speed(),
     }  # fmt: skip
     chosen.record.write_text(json.dumps(record, indent=1) + "\n", "utf-8")

@@ -37,75 +37,36 @@ LEARNED = (
     *(f"tracker/{name}/*.py" for name in ("inference", "learn", "lineage", "model")),
     *(f"tracker/{name}.py" for name in ("reading", "known", "summary", "linked")),
 )
+ASSIGNMENT, DETECTION = ("tracker/assignment/*.py",), ("tracker/detection/*.py",)
+GATES = ("tracker/gating*.py", "tracker/linking.py")
+OUTPUTS = (
+    *(f"tracker/formats/{name}.py" for name in ("outputs", "parts", "records")),
+    "tracker/_interrupt.py",
+)
+PAPERS = ("simulate/matrices.py", "simulate/paper.py", "simulate/experiments/papers/*")
+PEERS = ("agree", "cells", "nuclei", "optics", "scmos", "tuned", "whole_way")
 RECORDS = (
-    Record(
-        "nightly",
-        TESTS / "nightly_record.json",
-        (
-            *LEARNED,
-            "tracker/assignment/*.py",
-            "tracker/gating*.py",
-            "tracker/linking.py",
-            "tracker/matching*.py",
-            "tracker/tracking.py",
-        ),
-        "make nightly",
-    ),
-    Record("assignments", TESTS / "certify_record.json", ("tracker/assignment/*.py",), "make certify"),
-    Record(
-        "detection",
-        TESTS / "detection_record.json",
-        ("tracker/detection/*.py",),
-        "make detection-accuracy",
-    ),
-    Record(
-        "detection in uneven light",
-        TESTS / "detection_uneven.json",
-        ("tracker/detection/*.py",),
-        "python -m detection_accuracy.uneven --record",
-    ),
-    Record(
-        "constants of detection",
-        TESTS / "detection_sensitivity.json",
-        ("tracker/detection/*.py",),
-        "python -m detection_accuracy.sensitivity",
-    ),
-    Record(
-        "damaged files",
-        TESTS / "fuzz_record.json",
-        ("tracker/formats/*.py", "tracker/images.py"),
-        "make fuzz",
-    ),
-    Record(
-        "disturbed commands",
-        TESTS / "torture_record.json",
-        (*(f"tracker/formats/{name}.py" for name in ("outputs", "parts", "records")),
-         "tracker/_interrupt.py"),
-        "make torture",
-    ),
+    Record("nightly", TESTS / "nightly_record.json",
+           (*LEARNED, *ASSIGNMENT, *GATES, "tracker/matching*.py", "tracker/tracking.py"), "make nightly"),
+    Record("assignments", TESTS / "certify_record.json", ASSIGNMENT, "make certify"),
+    Record("detection", TESTS / "detection_record.json", DETECTION, "make detection-accuracy"),
+    Record("detection in uneven light", TESTS / "detection_uneven.json", DETECTION,
+           "python -m detection_accuracy.uneven --record"),
+    Record("constants of detection", TESTS / "detection_sensitivity.json", DETECTION,
+           "python -m detection_accuracy.sensitivity"),
+    Record("damaged files", TESTS / "fuzz_record.json",
+           ("tracker/formats/*.py", "tracker/images.py"), "make fuzz"),
+    Record("disturbed commands", TESTS / "torture_record.json", OUTPUTS, "make torture"),
     Record("GPU", TESTS / "gpu_record.json", KERNELS, "make gpu-test"),
     Record("GPU, longer", TESTS / "gpu_long_record.json", KERNELS, "make gpu-bench"),
-    Record(
-        "papers",
-        TESTS / "papers_record.json",
-        ("simulate/matrices.py", "simulate/paper.py", "simulate/experiments/papers/*"),
-        "python tests/papers.py",
-    ),
+    Record("papers", TESTS / "papers_record.json", PAPERS, "python tests/papers.py"),
     Record("learned links", TESTS / "accuracy" / "learned.npz", LEARNED, "make accuracy"),
-    Record(
-        "movies of any size",
-        TESTS / "scale_record.json",
-        ("tracker/detection/*.py", "tracker/ranges/*.py", "tracker/linking.py", "tracker/gating*.py"),
-        "python tests/benchmarks/bench_scale.py --record",
-    ),
-    Record(
-        "peers of detection",
-        TESTS / "detection_peers.json",
-        (*(f"tests/detection_accuracy/{name}.py"
-           for name in ("agree", "cells", "nuclei", "optics", "scmos", "tuned")),
-         "simulate/camera.py"),
-        "python -m detection_accuracy.run peers",
-    ),
+    Record("movies of any size", TESTS / "scale_record.json",
+           (*DETECTION, *GATES, "tracker/ranges/*.py"), "python tests/benchmarks/bench_scale.py --record"),
+    Record("peers of detection", TESTS / "detection_peers.json",
+           (*(f"tests/detection_accuracy/{name}.py" for name in PEERS),
+            *(f"simulate/{name}.py" for name in ("camera", "linkers/laptrack", "motions", "walks"))),
+           "python -m detection_accuracy.run peers"),
 )  # fmt: skip
 """Every record that later changes can make older than the code."""
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from outbid import AssignmentProblem, DenseCosts, Detections, SparseCosts, Tracks
+from outbid.tracks import LINK_MEASURES
 
 
 @st.composite
@@ -50,14 +51,17 @@ def points(most: int = 30, ordinary: float = 4.0) -> st.SearchStrategy[np.ndarra
 
 
 @st.composite
-def any_tracks(draw: st.DrawFn, most: int, features: dict[str, tuple], units: list[str]) -> Tracks:
-    """Tracks with gaps, divisions and merges, with features of such types and values; costs or none."""
-    frame = sorted(draw(st.lists(st.integers(0, 6), max_size=most)))
-    number = st.floats(allow_nan=False, allow_infinity=False)
-    position = np.reshape([[draw(number) for _ in range(3)] for _ in frame], (-1, 3))
-    held = {name: np.array([draw(each) for _ in frame], kind) for name, (kind, each) in features.items()}
-    seen = Detections.from_table(frame, position, unit=draw(st.sampled_from(units)), features=held)
-    pairs = [(i, j) for i in range(len(frame)) for j in range(len(frame)) if frame[i] < frame[j]]
-    links = sorted(draw(st.sets(st.sampled_from(pairs)))) if pairs else []
-    cost = np.array([draw(number) for _ in links]) if links and draw(st.booleans()) else None
-    return Tracks(seen, np.array(links, dtype=np.int64).reshape(-1, 2), cost)
+def any_tracks(
+    draw: st.DrawFn, most: int, features: dict[str, tuple], units: list[str], last: int = 6
+) -> Tracks:
+    """Tracks with gaps, divisions and merges, features of such types and values; links may have measures."""
+    frames = st.integers(0, 5) | st.integers(0, last)
+    count, number = draw(st.integers(0, most)), st.floats(allow_nan=False, allow_infinity=False)
+    frame = np.sort(draw(hnp.arrays(np.int32, count, elements=frames)))
+    position = draw(hnp.arrays(np.float64, (count, 3), elements=number))
+    held = {name: draw(hnp.arrays(kind, count, elements=each)) for name, (kind, each) in features.items()}
+    seen = Detections(frame, position, draw(st.sampled_from(units)), held)
+    pairs = [(i, j) for i in range(count) for j in range(count) if frame[i] < frame[j]]
+    links = np.array(sorted(draw(st.sets(st.sampled_from(pairs)))) if pairs else [], np.int64).reshape(-1, 2)
+    measure = st.none() | hnp.arrays(np.float64, len(links), elements=number) if len(links) else st.none()
+    return Tracks(seen, links, *(draw(measure) for _ in LINK_MEASURES))

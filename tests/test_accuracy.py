@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from accuracy.compare import compared
+from accuracy.linkers import named
 from accuracy.measured import Measured, Record, measured
 from accuracy.movies import Movie
 from accuracy.options import is_constant, scale_constant
-from accuracy.served import Answer, Served
 
 
 def made(kind: str, seed: int, f1: float, sure: float = 0.9) -> Measured:
@@ -19,7 +19,7 @@ def made(kind: str, seed: int, f1: float, sure: float = 0.9) -> Measured:
     place = min(int(sure * 20), 19)
     stated[place], right[place], count[place] = 100 * sure, 90, 100
     return Measured(
-        Movie(kind, 0.14, seed), "same", 100, "", f1, f1, np.nan, 1.0, "",
+        Movie(kind, 0.14, seed), "same", 100, f1, f1, np.nan, 1.0, "",
         tuple(stated.tolist()), tuple(right.tolist()), tuple(count.tolist()),
     )  # fmt: skip
 
@@ -71,24 +71,23 @@ def test_two_movies_of_one_name_are_not_compared() -> None:
 def test_scores_of_links_that_are_known_and_kept(tmp_path: Path) -> None:
     truth = Movie("few", 0.14).truth()
     half = np.arange(len(truth.links)) % 2 == 0
-    row = measured(Movie("few", 0.14), truth, Answer(truth.links[half], np.full(half.sum(), 0.75), 1.0))
+    row = measured(Movie("few", 0.14), truth, lambda *_: (truth.links[half], np.full(half.sum(), 0.75)))
     assert row.link_f1 == pytest.approx(2 / 3, abs=1e-3)
     assert row.calibration_error == pytest.approx(0.25)
     assert np.isnan(row.division_f1)
     Record({"commit": "some"}, [row]).save(tmp_path / "a.npz")
     after = Record.load(tmp_path / "a.npz")
-    assert (after.about, after.rows[0].movie, after.rows[0].links) == (
-        {"commit": "some"}, row.movie, row.links,
+    assert (after.about, after.rows[0].movie, after.rows[0].count) == (
+        {"commit": "some"}, row.movie, row.count,
     )  # fmt: skip
     assert after.rows[0].link_f1 == pytest.approx(row.link_f1)
 
 
 def test_a_linker_that_fails_is_scored_as_one_that_links_nothing() -> None:
-    served = Served.start("accuracy.linkers:named")  # which takes no movie
-    answer = served.link(np.zeros(2, np.int32), np.zeros((2, 3)))
-    served.stop()
-    assert answer.error.startswith("TypeError")
-    assert len(answer.links) == 0
+    movie = Movie("few", 0.14)
+    row = measured(movie, movie.truth(), named("accuracy.linkers:named"))  # which takes no movie
+    assert row.error.startswith("TypeError")
+    assert sum(row.count) == 0
 
 
 def test_a_constant_is_scaled_wherever_it_is_read_and_set_back() -> None:

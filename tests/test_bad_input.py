@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from threading import active_count
 from time import monotonic, sleep
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -203,15 +204,6 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     assert_refused(track(path), 3, "spots.csv", "Permission denied")
 
 
-def test_reading_errors_of_the_disk_are_input_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Path) -> bytes:
-        raise OSError(5, "Input/output error")
-
-    path = written(tmp_path / "spots.csv", GOOD)
-    monkeypatch.setattr(Path, "read_bytes", fail)
-    assert_refused(track(path), 3, "spots.csv", "Input/output error")
-
-
 # ---------------------------------------------------------------- larger than memory
 
 
@@ -233,15 +225,19 @@ def test_what_does_not_fit_is_refused_before_reading(
     assert track(path, distance="0").exit_code == 0
 
 
-def test_memory_that_runs_out_while_reading_names_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "exit_code", "said"),
+    [
+        (OSError(5, "Input/output error"), 3, ["Input/output error"]),
+        (MemoryError("Unable to allocate 7 GiB"), 4, ["its 0.00", "GB are free", "Split it"]),
+    ],
+)
+def test_errors_while_reading_name_the_file(
+    error: Exception, exit_code: int, said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: Path) -> bytes:
-        raise MemoryError("Unable to allocate 7 GiB")
-
     path = written(tmp_path / "spots.csv", GOOD * 50_000)
-    monkeypatch.setattr(Path, "read_bytes", fail)
-    assert_refused(track(path), 4, "spots.csv", "its 0.00", "GB are free", "Split it")
+    monkeypatch.setattr(Path, "read_bytes", Mock(side_effect=error))
+    assert_refused(track(path), exit_code, "spots.csv", *said)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sparse files")

@@ -47,18 +47,13 @@ def test_help_begins_with_examples(arguments: list[str]) -> None:
 def test_help_of_a_command_begins_with_examples(command: str) -> None:
     done = succeed(command, "-h")
     assert done.output.index(f"  outbid {command}") < done.output.index("Options:")
+    bare = run(command)
+    assert command == "info" or (bare.exit_code, "Examples:" in bare.output) == (2, True)
 
 
 def test_help_states_from_how_many_detections_on_a_gpu_is_taken() -> None:
     shown = " ".join(run("track", "--help").output.split())
     assert f"for {WORTH_A_GPU // 1_000_000} million detections or more" in shown
-
-
-@pytest.mark.parametrize("command", ["track", "score", "convert"])
-def test_no_arguments_show_help(command: str) -> None:
-    done = run(command)
-    assert done.exit_code == 2
-    assert "Examples:" in done.output
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -90,11 +85,6 @@ def test_track_links_what_is_there(spots: Path, tmp_path: Path) -> None:
     line, sentence = [line for line in done.stderr.splitlines() if "links" in line]
     assert re.fullmatch(rf"{len(found.links)} links, optimal for its costs, cpu, \d+\.\d\d s: {output}", line)
     assert sentence == sentence_on(found)
-
-
-def test_quiet_says_nothing(spots: Path, tmp_path: Path) -> None:
-    done = run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4, "-q")
-    assert (done.exit_code, done.output) == (0, "")
 
 
 def test_verbose_says_more_and_only_once(spots: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import refused
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,7 +109,6 @@ def test_features_and_costs_come_back(tmp_path: Path) -> None:
     assert list(back.detections.features) == ["quality", "area"]
     assert back.detections.features["area"].dtype == np.uint8
     np.testing.assert_array_equal(back.detections.features["quality"], [0.5, 1, np.nan, 2])
-    assert back.link_cost is not None
     assert back.link_cost.tolist() == [1, 2, 3]
     write_detections(tmp_path / "b.geff", TWO.detections)
     assert not holds_tracks(tmp_path / "b.geff")
@@ -133,23 +133,13 @@ def test_the_package_itself_reads_it_in_both_zarr_formats(tmp_path: Path) -> Non
 def test_an_output_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     write_tracks(tmp_path / "a.geff", TWO)
     before = input_of(tmp_path / "a.geff")
-    with pytest.raises(SettingsError, match="exists"):
-        write_tracks(tmp_path / "a.geff", TWO)
+    refused("exists", write_tracks, tmp_path / "a.geff", TWO, error=SettingsError)
     odd = Detections.from_table([0], [[0, 0, 0]], features={"kind": np.array([1j])})
-    with pytest.raises(InputError, match="kind"):
-        write_detections(tmp_path / "a.geff", odd, overwrite=True)
+    refused("kind", write_detections, tmp_path / "a.geff", odd, overwrite=True)
     assert input_of(tmp_path / "a.geff") == before
     write_tracks(tmp_path / "a.geff", TWO, overwrite=True)
     assert input_of(tmp_path / "a.geff") == before, "the same bytes again"
     assert [file.name for file in tmp_path.iterdir()] == ["a.geff"]
-
-
-def test_no_folder_of_another_kind_is_ever_replaced(tmp_path: Path) -> None:
-    (tmp_path / "photos.geff").mkdir()
-    (tmp_path / "photos.geff/cat.png").write_text("a cat")
-    with pytest.raises(SettingsError, match="another kind"):
-        write_tracks(tmp_path / "photos.geff", TWO, overwrite=True)
-    assert (tmp_path / "photos.geff/cat.png").read_text() == "a cat"
 
 
 # ---------------------------------------------------------------- hostile folders
@@ -172,27 +162,12 @@ def test_a_link_out_of_the_folder(folder: Path) -> None:
     chunk.unlink()
     chunk.symlink_to("../../../../../secret")
     geff.validate_structure(folder)  # the package geff sees nothing there
-    with pytest.raises(InputError, match="leads out of the folder"):
-        read_tracks(folder)
+    refused("leads out of the folder", read_tracks, folder)
 
 
 def test_a_pickle_in_an_array(folder: Path) -> None:
     change(folder / "nodes/props/area/values/.zarray", filters=[{"id": "pickle"}], dtype="|O")
-    with pytest.raises(InputError, match="could run any program"):
-        read_tracks(folder)
-
-
-def test_a_size_beyond_memory(folder: Path) -> None:
-    change(folder / "nodes/props/area/values/.zarray", shape=[10**14], chunks=[10**14])
-    with pytest.raises(ResourceError, match="GB"):
-        read_tracks(folder)
-
-
-@pytest.mark.parametrize("shape", [[-1], ["many"], None, [1.5]])
-def test_a_senseless_shape(folder: Path, shape: object) -> None:
-    change(folder / "nodes/props/area/values/.zarray", shape=shape)
-    with pytest.raises(InputError):
-        read_tracks(folder)
+    refused("could run any program", read_tracks, folder)
 
 
 @pytest.mark.parametrize("lost", ["nodes/ids", "edges/ids", "nodes/props/x", ".zattrs"])
@@ -203,16 +178,9 @@ def test_a_part_that_is_missing(folder: Path, lost: str) -> None:
         read_tracks(folder)
 
 
-def test_damaged_json_and_damaged_chunks(folder: Path) -> None:
-    chunk = next(file for file in (folder / "nodes/ids").iterdir() if file.name[0] != ".")
-    whole = chunk.read_bytes()
-    chunk.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError):
-        read_tracks(folder)
-    chunk.write_bytes(whole)
+def test_damaged_json(folder: Path) -> None:
     (folder / ".zattrs").write_text('{"geff": ')
-    with pytest.raises(InputError, match="damaged"):
-        read_tracks(folder)
+    refused("damaged", read_tracks, folder)
 
 
 def test_an_axis_named_by_a_path(folder: Path) -> None:
@@ -227,12 +195,9 @@ def test_several_graphs_or_none(folder: Path, tmp_path: Path) -> None:
     container = tmp_path / "many.zarr"
     for name in ("first", "second"):
         shutil.copytree(folder, container / name)
-    with pytest.raises(InputError, match="several graphs"):
-        read_tracks(container)
+    refused("several graphs", read_tracks, container)
     (tmp_path / "none.zarr").mkdir()
     (tmp_path / "none.zarr/.zgroup").write_text('{"zarr_format": 2}')
-    with pytest.raises(InputError, match="no GEFF"):
-        read_tracks(tmp_path / "none.zarr")
+    refused("no GEFF", read_tracks, tmp_path / "none.zarr")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="folder"):
-        read_tracks(tmp_path / "empty")
+    refused("folder", read_tracks, tmp_path / "empty")

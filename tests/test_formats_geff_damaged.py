@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import assert_refused, refused, run
 
 from outbid import (
     Detections,
@@ -85,8 +85,7 @@ def test_a_chunk_that_our_file_lost_is_missed(folder: Path, name: str) -> None:
     assert len(chunks(folder / name)) == 1, "chunks of zeros are written as well"
     lose(folder / name)
     geff.validate_structure(folder)  # the package geff sees nothing there, nor in what is below
-    with pytest.raises(InputError, match=f"1 of 1 chunks of {name} are missing"):
-        read_tracks(folder)
+    refused(f"1 of 1 chunks of {name} are missing", read_tracks, folder)
     assert_refused(run("convert", folder, folder.parent / "b.csv"), 3, str(folder), name)
 
 
@@ -106,8 +105,7 @@ def test_chunks_that_another_writer_leaves_out_are_its_fill_value(
 @pytest.mark.parametrize("name", VITAL)
 def test_a_chunk_that_another_file_lost_is_missed(other: Path, name: str) -> None:
     lose(other / name)
-    with pytest.raises(InputError, match=f"chunks of {name} are missing"):
-        read_tracks(other)
+    refused(f"chunks of {name} are missing", read_tracks, other)
 
 
 @pytest.mark.parametrize("name", VITAL)
@@ -118,8 +116,7 @@ def test_a_chunk_that_is_cut_short_is_refused(folder: Path, name: str) -> None:
     for length in (0, 10, 20, len(content) - 1):
         chunk.write_bytes(content[:length])
         geff.validate_structure(folder)
-        with pytest.raises(InputError, match="is cut short"):
-            read_tracks(folder)
+        refused("is cut short", read_tracks, folder)
 
 
 def test_numbers_that_are_not_whole_are_refused_by_the_name_of_the_folder(folder: Path) -> None:
@@ -130,8 +127,7 @@ def test_numbers_that_are_not_whole_are_refused_by_the_name_of_the_folder(folder
     stated = json.loads((folder / ".zattrs").read_text())
     del stated["geff"]["node_props_metadata"]  # as before 1.0, which the package geff does not read
     (folder / ".zattrs").write_text(json.dumps(stated))
-    with pytest.raises(InputError, match=r"a\.geff: node numbers are not whole"):
-        read_tracks(folder)
+    refused(r"a\.geff: node numbers are not whole", read_tracks, folder)
 
 
 def test_one_chunk_of_many(folder: Path) -> None:
@@ -151,8 +147,7 @@ def test_one_chunk_of_many(folder: Path) -> None:
     (folder / ".zattrs").write_text(json.dumps(stated))
     assert read_tracks(folder).detections.frame.tolist() == [1, 2, 3, 4]
     (folder / "nodes/props/t2/values/2").unlink()
-    with pytest.raises(InputError, match="1 of 4 chunks of nodes/props/t2/values are missing"):
-        read_tracks(folder)
+    refused("1 of 4 chunks of nodes/props/t2/values are missing", read_tracks, folder)
 
 
 def test_a_single_node_may_be_number_0(tmp_path: Path) -> None:
@@ -170,8 +165,7 @@ def test_more_chunks_than_anybody_left_out(folder: Path) -> None:
     stated = json.loads(file.read_text())
     file.write_text(json.dumps(stated | {"shape": [10**7], "chunks": [1], "fill_value": 0}))
     start = time.perf_counter()
-    with pytest.raises(InputError, match="declares 10000000 chunks"):
-        read_tracks(folder)
+    refused("declares 10000000 chunks", read_tracks, folder)
     assert time.perf_counter() - start < 2
 
 
@@ -181,6 +175,7 @@ X = "nodes/props/x/values"
 ODD: list[tuple[int, str, dict[str, Any]]] = [
     (2, X, {"filters": 5}), (2, X, {"filters": [["x"]]}), (2, X, {"compressor": {"id": ["x"]}}),
     (2, X, {"chunks": "x"}), (2, X, {"dtype": "<U9999999999"}), (2, X, {"zarr_format": 7}),
+    *((2, X, {"shape": shape}) for shape in ([-1], ["many"], None, [1.5])),
     (2, "edges/ids", {"shape": []}), (3, "", {"attributes": None}), (3, "", {"attributes": 5}),
     (3, "", {"attributes": ["geff_version"]}), (3, X, {"codecs": "x"}), (3, X, {"codecs": [[]]}),
     (3, X, {"chunk_grid": None}), (3, X, {"chunk_grid": "regular"}), (3, X, {"data_type": {"name": ["x"]}}),
@@ -223,8 +218,7 @@ def test_odd_metadata(
 def test_a_record_that_is_none(folder: Path, values: dict[str, Any]) -> None:
     stated = json.loads((folder / ".zattrs").read_text())
     (folder / ".zattrs").write_text(json.dumps({"geff": stated["geff"] | values}))
-    with pytest.raises(InputError, match=r"a\.geff has no run record"):
-        read_record(folder)
+    refused(r"a\.geff has no run record", read_record, folder)
 
 
 @pytest.mark.parametrize(
@@ -258,5 +252,4 @@ def test_consolidated_metadata_are_looked_at_as_well(folder: Path) -> None:
     stated = json.loads((folder / ".zmetadata").read_text())
     stated["metadata"]["nodes/props/x/values/.zarray"]["compressor"] = {"id": "pickle"}
     (folder / ".zmetadata").write_text(json.dumps(stated))
-    with pytest.raises(InputError, match="could run any program"):
-        read_tracks(folder)
+    refused("could run any program", read_tracks, folder)

@@ -127,7 +127,6 @@ def test_interrupted_while_writing(number: signal.Signals, tmp_path: Path) -> No
     path.write_text("precious")
     command = [sys.executable, "-c", _SLOW_COMMAND, "slow", path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
-        assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"
         assert len(list(tmp_path.iterdir())) == 2
         writer.send_signal(number)

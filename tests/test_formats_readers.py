@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import written
+from commands import refused, written
 from test_formats_xml import assert_same_points
 
 from outbid import InputError, read_detections, read_tracks
@@ -21,8 +21,6 @@ def test_trackmate_spots_with_their_edges(stem: str, count: tuple[int, int], rea
     assert (len(tracks.detections), len(tracks.links)) == count
     assert_same_points(tracks.detections, xml.detections, 1e-9)
     assert tracks.track_count == xml.track_count
-    assert tracks.link_cost is not None
-    assert xml.link_cost is not None
     np.testing.assert_allclose(np.sort(tracks.link_cost), np.sort(xml.link_cost))
 
 
@@ -37,11 +35,9 @@ def test_trackmate_spots_as_its_table_view_exports_them(tmp_path: Path) -> None:
     tracks = read_tracks(tmp_path / "a-spots.csv")
     assert tracks.detections.unit == "micrometer"
     assert tracks.links.tolist() == [[0, 1], [0, 2]]
-    assert tracks.link_cost is not None
     assert tracks.link_cost.tolist() == [0.5, 1.5]
     (tmp_path / "a-edges.csv").write_text(edges + "e,7,9,0.5\nf,7,eight,1.5\n")
-    with pytest.raises(InputError, match="line 6"):
-        read_tracks(tmp_path / "a-spots.csv")
+    refused("line 6", read_tracks, tmp_path / "a-spots.csv")
 
 
 def test_napari_tracks(real_data: Path) -> None:
@@ -85,15 +81,12 @@ def test_openptv_links(tmp_path: Path) -> None:
     assert tracks.links.tolist() == [[0, 3]]
     assert tracks.detections.position[3].tolist() == [3.0, 2.0, 1.5]
     (tmp_path / "ptv_is.8").write_text("1\n -1 -2 5.0 5.0 5.0\n")
-    with pytest.raises(InputError, match="row 1 of frame 8"):
-        read_tracks(tmp_path)
+    refused("row 1 of frame 8", read_tracks, tmp_path)
     for said in (0, 2):
         (tmp_path / "ptv_is.8").write_text(f"{said}\n -1 -2 5.0 5.0 5.0\n")
-        with pytest.raises(InputError, match=f"1 rows where line 1 says {said}"):
-            read_tracks(tmp_path)
+        refused(f"1 rows where line 1 says {said}", read_tracks, tmp_path)
     (tmp_path / "ptv_is.8").write_text("1\n -1 -2 5.0 five 5.0\n")
-    with pytest.raises(InputError, match="line 2"):
-        read_tracks(tmp_path)
+    refused("line 2", read_tracks, tmp_path)
 
 
 def test_myptv(real_data: Path, tmp_path: Path) -> None:
@@ -106,13 +99,11 @@ def test_myptv(real_data: Path, tmp_path: Path) -> None:
     assert len(read_detections(folder / "example/particles")) == 281
     assert len(read_tracks(folder / "example_fibers/trajectories").links) == 2407
     assert len(read_tracks(folder / "example/smoothed_trajectories").detections) == 222
-    with pytest.raises(InputError, match="unknown"):
-        read_detections(folder / "example_fibers/fiber_orientations")
+    refused("unknown", read_detections, folder / "example_fibers/fiber_orientations")
     shutil.copy(folder / "example/trajectories", tmp_path / "trajectories")
     with (tmp_path / "trajectories").open("a") as file:
         file.write("1\t2\n")
-    with pytest.raises(InputError, match="line 282"):
-        read_tracks(tmp_path / "trajectories")
+    refused("line 282", read_tracks, tmp_path / "trajectories")
 
 
 def test_numpy_arrays(tmp_path: Path, real_data: Path) -> None:
@@ -124,14 +115,11 @@ def test_numpy_arrays(tmp_path: Path, real_data: Path) -> None:
     np.save(file, [[0, 0, 2.0, 3.0], [0, 1, 2.0, 4.0]])
     assert read_detections(file).position.tolist() == [[0, 2, 3], [0, 2, 4]]
     np.save(file, [[0.5, 0, 2.0, 3.0]])
-    with pytest.raises(InputError, match="whole"):
-        read_tracks(file)
+    refused("whole", read_tracks, file)
     np.save(file, np.zeros((2, 6)))
-    with pytest.raises(InputError, match="rows of track number"):
-        read_detections(file)
+    refused("rows of track number", read_detections, file)
     pickled = real_data / "formats/laptrack/grouped_poss_molecule_tracking.npy"
-    with pytest.raises(InputError, match="Python objects"):
-        read_detections(pickled)
+    refused("Python objects", read_detections, pickled)
 
 
 class Bomb:
@@ -150,8 +138,7 @@ def _leave(file: str) -> None:
 
 def test_a_pickle_in_an_array_is_never_run(tmp_path: Path) -> None:
     np.save(tmp_path / "bomb.npy", np.array([[Bomb(tmp_path / "mark")] * 4], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="Python objects"):
-        read_tracks(tmp_path / "bomb.npy")
+    refused("Python objects", read_tracks, tmp_path / "bomb.npy")
     assert not (tmp_path / "mark").exists()
 
 
@@ -183,5 +170,4 @@ def test_numbers_are_plain_decimal(name: str, tmp_path: Path) -> None:
     path = written(tmp_path / name, ODD_NUMBERS[name])
     if name.endswith("-edges.csv"):
         path = written(tmp_path / name.replace("edges", "spots"), SPOTS)
-    with pytest.raises(InputError, match=name[:4]):
-        read_tracks(path)
+    refused(name[:4], read_tracks, path)

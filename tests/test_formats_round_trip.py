@@ -3,15 +3,15 @@
 import json
 from pathlib import Path
 
-import hypothesis.extra.numpy as hnp
 import numpy as np
 import pyarrow.parquet
 import pytest
-from commands import fresh_python
+from commands import fresh_python, refused
 from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from strategies import any_tracks
 
 from outbid import (
     Detections,
@@ -28,7 +28,6 @@ from outbid.formats import FORMATS, check_output, holds_tracks
 from outbid.tracks import LINK_MEASURES
 
 SUFFIXES = [".csv", ".tsv", ".parquet"]  # tables; the formats for exchange have tests of their own
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
 NAMES = st.sampled_from(
     ["mass", "ID", "time", "signal to noise", 'a "quoted" name', "a,comma", "a;b", "größe"]
 )
@@ -44,34 +43,14 @@ FEATURES = st.sampled_from(
 )
 
 
+ANY_TRACKS = st.dictionaries(NAMES, FEATURES, max_size=2).flatmap(
+    lambda features: any_tracks(8, features, ["pixel", "micrometer", "kiloparsec"], 2**31 - 1)
+)
+
+
 def bits(values: NDArray) -> list[object]:
     """The values bit by bit: they differ also where they compare equal."""
     return np.ascontiguousarray(values, dtype=np.float64).view(np.uint64).tolist()
-
-
-@st.composite
-def detections(draw: st.DrawFn) -> Detections:
-    count = draw(st.integers(0, 8))
-    frame = draw(hnp.arrays(np.int32, count, elements=st.integers(0, 5) | st.integers(0, 2**31 - 1)))
-    features = {}
-    for name in draw(st.lists(NAMES, unique=True, max_size=2)):
-        dtype, elements = draw(FEATURES)
-        features[name] = draw(hnp.arrays(dtype, count, elements=elements))
-    unit = draw(st.sampled_from(["pixel", "micrometer", "kiloparsec"]))
-    return Detections(
-        np.sort(frame), draw(hnp.arrays(np.float64, (count, 3), elements=FINITE)), unit, features
-    )
-
-
-@st.composite
-def tracks(draw: st.DrawFn) -> Tracks:
-    """Any graph that runs forward in time: gaps, divisions and merges of every kind."""
-    seen = draw(detections())
-    pairs = [(i, j) for i in range(len(seen)) for j in range(len(seen)) if seen.frame[i] < seen.frame[j]]
-    chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
-    links = np.array(sorted(chosen), dtype=np.int64).reshape(-1, 2)
-    measure = st.none() | hnp.arrays(np.float64, len(links), elements=FINITE)
-    return Tracks(seen, links, *(draw(measure) for _ in LINK_MEASURES))
 
 
 def assert_same_detections(found: Detections, given: Detections, suffix: str) -> None:
@@ -98,7 +77,7 @@ def same_or_none(found: NDArray | None, given: NDArray | None) -> bool:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@given(seen=detections())
+@given(seen=ANY_TRACKS.map(lambda made: made.detections))
 @example(seen=Detections.from_table([0], [[-0.0, 5e-324, 1.7976931348623157e308]]))
 def test_detections_round_trip(
     suffix: str, seen: Detections, tmp_path_factory: pytest.TempPathFactory
@@ -107,12 +86,12 @@ def test_detections_round_trip(
     write_detections(path, seen)
     assert_same_detections(read_detections(path), seen, suffix)
     assert not holds_tracks(path)
-    with pytest.raises(InputError, match="holds no tracks"):
-        read_tracks(path)
+    refused("holds no tracks", read_tracks, path)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@given(made=tracks())
+@given(made=ANY_TRACKS)
+@example(made=Tracks(Detections.from_table([0], np.zeros((1, 3))), np.empty((0, 2), int), *np.empty((3, 0))))
 @example(
     made=Tracks(Detections.from_table([0, 1], np.zeros((2, 3))), np.array([[0, 1]]), *np.full((3, 1), -0.0))
 )
@@ -182,8 +161,7 @@ def test_half_precision_is_written_and_what_is_no_number_is_not(suffix: str, tmp
         np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"),
     ):
         seen = Detections.from_table([0, 1], np.zeros((2, 3)), features={"wrong": wrong})
-        with pytest.raises(InputError, match="'wrong' holds"):
-            write_detections(path, seen, overwrite=True)
+        refused("'wrong' holds", write_detections, path, seen, overwrite=True)
     assert read_detections(path).features["half"].astype(np.float16).tolist() == half.tolist()
 
 
@@ -218,18 +196,6 @@ def test_a_merge_needs_further_columns(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_the_same_content_gives_the_same_bytes(suffix: str, tmp_path: Path) -> None:
-    seen = Detections.from_table(np.arange(500) // 5, np.random.default_rng(1).random((500, 3)))
-    made = Tracks(seen, np.column_stack([np.arange(495), np.arange(5, 500)]))
-    contents = []
-    for name in "ab":
-        path = tmp_path / f"{name}{suffix}"
-        write_tracks(path, made, record={"b": [1, 2], "a": None})
-        contents.append(path.read_bytes())
-    assert contents[0] == contents[1]
-
-
 def test_rows_in_any_order_are_sorted_by_frame(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("track_id,frame,x,y,link_cost,q\n1,2,5,6,0.5,30\n0,0,1,2,,10\n1,0,3,4,,20\n")
@@ -238,7 +204,6 @@ def test_rows_in_any_order_are_sorted_by_frame(tmp_path: Path) -> None:
     assert found.detections.position[:, 2].tolist() == [1, 3, 5]
     assert found.detections.features["q"].tolist() == [10, 20, 30]
     assert found.links.tolist() == [[1, 2]]
-    assert found.link_cost is not None
     assert found.link_cost.tolist() == [0.5]
 
 
@@ -274,13 +239,11 @@ def test_records(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a{suffix}"
     write_detections(path, seen, record={"command": "simulate", "settings": {"max_distance": np.inf}})
     assert read_record(path) == {"command": "simulate", "settings": {"max_distance": "inf"}}
-    with pytest.raises(SettingsError, match="exists"):
-        write_detections(path, seen)
+    refused("exists", write_detections, path, seen, error=SettingsError)
     assert read_record(path)["command"] == "simulate"
     # A file without a record must not keep the record of the file it replaces.
     write_detections(path, seen, overwrite=True)
-    with pytest.raises(InputError, match="no run record"):
-        read_record(path)
+    refused("no run record", read_record, path)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
@@ -303,8 +266,7 @@ def test_the_record_of_a_parquet_file_is_where_others_find_it(tmp_path: Path) ->
 def test_what_is_no_record(content: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv.json"
     path.write_text(content)
-    with pytest.raises(InputError, match=r"a\.csv\.json"):
-        read_record(path)
+    refused(r"a\.csv\.json", read_record, path)
     # It is no obstacle to reading the data beside it.
     (tmp_path / "a.csv").write_text("frame,y,x\n0,1,2\n")
     assert len(read_detections(tmp_path / "a.csv")) == 1
@@ -320,8 +282,7 @@ def test_outputs_are_checked(tmp_path: Path) -> None:
         ("none/a.csv", "no folder"),
         ("folder.csv", "no file"),
     ]:
-        with pytest.raises(SettingsError, match=complaint):
-            check_output(tmp_path / name, overwrite=True)
+        refused(complaint, check_output, tmp_path / name, overwrite=True, error=SettingsError)
     check_output(tmp_path / "a.csv")
 
 
@@ -335,8 +296,7 @@ def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
 
 
 def test_negative_frames_are_not_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="negative"):
-        write_detections(tmp_path / "a.csv", Detections.from_table([-1], [[1, 2, 3]]))
+    refused("negative", write_detections, tmp_path / "a.csv", Detections.from_table([-1], [[1, 2, 3]]))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -123,9 +123,9 @@ def assert_same_tracks(left: Tracks, right: Tracks) -> None:
     assert left.detections.unit == right.detections.unit
     for name, values in left.detections.features.items() if len(left.detections) else ():
         np.testing.assert_array_equal(values, right.detections.features[name])
-    assert (left.link_cost is None) == (right.link_cost is None)
-    if left.link_cost is not None and right.link_cost is not None:
-        np.testing.assert_array_equal(left.link_cost, right.link_cost)
+    assert list(left.measures) == list(right.measures)
+    for name, values in left.measures.items():
+        np.testing.assert_array_equal(values, right.measures[name])
 
 
 @settings(max_examples=examples(30))
@@ -168,7 +168,6 @@ def test_trackmate_finds_what_it_needs(tmp_path: Path) -> None:
     root = ET.parse(file).getroot()
     assert [child.tag for child in root] == ["Log", "Model", "Settings", "GUIState"]
     model = root.find("Model")
-    assert model is not None
     assert [c.tag for c in model] == ["FeatureDeclarations", "AllSpots", "AllTracks", "FilteredTracks"]
     assert model.attrib == {"spatialunits": "micrometer", "timeunits": "frame"}
     spots = list(model.iter("Spot"))
@@ -180,7 +179,6 @@ def test_trackmate_finds_what_it_needs(tmp_path: Path) -> None:
     assert len(model.findall("AllTracks/Track")) == 1, "a division stays in one track"
     assert [e.attrib["TRACK_ID"] for e in model.findall("FilteredTracks/TrackID")] == ["0"]
     image = root.find("Settings/ImageData")
-    assert image is not None
     assert (image.get("width"), image.get("height"), image.get("nframes")) == ("10", "7", "2")
 
 

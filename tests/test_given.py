@@ -26,22 +26,9 @@ def pandas_frame() -> object:
     )
 
 
-def pandas_by_frame() -> object:
-    """As trackpy leaves it: the frame is the index, too."""
-    return pandas_frame().set_index("frame", drop=False)
-
-
-def pandas_index_alone() -> object:
-    return pandas_frame().set_index("frame")
-
-
 def polars_frame() -> object:
     polars = pytest.importorskip("polars", reason="polars is not installed: pip install polars")
     return polars.DataFrame(COLUMNS)
-
-
-def structured() -> object:
-    return np.rec.fromarrays(list(COLUMNS.values()), names=list(COLUMNS))
 
 
 FORMS = {
@@ -49,8 +36,10 @@ FORMS = {
     "run": lambda: outbid.track(SEEN, max_distance=3.0), "dict": lambda: COLUMNS,
     "arrow": lambda: pa.table(COLUMNS), "array": lambda: np.column_stack([FRAME, PLACE]),
     "array in a plane": lambda: np.column_stack([FRAME, PLACE[:, 1:]]).tolist(),
-    "a frame each": lambda: [PLACE[:2], PLACE[2:]], "structured": structured, "pandas": pandas_frame,
-    "pandas by frame": pandas_by_frame, "pandas index": pandas_index_alone, "polars": polars_frame,
+    "a frame each": lambda: [PLACE[:2], PLACE[2:]], "pandas": pandas_frame, "polars": polars_frame,
+    "structured": lambda: np.rec.fromarrays(list(COLUMNS.values()), names=list(COLUMNS)),
+    "as trackpy leaves it": lambda: pandas_frame().set_index("frame", drop=False),  # the index, too
+    "pandas index": lambda: pandas_frame().set_index("frame"),
 }  # fmt: skip
 
 

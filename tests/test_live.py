@@ -24,8 +24,8 @@ def movie(seed: int = 0, *, miss: float = 0.1, persistence: float = 3.0) -> Trac
     return observe(truth, Microscope((0.03,) * 3, miss, miss), box=box, seed=seed)
 
 
-def learned(seen: Detections) -> Summary:
-    calibration = track(seen, FREE).learned
+def learned(seen: Detections, settings: TrackingSettings = FREE) -> Summary:
+    calibration = track(seen, settings).learned
     assert calibration is not None
     return calibration
 
@@ -106,8 +106,7 @@ def test_flat_movies_and_voxels() -> None:
     place = rng.uniform(0, 20, (200, 2)) + np.cumsum(rng.normal(0, 0.1, (10, 200, 2)), axis=0)
     flat = np.dstack([np.zeros((10, 200)), place])
     seen = Detections.from_table(np.repeat(np.arange(10), 200), flat.reshape(-1, 3) / (1, 0.5, 0.5))
-    calibration = track(seen, TrackingSettings(spacing=(1, 0.5, 0.5))).learned
-    assert calibration is not None
+    calibration = learned(seen, TrackingSettings(spacing=(1, 0.5, 0.5)))
     tracks, _ = followed(Live(calibration, spacing=(1, 0.5, 0.5)), seen)
     truth = Tracks.from_track_ids(seen, np.tile(np.arange(200), 10))
     assert score(tracks, truth).values["link_f1"] > 0.98
@@ -193,8 +192,7 @@ def test_real_movies(real_data, name: str, stride: int, least: float) -> None:
 def test_frames_that_were_not_recorded_are_time_in_which_nobody_is_missed(disc: float) -> None:
     """An empty frame is time that passes, as `after` is."""
     truth = lost(carried(disc=disc, frames=40, step=0.1), np.nonzero(np.arange(40) % 5 > 2)[0])
-    seen, calibration = truth.detections, track(truth.detections).learned
-    assert calibration is not None
+    seen, calibration = truth.detections, learned(truth.detections, TrackingSettings())
     assert calibration.time is not None
     tracks, _ = followed(Live(calibration), seen)
     # The same with the time of each frame, and without empty ones.
@@ -240,9 +238,7 @@ def test_who_is_missed_goes_as_those_that_are_near_it(moves, least) -> None:
 )
 def test_who_is_missed_beside_frames_that_were_not_recorded(truth: Tracks, least: float) -> None:
     truth = lost(truth, np.concatenate([[a, a + 1, a + 2] for a in range(4, 60, 8)]))
-    calibration = track(truth.detections).learned
-    assert calibration is not None
-    tracks, _ = followed(Live(calibration), truth.detections)
+    tracks, _ = followed(Live(learned(truth.detections, TrackingSettings())), truth.detections)
     assert over_gaps(truth, tracks) > least
 
 
@@ -279,8 +275,7 @@ def test_columns_of_the_earlier_recording_are_left_out_aloud(caplog: pytest.LogC
     truth = walk(WalkSettings(BrownianWalk(0.15), 60, 6, (4.0, 4.0, 4.0), "reflect", seed=1))
     bright = np.random.default_rng(0).normal(size=60)[truth.track_id]
     seen = replace(truth.detections, features={"brightness": bright})
-    with_columns = track(seen, replace(FREE, column={"brightness": ""})).learned
-    assert with_columns is not None
+    with_columns = learned(seen, replace(FREE, column={"brightness": ""}))
     assert with_columns.columns is not None
     live = Live(with_columns)
     assert "(brightness); live, positions alone count" in caplog.text

@@ -127,29 +127,29 @@ def test_exponents_are_those_of_the_likelihood_in_scipy() -> None:
         assert each.exponent[number] == pytest.approx(one.x[1], abs=0.2 * each.exponent_error[number])
 
 
-def test_the_mean_square_displacement_of_all_tracks(tracks: Tracks, rows: pd.DataFrame) -> None:
-    curves = outbid.measure(tracks, interval=INTERVAL).curves.to_pandas()
-    msd = curves[curves.curve == "msd"].set_index("x")["value"]
+@pytest.fixture(scope="module")
+def curves(tracks: Tracks) -> pd.DataFrame:
+    return outbid.measure(tracks, interval=INTERVAL).curves.to_pandas().set_index(["curve", "x"])["value"]
+
+
+def test_the_mean_square_displacement_of_all_tracks(curves: pd.DataFrame, rows: pd.DataFrame) -> None:
     pairs = rows.merge(rows.assign(frame=rows.frame - 3), on=["track_id", "frame"], suffixes=("", "_later"))
     due = ((pairs.y_later - pairs.y) ** 2 + (pairs.x_later - pairs.x) ** 2).mean()
-    assert msd[3 * INTERVAL] == pytest.approx(due)
+    assert curves["msd", 3 * INTERVAL] == pytest.approx(due)
 
 
-def test_the_velocity_autocorrelation(tracks: Tracks, rows: pd.DataFrame) -> None:
-    curves = outbid.measure(tracks, interval=INTERVAL).curves.to_pandas()
-    found = curves[curves.curve == "velocity_autocorrelation"].set_index("x")["value"]
+def test_the_velocity_autocorrelation(curves: pd.DataFrame, rows: pd.DataFrame) -> None:
     steps = rows[rows.ahead == 1]
     pairs = steps.merge(
         steps.assign(frame=steps.frame - 2), on=["track_id", "frame"], suffixes=("", "_later")
     )
     due = (pairs.dy * pairs.dy_later + pairs.dx * pairs.dx_later).mean() / INTERVAL**2
-    assert found[2 * INTERVAL] == pytest.approx(due)
+    assert curves["velocity_autocorrelation", 2 * INTERVAL] == pytest.approx(due)
 
 
-def test_the_distribution_of_steps_is_a_density(tracks: Tracks) -> None:
-    curves = outbid.measure(tracks, interval=INTERVAL).curves.to_pandas()
-    steps = curves[curves.curve == "step_distribution"]
-    assert (steps["value"] * steps.x.diff().iloc[1]).sum() == pytest.approx(0.999, abs=2e-3)
+def test_the_distribution_of_steps_is_a_density(curves: pd.DataFrame) -> None:
+    steps = curves["step_distribution"]
+    assert (steps * np.diff(steps.index)[0]).sum() == pytest.approx(0.999, abs=2e-3)
 
 
 # ---------------------------------------------------------------- units
@@ -165,22 +165,20 @@ def test_every_column_names_its_unit_in_its_metadata_too(tracks: Tracks) -> None
             assert name.endswith("_" + suffix) if unit else not name.endswith(("_um", "_s", "_deg", "_px"))
 
 
-def test_units_without_any_known_are_pixels_and_frames() -> None:
-    seen = Detections.from_table([0, 1], [[0, 0], [0, 3]])
-    table = outbid.measure(Tracks(seen, np.array([[0, 1]]))).to_dataframe()
-    assert table.speed_mean_px_per_frame.tolist() == [3.0]
-
-
-@pytest.mark.parametrize(("unit", "factor"), [("nanometer", 1e-3), ("millimeter", 1e3)])
-def test_lengths_become_micrometers(unit: str, factor: float) -> None:
-    seen = Detections.from_table([0, 1], [[0, 0], [0, 3]], unit=unit)
-    assert outbid.measure(Tracks(seen, np.array([[0, 1]]))).to_dataframe().path_um[0] == 3 * factor
-
-
-def test_spacing_makes_micrometers_of_pixels_along_each_axis() -> None:
-    seen = Detections.from_table([0, 1], [[0, 0, 0], [1, 2, 3]])
-    table = outbid.measure(Tracks(seen, np.array([[0, 1]])), spacing=(4, 1, 2)).to_dataframe()
-    assert table.path_um[0] == pytest.approx(np.sqrt(16 + 4 + 36))
+@pytest.mark.parametrize(
+    ("unit", "spacing", "column", "due"),
+    [
+        ("pixel", None, "speed_mean_px_per_frame", 3.0), ("nanometer", None, "path_um", 3e-3),
+        ("millimeter", None, "path_um", 3e3), ("pixel", (4, 1, 2), "path_um", 6.0),
+    ],
+)  # fmt: skip
+def test_lengths_become_micrometers_or_stay_pixels(
+    unit: str, spacing: tuple, column: str, due: float
+) -> None:
+    end = [0, 0, 3] if spacing is None else [1, 2, 2]
+    seen = Detections.from_table([0, 1], [[0, 0, 0], end], unit=unit)
+    table = outbid.measure(Tracks(seen, np.array([[0, 1]])), spacing=spacing).to_dataframe()
+    assert table[column].tolist() == [due]
 
 
 # ---------------------------------------------------------------- lineages, groups, drift
@@ -221,17 +219,17 @@ def test_groups_by_a_column_are_compared() -> None:
     alike = by_kind.comparison.to_pandas().set_index("quantity").loc["diffusion"]
     assert abs(alike.difference) < 4 * alike.difference_error
     assert by_kind.groups.to_pandas().group.tolist() == ["kind 0", "kind 1"]
+    still = Tracks(seen, np.empty((0, 2), np.int64))
+    assert "diffusion" not in outbid.measure({"a": fast, "b": still}).comparison["quantity"].to_pylist()
 
 
 def test_what_makes_no_sense_is_refused(tracks: Tracks) -> None:
-    with pytest.raises(InputError, match="no column 'size'"):
-        outbid.measure(tracks, group="size")
-    with pytest.raises(SettingsError, match="above 0"):
-        outbid.measure(tracks, interval=0)
-    with pytest.raises(SettingsError, match="some of zyx"):
-        outbid.measure(tracks, axes="xq")
-    with pytest.raises(SettingsError, match="learned or none"):
-        outbid.measure(tracks, drift="some")
+    for given, kind, said in (
+        ({"group": "size"}, InputError, "no column 'size'"), ({"interval": 0}, SettingsError, "above 0"),
+        ({"axes": "xq"}, SettingsError, "some of zyx"), ({"drift": "some"}, SettingsError, "learned or none"),
+    ):  # fmt: skip
+        with pytest.raises(kind, match=said):
+            outbid.measure(tracks, **given)
     pixels = Tracks(Detections(tracks.detections.frame, tracks.detections.position), tracks.links)
     with pytest.raises(SettingsError, match="differ in their units"):
         outbid.measure({"a": tracks, "b": pixels})

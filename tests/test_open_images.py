@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run, succeed
+from commands import assert_refused, refused, run, succeed
 from containers import CONTAINERS, INTERVAL, SPACING, VOXELS, hdf5, lif, nd2, ome_zarr, plain_zarr
 
 from outbid import (
@@ -66,7 +66,6 @@ def test_the_same_spots_to_the_bit_in_every_container(files: dict[str, Path], tm
         assert read_record(output)["input"]["name"] == path.name
     first = found["tiff"]
     assert len(first) == 21
-    assert len(first) <= 22
     for name, seen in found.items():
         assert seen.frame.tolist() == first.frame.tolist(), name
         assert seen.position.tobytes() == first.position.tobytes(), name
@@ -106,16 +105,13 @@ def test_levels_channels_and_scenes(files: dict[str, Path], tmp_path: Path) -> N
         assert len(coarse.levels) == 2
         assert coarse.spacing == pytest.approx((2.0, 1.0, 1.0))
         np.testing.assert_array_equal(np.array(list(coarse.frames())), VOXELS[..., ::2, ::2])
-        with pytest.raises(SettingsError, match="no level 2"):
-            open_images(files[name], level=2)
+        refused("no level 2", open_images, files[name], level=2, error=SettingsError)
     red = open_images(files["ome-zarr 0.4"])
     assert red.channels == ("red", "green")
     np.testing.assert_array_equal(next(red.frames([0])), VOXELS[2])
     for path in files.values():
-        with pytest.raises(SettingsError, match="no channel 7"):
-            open_images(path, channel=7)
-        with pytest.raises(SettingsError, match="no scene 7"):
-            open_images(path, scene=7)
+        refused("no channel 7", open_images, path, channel=7, error=SettingsError)
+        refused("no scene 7", open_images, path, scene=7, error=SettingsError)
     import zarr
 
     group = zarr.open_group(tmp_path / "several.zarr", mode="w")
@@ -162,8 +158,7 @@ def test_files_that_are_cut_short_or_damaged_are_refused(
         with pytest.raises(InputError):
             list(open_images(path).frames())
     path.write_bytes(b"")
-    with pytest.raises(InputError, match="empty"):
-        open_images(path)
+    refused("empty", open_images, path)
     path.write_bytes(b"no image at all" * 1000)
     with pytest.raises(InputError, match=r"may be damaged|cannot be read|holds no"):
         list(open_images(path).frames())
@@ -186,10 +181,7 @@ def test_what_is_no_movie_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResourceError, match="GB"):
         next(huge.frames([0]))
     assert next(huge.frames([0], (slice(None), slice(0, 5), slice(0, 7)))).shape == (1, 5, 7)
-    with pytest.raises(TypeError, match="path, a URL or an array"):
-        open_images(3)
+    refused("path, a URL or an array", open_images, 3, error=TypeError)
     for writer in (hdf5, nd2, lif, plain_zarr):
-        with pytest.raises(SettingsError, match="level"):
-            open_images(writer(tmp_path), level=1)
-    with pytest.raises(SettingsError, match="names 3 axes"):
-        open_images(tmp_path / "movie.h5", axes="ZYX")
+        refused("level", open_images, writer(tmp_path), level=1, error=SettingsError)
+    refused("names 3 axes", open_images, tmp_path / "movie.h5", axes="ZYX", error=SettingsError)

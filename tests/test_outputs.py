@@ -328,7 +328,6 @@ def test_no_run_is_resumed_beside_one_that_lives(folder: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", RESUMED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder
     ) as living:
-        assert living.stdout is not None
         assert living.stdout.readline() == b"ready\n"
         before = content(folder)
         for option in ("--resume", "--stream"):

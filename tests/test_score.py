@@ -29,15 +29,11 @@ def test_families_are_what_was_asked_for() -> None:
     assert {key: value for part in parts for key, value in part.items()} == pytest.approx(whole, nan_ok=True)
 
 
-@pytest.mark.parametrize("gate", [0.0, -1.0, math.nan, math.inf])
-def test_a_gate_that_is_no_distance_is_refused(gate: float) -> None:
-    with pytest.raises(SettingsError, match="gate"):
-        score(SCENES["perfect"].tracks, SCENES["perfect"].truth, gate=gate)
-
-
-def test_an_unknown_family_is_refused_with_those_there_are() -> None:
-    with pytest.raises(SettingsError, match="links, particles, identity"):
-        score(SCENES["perfect"].tracks, SCENES["perfect"].truth, families=["linkz"])
+def test_no_distance_and_no_family_are_refused() -> None:
+    refused = [({"gate": gate}, "gate") for gate in (0.0, -1.0, math.nan, math.inf)]
+    for given, said in (*refused, ({"families": ["linkz"]}, "links, particles, identity")):
+        with pytest.raises(SettingsError, match=said):
+            score(SCENES["perfect"].tracks, SCENES["perfect"].truth, **given)
 
 
 def test_provenance_says_how_detections_were_paired_and_is_json() -> None:

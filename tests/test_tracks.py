@@ -22,11 +22,18 @@ def numbered_one_by_one(count: int, links: list[tuple[int, int]]) -> list[int]:
     return number
 
 
-@given(st.data(), st.integers(0, 12))
-def test_numbers_count_the_tracks_whatever_divides_or_merges(data, count):
+def drawn(data: st.DataObject, count: int) -> tuple[list[tuple[int, int]], Tracks]:
+    """Any links between detections of a frame each."""
     pairs = [(a, b) for b in range(count) for a in range(b)]
     links = sorted(data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else [])
-    tracks = Tracks(still(list(range(count))), np.array(links, dtype=np.int64).reshape(-1, 2))
+    return links, Tracks(still(list(range(count))), np.array(links, dtype=np.int64).reshape(-1, 2))
+
+
+@given(st.data(), st.integers(0, 12))
+def test_numbers_count_the_tracks_whatever_divides_or_merges(data, count):
+    links, tracks = drawn(data, count)
+    rows = [np.flatnonzero(tracks.track_id == one) for one in range(tracks.track_count)]
+    assert tracks.span.T.tolist() == [[of[0], of[-1]] for of in rows]
     assert tracks.track_id.tolist() == numbered_one_by_one(count, links)
     assert tracks.track_count == len(set(tracks.track_id.tolist()))
     several = [
@@ -45,13 +52,10 @@ def test_labels_of_any_size_are_followed(labels):
 
 @given(st.data(), st.integers(0, 10))
 def test_what_leads_over_others_is_a_link_of_those_that_are_kept(data, count):
-    pairs = [(a, b) for b in range(count) for a in range(b)]
-    links = sorted(data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else [])
-    tracks = Tracks(still(list(range(count))), np.array(links, dtype=np.int64).reshape(-1, 2))
+    _, tracks = drawn(data, count)
     kept = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)), dtype=np.bool_)
-    left = np.array(links, dtype=np.int64).reshape(-1, 2)
     way = np.zeros((count, count), dtype=np.bool_)
-    way[left[:, 0], left[:, 1]] = True
+    way[tuple(tracks.links.T)] = True
     for between in np.flatnonzero(~kept):  # as Warshall finds what can be reached
         way |= np.outer(way[:, between], way[between])
     taken = tracks.take(kept)
@@ -82,3 +86,7 @@ def test_parents_are_found_by_their_labels(scale):
 def test_links_that_cannot_be_are_refused(link, said):
     with pytest.raises(InputError, match=said):
         Tracks(still([0, 1, 1, 2]), np.array([[0, 1], link]))
+
+
+def test_a_track_spans_its_first_and_last_frame_even_below_zero() -> None:
+    assert Tracks(still([-3, -2, -2, 1]), np.array([[0, 1], [2, 3]])).span.tolist() == [[-3, -2], [-2, 1]]

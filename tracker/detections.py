@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -141,6 +141,15 @@ class Detections:
             unit,
             {name: np.asarray(values)[order] for name, values in (features or {}).items()},
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Detections]) -> Detections:
+        """The detections of one or more parts, one after the other, with the features of the last."""
+        names = list(parts[-1].features)
+        return cls(
+            np.concatenate([one.frame for one in parts]), np.concatenate([one.position for one in parts]),
+            parts[-1].unit, {name: np.concatenate([one.features[name] for one in parts]) for name in names},
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.frame)

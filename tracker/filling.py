@@ -39,29 +39,25 @@ def with_gaps_filled(tracks: Tracks) -> Tracks:
     seen, frame = tracks.detections, tracks.detections.frame.astype(np.int64)
     source, target = tracks.links.T
     steps = frame[target] - frame[source]
-    link = np.repeat(np.arange(len(steps)), steps - 1)
-    nth = np.arange(len(link)) - np.repeat(np.cumsum(steps - 1) - (steps - 1), steps - 1) + 1
-    weight = (nth / steps[link])[:, None]
+    of = np.repeat(np.arange(len(steps)), steps)  # the link of each step, of which it is the nth
+    nth = np.arange(len(of)) - np.repeat(np.cumsum(steps) - steps, steps) + 1
+    added, count = nth < steps[of], len(seen)
+    link, weight = of[added], (nth / steps[of])[added, None]
     place = (1 - weight) * seen.position[source[link]] + weight * seen.position[target[link]]
-    count = len(seen)
-    order = np.argsort(np.concatenate([frame, frame[source[link]] + nth]), kind="stable")
-    new_row = np.empty(len(order), dtype=np.int64)
-    new_row[order] = np.arange(len(order))
+    when = np.concatenate([frame, frame[source[link]] + nth[added]])
+    order = np.argsort(when, kind="stable")
     detections = Detections(
-        np.concatenate([frame, frame[source[link]] + nth])[order].astype(np.int32),
+        when[order].astype(np.int32),
         np.concatenate([seen.position, place])[order],
         seen.unit,
         {name: _padded(values, len(link))[order] for name, values in seen.features.items()}
         | {FILLED: np.repeat([0, 1], [count, len(link)])[order]},
     )
-    of_step = np.repeat(np.arange(len(steps)), steps)
-    step = np.arange(len(of_step)) - np.repeat(np.cumsum(steps) - steps, steps)
-    added = count + np.repeat(np.cumsum(steps - 1) - (steps - 1), steps) + step
-    begin = np.where(step == 0, source[of_step], added - 1)
-    end = np.where(step == steps[of_step] - 1, target[of_step], added)
-    links = np.column_stack([new_row[begin], new_row[end]])
+    end = np.where(added, count + np.cumsum(added) - 1, target[of])
+    begin = np.where(nth == 1, source[of], np.roll(end, 1))
+    links = np.argsort(order)[np.column_stack([begin, end])]
     sort = np.lexsort((links[:, 1], links[:, 0]))
-    measures = {name: values[of_step][sort] for name, values in tracks.measures.items()}
+    measures = {name: values[of][sort] for name, values in tracks.measures.items()}
     return Tracks(detections, links[sort], **measures)
 
 

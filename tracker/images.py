@@ -20,15 +20,13 @@ from .formats import images as image_files
 from .formats import input_of
 from .formats.frames import Images
 from .formats.memory import refuse_if_larger_than_memory
-from .formats.stacks import Box, Stack, doubts_of, explained, frames_of, named_axes
+from .formats.stacks import Box, Stack, damage_explained, doubts_of, frames_of, named_axes, refuse_absent
 
 READERS: Mapping[str, str] = {
     "*.ims": "imaris", "*.h5": "hdf5", "*.hdf5": "hdf5", "*.he5": "hdf5", "*.nd2": "nd2", "*.czi": "czi",
     "*.lif": "lif",
 }  # fmt: skip
 """Module of `outbid.formats` for each file suffix; Zarr is recognised by its content as well."""
-_COPIES = 24
-"""Bytes needed to work on a voxel: a few copies in single precision."""
 Source = str | os.PathLike[str] | Any
 """Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
 
@@ -182,14 +180,14 @@ def _of_stack(
         raise InputError(f"{name} declares sizes {stack.sizes}, which no memory holds. Copy it again.")
     if stack.array.dtype.kind not in "biuf":
         raise InputError(f"{name} holds {stack.array.dtype}; real numbers are needed. Convert it.")
-    if not 0 <= channel < size.get("C", 1):
-        raise SettingsError(f"There is no channel {channel}: {name} has {size.get('C', 1)}, from 0 up.")
+    refuse_absent("channel", channel, name, size.get("C", 1))
 
     def read(numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
         sides = zip(box, (size.get("Z", 1), size["Y"], size["X"]), strict=True)
         voxels = math.prod(len(range(*side.indices(length))) for side, length in sides)
-        refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * _COPIES)
-        return explained(name, frames_of(stack, named, channel, numbers, box))
+        refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * image_files.COPIES)
+        with damage_explained(name, "images"):
+            yield from frames_of(stack, named, channel, numbers, box)
 
     doubts = doubts_of(stack, named, axes=axes, channel=channel, spacing=spacing)
     return Images(

@@ -277,17 +277,11 @@ class _Window:
 
     def _pair(self) -> tuple[Movie, slice]:
         """The last frame and the one before, and the rows of the latter."""
-        movie = self.movie
-        start = movie.frame_start[-3:] - movie.frame_start[-3]
-        rows = slice(int(movie.frame_start[-3]), None)
-        assert movie.time is not None
-        near = self.near[rows].copy()
-        near[start[1] :][near[start[1] :] >= 0] += start[1]
-        pair = replace(
-            movie, near=near, position=movie.position[rows], frame=np.repeat([0, 1], np.diff(start)),
-            frame_start=start, density=movie.density[rows], time=movie.time[-2:],
-        )  # fmt: skip
-        return pair, slice(rows.start, rows.start + int(start[1]))
+        pair = self.latest(2)
+        near, many = pair.near.copy(), int(pair.movie.frame_start[1])
+        near[many:][near[many:] >= 0] += many
+        begin = len(self.movie) - len(pair.movie)
+        return replace(pair.movie, near=near), slice(begin, begin + many)
 
     def with_flow(self, options: LearnOptions) -> _Window:
         """The window with the flow to the last frame, estimated from displacements."""

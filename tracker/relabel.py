@@ -131,7 +131,7 @@ def without_gaps(tracks: Tracks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     number = pieces.track_id + 1
     rows = np.zeros((pieces.track_count, 4), dtype=np.int64)
     rows[:, 0] = np.arange(1, pieces.track_count + 1)
-    rows[number[::-1] - 1, 1], rows[number - 1, 2] = frame[::-1], frame
+    rows[:, 1:3] = pieces.span.T
     between = one & ~inside
     rows[number[target[between]] - 1, 3] = number[source[between]]
     return number, rows

@@ -166,7 +166,7 @@ def track_stream(
             frames |= {int(seen.frame[0]), int(seen.frame[-1])}
             if progress is not None:
                 progress(done, total)
-        stats = _stats(parts.facts, count, used)
+        stats = stats_of(parts.facts, used, count)
         parts.join({name: stats[name] for name in stats if name in RECORDED})
         lap("write")
     alone = [on_one_frame(done, min(frames, default=0))] if len(frames) < 2 else []
@@ -200,7 +200,7 @@ def _overlapping(
     with closing(Ahead(detections_in_parts(source, rows, columns), "read")) as pieces:
         for piece in pieces:
             lap("waiting")
-            yield _joined(last, piece), len(last)
+            yield Detections.joined([last, piece] if len(last) else [piece]), len(last)
             last = piece.take(piece.rows_of(int(piece.frame[-1])))
 
 
@@ -211,31 +211,17 @@ def _doubled(own: Detections) -> Doubled:
     return found
 
 
-def _stats(facts: list[dict[str, Any]], tracks: int, used: TrackingSettings) -> dict[str, int | float | str]:
+def stats_of(facts: list[dict[str, Any]], used: TrackingSettings, tracks: int = 0) -> dict[str, Any]:
     """Statistics over all pieces, as `TrackingRun.stats`."""
-    stats: dict[str, int | float | str] = {
+    stats = {
         "links": sum(fact["links"] for fact in facts),
-        "gap_links": 0,
-        "divisions": 0,
-        "merges": 0,
-        "tracks": tracks,
+        "gap_links": 0, "divisions": 0, "merges": 0, "tracks": tracks,
         "worst_gap": max((fact["worst_gap"] for fact in facts), default=0.0),
         "solver": used.solver,
-    }
+    }  # fmt: skip
     on_gpu = facts if used.device == "gpu" else []
     batches = sum((Batches.from_dict(fact) for fact in on_gpu), Batches())
     return stats | account(batches, used.device, exact_margins=used.exact_margins)
-
-
-def _joined(before: Detections, after: Detections) -> Detections:
-    """Concatenate two sets of detections."""
-    if len(before) == 0:
-        return after
-    features = {name: np.concatenate([before.features[name], of]) for name, of in after.features.items()}
-    return Detections(
-        np.concatenate([before.frame, after.frame]), np.concatenate([before.position, after.position]),
-        after.unit, features,
-    )  # fmt: skip
 
 
 def _numbered(tracks: Tracks, ended: NDArray[np.int64], count: int) -> NDArray[np.int64]:

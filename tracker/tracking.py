@@ -211,18 +211,14 @@ def gated_links(
     known: dict[tuple[int, int], Links] | None = None,
 ) -> tuple[Links, int]:
     """Links with a given `max_distance`, the device used, and the number of links over gaps."""
-    assert used.max_distance is not None
-    costs = LinkCosts(
-        used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins, used.periodic
-    )
+    costs, gap_costs = costs_of(used)
     gap = used.max_gap or 0
-    # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
-    gap_distance = used.max_distance if used.gap_distance is None else used.gap_distance
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
     place = to_device if used.device == "gpu" else np.asarray
     if used.stated:
-        gates = used.max_distance, gap_distance
-        costs = replace(costs, pins=held_in(used.pins_in(detections), detections, position, gates, gap))
+        gates = costs.max_distance, gap_costs.max_distance
+        pins = held_in(used.pins_in(detections), detections, position, gates, gap)
+        costs, gap_costs = (replace(each, pins=pins) for each in (costs, gap_costs))
     memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
     links = link_frames(
         detections, position, costs, place=place, workers=workers, progress=progress, memory=memory,
@@ -230,13 +226,22 @@ def gated_links(
     )  # fmt: skip
     lap("linking")
     frame_links = len(links.pairs)
-    gap_costs = replace(costs, max_distance=gap_distance)
     links = close_gaps(
         detections, position, links, gap, gap_costs, place=place, workers=workers, memory=memory
     )
     if gap:
         lap("gaps")
     return links, len(links.pairs) - frame_links
+
+
+def costs_of(used: TrackingSettings) -> tuple[LinkCosts, LinkCosts]:
+    """Costs of links from frame to frame, and over gaps, with a given `max_distance`."""
+    assert used.max_distance is not None
+    costs = LinkCosts(
+        used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins, used.periodic
+    )
+    # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
+    return costs, costs if used.gap_distance is None else replace(costs, max_distance=used.gap_distance)
 
 
 def _learned(

@@ -210,6 +210,15 @@ class Tracks:
         return len(self.detections) - int(self._inside_track.sum())
 
     @cached_property
+    def span(self) -> NDArray[np.int64]:
+        """(2, track_count) int64: first and last frame of each track."""
+        span = np.zeros((2, self.track_count), dtype=np.int64)
+        # Frames never decrease, so the value that is written last is the latest, or backwards the first.
+        span[0, self.track_id[::-1]] = self.detections.frame[::-1]
+        span[1, self.track_id] = self.detections.frame
+        return span
+
+    @cached_property
     def parent(self) -> NDArray[np.int64]:
         """(N,) int64: the track from which each detection's track divided, -1 for none."""
         parent_of_track = np.full(self.track_count, -1, dtype=np.int64)

@@ -64,11 +64,9 @@ class Spans(NamedTuple):
 
 def spans_of(tracks: Tracks) -> Spans:
     """From where to where each track goes, in frames."""
-    count, of = tracks.track_count, tracks.track_id
-    frame = tracks.detections.frame.astype(np.int64)
-    parent, first, last = np.empty((3, count), np.int64)
-    first[of[::-1]], last[of], parent[of] = frame[::-1], frame, tracks.parent  # by frame: the last one stays
-    return Spans(parent, first, last)
+    parent = np.full(tracks.track_count, -1, np.int64)
+    parent[tracks.track_id] = tracks.parent
+    return Spans(parent, *tracks.span)
 
 
 def columns_of(tracks: Tracks) -> dict[str, NDArray]:

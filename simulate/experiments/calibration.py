@@ -44,7 +44,7 @@ class SelfCalibration(Experiment):
         return [t for t in trials if (t.scene.kappa, t.scene.persistence, t.scene.miss) in two]
 
     def measure(self, trial: Trial) -> list[Row]:
-        return [self._row(trial.scene, seed) for seed in trial.seeds]
+        return [trial.cell(self.cell) | self._row(trial.scene, seed) for seed in trial.seeds]
 
     def _row(self, scene: Scene, seed: int) -> Row:
         film = scene.film(seed)
@@ -53,8 +53,7 @@ class SelfCalibration(Experiment):
         seconds = time.process_time() - start
         assert run.learned is not None
         values = score(run.tracks, film, families=("links", "identity")).values
-        row: Row = {name: getattr(scene, name) for name in self.cell}
-        row |= {"seed": seed, "link_f1": values["link_f1"], "idf1": values["idf1"]}
+        row: Row = {"seed": seed, "link_f1": values["link_f1"], "idf1": values["idf1"]}
         row |= learned_against(run.learned, scene, film) | confidence(run.tracks, film)
         return row | {"sweeps": run.learned.sweeps, "seconds": round(seconds, 3)}
 

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
 from outbid.detections import Detections
 
-from .linker import PIXELS, Linker, Settings, grid_of, lengths, links_of_labels, silence
+from .linker import PIXELS, Linker, Links, Settings, grid_of, lengths, links_of, silence
 
 
 class BTrack(Linker):
     """btrack's tracking without its global optimisation, at its values for particles, moving or not."""
 
-    packages = ("btrack",)
-    usual: ClassVar[Settings | None] = {
-        "process": 15 / PIXELS, "measurement": 5 / PIXELS, "first": 150 / PIXELS, "moves": 0,
-        "not_assigned": 0.001, "max_lost": 5, "radius": 100 / PIXELS,
-    }  # fmt: skip
+    package = "btrack"
+    usual = Settings(
+        process=15 / PIXELS, measurement=5 / PIXELS, first=150 / PIXELS, moves=0, not_assigned=0.001,
+        max_lost=5, radius=100 / PIXELS,
+    )  # fmt: skip
 
     def missing(self) -> str | None:
-        sentence = super().missing()
         try:
-            if sentence is None:
-                with silence():
-                    self.link(Detections.from_table([0, 1], np.eye(2, 3)), self.usual or {}, 1.0)
-            return sentence
+            with silence():
+                self.link(Detections.from_table([0, 1], np.eye(2, 3)), self.usual or {}, 1.0)
         except Exception as error:  # a wheel for other machines may raise anything
-            return f"btrack left out: its engine cannot be loaded here ({error.__cause__ or error})."
+            why = f"its engine cannot be loaded here ({error.__cause__ or error})"
+            return super().missing() or f"btrack left out: {why}."
+        return None
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of({
@@ -38,20 +34,18 @@ class BTrack(Linker):
             "radius": lengths(3.0),
         })  # fmt: skip
 
-    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> Links:
         import btrack
 
         length = {name: float(value) * PIXELS for name, value in settings.items()}
         model = btrack.models.MotionModel(  # position and velocity along x, y, z; its engine works in pixels
-            measurements=3, states=6, H=np.eye(3, 6),
-            A=np.eye(6) + np.diag(np.full(3, float(settings["moves"])), 3),
-            P=length["first"] * np.diag([0.1, 0.1, 0.1, 1, 1, 1]), R=length["measurement"] * np.eye(3),
-            G=length["process"] * np.array([[0.5, 0.5, 0.5, 1, 1, 1]]), accuracy=7.5,
-            max_lost=int(settings["max_lost"]), prob_not_assign=float(settings["not_assigned"]),
+            measurements=3, states=6, H=np.eye(3, 6), prob_not_assign=float(settings["not_assigned"]),
+            A=np.eye(6) + float(settings["moves"]) * np.eye(6, k=3), R=length["measurement"] * np.eye(3),
+            P=length["first"] * np.diag([0.1, 0.1, 0.1, 1, 1, 1]), accuracy=7.5,
+            G=length["process"] * np.array([[0.5, 0.5, 0.5, 1, 1, 1]]), max_lost=int(settings["max_lost"]),
         )  # fmt: skip
         place = dict(zip("xyz", detections.position.T[::-1] * (PIXELS / unit), strict=True))
-        label = np.full(len(detections), -1)
-        table = place | {"ID": np.arange(len(label)), "t": detections.frame.astype(np.int64)}
+        table = place | {"ID": np.arange(len(detections)), "t": detections.frame.astype(np.int64)}
         with btrack.BayesianTracker(verbose=False) as tracker:
             tracker.configure({
                 "motion_model": model, "max_search_radius": length["radius"],
@@ -60,9 +54,7 @@ class BTrack(Linker):
             })  # fmt: skip
             tracker.append(btrack.io.objects_from_dict(table))
             tracker.track(step_size=len(detections.frame_start))
-            for number, rows in enumerate(tracker.refs):
-                label[[row for row in rows if row >= 0]] = number
-        return links_of_labels(detections, label)
+            return links_of(detections, tracker.refs)
 
 
 LINKERS = {"btrack": BTrack()}

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
 from outbid.detections import Detections
 
-from .linker import PIXELS, Grid, Linker, Settings, by_frame, grid_of, lengths, links_of_labels
+from .linker import PIXELS, Grid, Linker, Links, Settings, by_frame, grid_of, lengths, links_of
 
 
 class ByoTrack(Linker):
     """`threshold` is in standard deviations of the filter and sets the least likelihood of a link."""
 
-    packages = ("byotrack",)
+    package = "byotrack"
     # Spots of its usual radius of 2 pixels: half of it as noise of detection, all of it as process.
-    usual: ClassVar[Settings | None] = {
-        "order": 1, "process": 2 / PIXELS, "detection": 1 / PIXELS, "threshold": 3.0, "first": 5.0,
-        "max_gap": 3,
-    }  # fmt: skip
+    usual = Settings(
+        order=1, process=2 / PIXELS, detection=1 / PIXELS, threshold=3.0, first=5.0, max_gap=3
+    )  # fmt: skip
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         shared: Grid = {"detection": lengths(0.1), "max_gap": (0, 2) if gaps else (0,)}
@@ -30,7 +26,7 @@ class ByoTrack(Linker):
         first: Grid = {"first": (1.0, 2.0, 4.0)}
         return grid_of(shared | still | {"first": (1.0,)}) + grid_of(shared | moving | first)
 
-    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> Links:
         import torch
         from byotrack import PointDetections
         from byotrack.implementation.linker.frame_by_frame import kalman_linker
@@ -49,12 +45,11 @@ class ByoTrack(Linker):
             tracks = kalman_linker.KalmanLinker(chosen).run(None, seen)
         finally:
             torch.set_num_threads(threads)
-        first, label = detections.frame_start, np.full(len(detections), -1, dtype=np.int64)
-        for number, track in enumerate(tracks):
+        first, rows = detections.frame_start, []
+        for track in tracks:
             row = track.detection_ids.numpy().astype(np.int64)
-            row = np.where(row >= 0, row + first[track.start : track.start + len(row)], -1)
-            label[row[row >= 0]] = number
-        return links_of_labels(detections, label)
+            rows.append(np.where(row >= 0, row + first[track.start : track.start + len(row)], -1))
+        return links_of(detections, rows)
 
 
 LINKERS = {"byotrack": ByoTrack()}

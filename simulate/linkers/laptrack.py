@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outbid.detections import Detections
 
-from .linker import PIXELS, Grid, Linker, Settings, by_frame, grid_of, lengths
+from .linker import PIXELS, Grid, Linker, Links, Settings, by_frame, grid_of, lengths
 
 
 class LapTrack(Linker):
     """Squared distances; `start_cost` is the cost of a start or an end over that at the gate."""
 
-    packages = ("laptrack",)
-    usual: ClassVar[Settings | None] = {"radius": 15 / PIXELS, "start_cost": 1.05, "gap": 2}
+    package = "laptrack"
+    usual = Settings(radius=15 / PIXELS, start_cost=1.05, gap=2)
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         radii = lengths(0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
@@ -25,7 +24,7 @@ class LapTrack(Linker):
         closed: Grid = {"radius": lengths(1.25, 2.0), "start_cost": (0.5,), "gap": (1,)}
         return whole + (grid_of(closed) if gaps else [])
 
-    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> Links:
         import laptrack
 
         cutoff = (float(settings["radius"]) * unit) ** 2

@@ -7,14 +7,14 @@ import io
 import logging
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import pairwise, product
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from outbid.detections import Detections
 from outbid.tracks import Tracks
@@ -29,26 +29,25 @@ Grid = dict[str, tuple[float | int | str, ...]]
 PIXELS = 10 / NEAREST
 """Pixels in density^(-1/3), for the defaults of other packages: 10 in a mean nearest-neighbour distance."""
 
-NONE: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
+Links = NDArray[np.int64]
+"""(E, 2) rows of source and target."""
+NONE: Links = np.empty((0, 2), dtype=np.int64)
 """No links; also the result of a linker that gives up on a movie."""
 
 
 class Linker(ABC):
-    """A method that makes links of detections, with settings.
+    """A method that makes links of detections, with settings."""
 
-    `packages` are the modules of other packages that it needs.
-    """
-
-    packages: tuple[str, ...] = ()
+    package: str = ""
+    """Another package that it needs."""
     usual: ClassVar[Settings | None] = {}
     """Its default settings; None if it has none."""
 
     def missing(self) -> str | None:
-        """A sentence if a package that it needs is not installed, else None."""
-        absent = [name for name in self.packages if find_spec(name) is None]
-        if not absent:
+        """A sentence if the package that it needs is not installed, else None."""
+        if not self.package or find_spec(self.package) is not None:
             return None
-        return f"{' and '.join(absent)} left out: not installed (pip install 'outbid[rivals]')."
+        return f"{self.package} left out: not installed (pip install 'outbid[rivals]')."
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         """Settings to try on the truth of other movies; by default there are none.
@@ -67,8 +66,8 @@ class Linker(ABC):
         return self.usual
 
     @abstractmethod
-    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
-        """(E, 2) int64 links: rows of source and target.
+    def link(self, detections: Detections, settings: Settings, unit: float) -> Links:
+        """The links.
 
         Parameters
         ----------
@@ -101,19 +100,29 @@ def grid_of(values: Grid) -> list[Settings]:
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
-def links_of_labels(detections: Detections, label: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Links between successive detections of the same label; label -1 belongs to no track."""
+def links_of(detections: Detections, tracks: Iterable[ArrayLike]) -> Links:
+    """Links between successive detections of each track, given by rows; negative rows are none."""
+    label = np.full(len(detections), -1)
+    for number, rows in enumerate(tracks):
+        row = np.asarray(rows, dtype=np.int64)
+        label[row[row >= 0]] = number
     return Tracks.from_track_ids(detections, label).links
 
 
-def matched(detections: Detections, match: Callable[..., tuple[NDArray, NDArray]]) -> NDArray[np.int64]:
-    """Links of each two successive frames, of which `match` gives rows by their positions."""
+def matched(detections: Detections, match: Callable[..., NDArray]) -> Links:
+    """Links of each two successive frames: `match` gives the partner of each row, or -1, by positions."""
     found, place = [NONE], detections.position
     for (a, b), (_, c) in pairwise(pairwise(detections.frame_start)):
         if a < b < c:
-            source, target = match(place[a:b], place[b:c])
-            found.append(np.column_stack([a + source, b + target]).astype(np.int64))
+            source, target = rows_and_partners(match(place[a:b], place[b:c]))
+            found.append(np.column_stack([a + source, b + target]))
     return np.concatenate(found)
+
+
+def rows_and_partners(partner: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that have a partner, and these partners; -1 is none."""
+    row = np.nonzero(partner >= 0)[0]
+    return row, partner[row].astype(np.int64)
 
 
 def by_frame(detections: Detections) -> list[NDArray[np.float64]]:

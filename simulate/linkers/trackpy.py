@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
 from outbid.detections import Detections
+from outbid.tracks import Tracks
 
-from .linker import NONE, Linker, Settings, grid_of, lengths, links_of_labels
+from .linker import NONE, Linker, Links, Settings, grid_of, lengths
 
 
 class Trackpy(Linker):
@@ -21,8 +19,8 @@ class Trackpy(Linker):
     There are no links if they stay too large.
     """
 
-    packages = ("trackpy",)
-    usual: ClassVar[Settings | None] = None
+    package = "trackpy"
+    usual = None
 
     def __init__(self, *, predicts: bool) -> None:
         self.predicts = predicts
@@ -32,7 +30,7 @@ class Trackpy(Linker):
             {"radius": lengths(0.8, 1.0, 1.25, 1.5, 2.0, 2.5), "memory": (0, 1, 2) if gaps else (0,)}
         )
 
-    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> Links:
         import pandas as pd
         import trackpy
         from trackpy.predict import NearestVelocityPredict
@@ -48,7 +46,8 @@ class Trackpy(Linker):
             )  # fmt: skip
         except trackpy.SubnetOversizeException:
             return NONE
-        return links_of_labels(detections, found["particle"].sort_index().to_numpy(np.int64))
+        label = found["particle"].sort_index().to_numpy(np.int64)
+        return Tracks.from_track_ids(detections, label).links
 
 
 LINKERS = {"trackpy": Trackpy(predicts=False), "trackpy_velocity": Trackpy(predicts=True)}

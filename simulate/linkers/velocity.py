@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from outbid.assignment.gains import best_pairs
 from outbid.detections import Detections
 
-from .linker import NONE, Linker, Settings, by_frame, grid_of, lengths
+from .linker import NONE, Linker, Links, Settings, by_frame, grid_of, lengths, rows_and_partners
 
 _END = np.dtype([
     ("row", np.int64), ("position", np.float64, 3), ("step", np.float64, 3), ("known", np.bool_),
@@ -35,7 +36,7 @@ class Velocity(Linker):
     def defaults(self, *, gaps: bool) -> Settings:
         return {"gate": lengths(1.5)[0], "memory": 1.0, "certainty": 0.7, "max_gap": 2 if gaps else 0}
 
-    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> Links:
         gate, memory = float(settings["gate"]) * unit, float(settings["memory"])
         spread = np.array([1.0, float(settings["certainty"]) if memory else 1.0])
         most_age = int(settings["max_gap"]) + 1
@@ -74,13 +75,10 @@ def _pairs(
     )
     cost = (near.data / deviation[near.row]) ** 2
     kept = cost < 1
-    row, col, cost = near.row[kept], near.col[kept], cost[kept]
-    order = np.lexsort((col, row))
-    row, col = row[order].astype(np.int64), col[order].astype(np.int32)
-    indptr = np.searchsorted(row, np.arange(len(expected) + 1))
-    answer, _ = best_pairs(indptr, col, 1 - cost[order], (len(expected), len(seen)))
-    left = np.nonzero(answer.col_of_row >= 0)[0]
-    return left, answer.col_of_row[left].astype(np.int64)
+    gain = csr_array((1 - cost[kept], (near.row[kept], near.col[kept])), near.shape)
+    gain.sort_indices()
+    answer, _ = best_pairs(gain.indptr.astype(np.int64), gain.indices, gain.data, gain.shape)
+    return rows_and_partners(answer.col_of_row)
 
 
 LINKERS = {"velocity": Velocity()}

@@ -1,6 +1,6 @@
 """What one change is worth: paired over the list, with standard errors, kept in ablation.json.
 
-``python -m accuracy.ablation NAME WITH.npz WITHOUT.npz --lines 40`` compares two records of `run` and keeps a
+``python -m accuracy.ablation NAME WITH.npz WITHOUT.npz`` compares two records of `run` and keeps a
 row. ``python -m accuracy.ablation --sensitivity LINKER`` halves and doubles each field of the options of
 learning and each of `priors`, and keeps a row for each in sensitivity.json; with ``--only`` some of them.
 Each change is measured on one core, and as many side by side as there are.
@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import multiprocessing
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+
+from benchmarks import measure
 
 from .compare import SCORES, Difference, compared, mean_of
 from .measured import Measured, Record
@@ -39,20 +39,19 @@ _BEGINS = "Prior", "Error level", "Initial", "Where EM"
 Row = dict[str, object]
 
 
-def row_of(name: str, new: Record, old: Record, lines: int | None = None) -> Row:
+def row_of(name: str, new: Record, old: Record) -> Row:
     """What `new` has and `old` has not: gains with their errors, and the kind that loses most."""
     kinds = compared(new, old).kinds
     mean = mean_of("", kinds)
     worst = min(kinds, key=lambda kind: kind.scores["link F1"].gain)
-    row: Row = {"name": name, "kinds": len(kinds), "movies": sum(k.scores["link F1"].movies for k in kinds)}
+    row: Row = {"name": name, "movies": sum(k.scores["link F1"].movies for k in kinds)}
     row |= {title: _shown(mean.scores[title]) for title in SCORES if mean.scores[title].movies}
-    row |= {
+    return row | {
         "admitted": admitted(mean.scores),
         "worst": [worst.name, round(worst.scores["link F1"].gain, 4)],
         "time": round(mean.seconds, 3),
         "commits": [new.about["commit"], old.about["commit"]],
     }
-    return row if lines is None else row | {"lines": lines}
 
 
 def admitted(scores: dict[str, Difference]) -> bool:
@@ -102,7 +101,7 @@ def sensitivity(linker: str, names: Sequence[str], movies: str, jobs: int) -> It
     """A row for each option or constant halved, and doubled, against all as they are."""
     changes = [f"{name}*{factor:g}" for name in names for factor in _FACTORS]
     linkers = [linker, *(f"{linker}?{change}" for change in changes)]
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    with measure.processes(jobs) as pool:
         rows = pool.map(partial(_rows, chosen(movies)), linkers)
         usual = Record(about(linker), next(rows))
         for change, changed in zip(changes, rows, strict=True):
@@ -119,7 +118,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="accuracy.ablation", description=__doc__)
     parser.add_argument("name", nargs="?", help="of the change")
     parser.add_argument("records", nargs="*", type=Path, help="with the change, and without it")
-    parser.add_argument("--lines", type=int, help="lines of code of the change")
     parser.add_argument("--sensitivity", metavar="LINKER", help="vary the options of this linker")
     parser.add_argument("--only", nargs="+", help="names of options and constants; by default all")
     parser.add_argument("--movies", default="developed", choices=CHOICES)
@@ -136,7 +134,7 @@ def main() -> None:
             keep(SENSITIVITY, [row], **about(given.sensitivity))
         return
     new, old = (Record.load(path) for path in given.records)
-    row = row_of(given.name, new, old, given.lines)
+    row = row_of(given.name, new, old)
     print(json.dumps(row))
     keep(ABLATION, [row])
 

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from detection_accuracy import cells, optics, scmos
+from benchmarks import measure
+from detection_accuracy import cells
 from detection_accuracy.cells import Cell
+from detection_accuracy.whole_way import Movie, brightness, rendered, walked
 from numpy.typing import NDArray
 
 from outbid import Detections, DetectionSettings, Tracks, detect, read_tracks, score, track
@@ -36,7 +37,7 @@ from outbid.simulate.walks import WalkSettings, walk
 from .run import about
 
 KAPPAS, SNRS, DIMENSIONS = (0.07, 0.14, 0.24), (3.0, 4.0, 7.0), (2, 3)
-SHAPES, RADII, PARTICLES = {2: (1, 160, 160), 3: (16, 96, 96)}, {2: 2.0, 3: 2.5}, {2: 100, 3: 150}
+SHAPES, PARTICLES = {2: (1, 160, 160), 3: (16, 96, 96)}, {2: 100, 3: 150}
 FRAMES, TURNOVER, WITHIN, GATE = 20, 0.02, 0.2, 5.0
 QUALITIES = (0.0, 4.0, 5.0, 6.0, 8.0)  # least quality, of which the truth chooses
 GATES = (3.0, 4.5, 6.0)  # of laptrack, in steps
@@ -50,24 +51,12 @@ Row = dict[str, Any]
 
 def filmed(dimensions: int, kappa: float, snr: float, seed: int) -> tuple[list[NDArray], Tracks, Cell]:
     """Frames (Z, Y, X), true tracks in pixels of the plane, and the cell of the detection grid."""
-    shape, count = SHAPES[dimensions], PARTICLES[dimensions]
-    plane = cells.PLANE if dimensions == 3 else 1.0
-    spacing = float(np.prod(shape) * plane / count) ** (1 / dimensions)
-    cell = Cell("optics", dimensions, RADII[dimensions], snr, spacing)
-    box = tuple(max(float(n * v - v), 1e-9) for n, v in zip(shape, cell.voxel, strict=True))
-    settings = WalkSettings(
-        BrownianWalk(kappa * spacing), count, FRAMES, box, "reflect", TURNOVER, TURNOVER, seed=seed
-    )  # type: ignore[arg-type]
-    truth = walk(settings)
-    rng, ids = np.random.default_rng([seed, dimensions, int(1000 * kappa), int(snr)]), truth.track_id
-    bright = np.exp(cells.BRIGHTNESS * rng.standard_normal(ids.max() + 1))[ids]
-    bright *= np.exp(WITHIN * rng.standard_normal(len(ids))) * cell.amplitude / optics.peak(cell.sigma)
-    sensor, haze, images = scmos.sensor(*shape[1:], rng), cells.uneven(shape, rng), []
-    for frame in range(FRAMES):
-        here = truth.detections.rows_of(frame)
-        light = optics.light_of(truth.detections.position[here], bright[here], shape, cell.sigma, cell.voxel)
-        images.append(scmos.expose(haze + light, sensor, rng))
-    return images, truth, cell
+    movie = Movie(dimensions, PARTICLES[dimensions], snr, SHAPES[dimensions])
+    truth = walked(movie, kappa * movie.cell.spacing, FRAMES, seed)
+    rng = np.random.default_rng([seed, dimensions, int(1000 * kappa), int(snr)])
+    bright = brightness(truth.track_id, rng)
+    left = np.exp(WITHIN * rng.standard_normal(len(bright)))
+    return rendered(movie, truth, bright, left, rng), truth, movie.cell
 
 
 def scored(found: Tracks, truth: Tracks) -> Row:
@@ -213,13 +202,13 @@ def row_of(part: str, case: list[Any]) -> tuple[str, Row]:
     return part, {"case": case} | make(*case)
 
 
-def measure(parts: Sequence[str], seeds: int, jobs: int, record: Path) -> None:
+def renew(parts: Sequence[str], seeds: int, jobs: int, record: Path) -> None:
     """Measure what the record lacks; it is written after every movie."""
     made = json.loads(record.read_text("utf-8")) if record.exists() else {"about": about("columns")}
     known = [[part, row["case"]] for part in parts for row in made.setdefault(part, [])]
     lacking = [case for case in cases(seeds) if case[0] in parts and [*case] not in known]
     compiled = [row_of(*case) for case in lacking[:1]]  # the kernels, once for all processes
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    with measure.processes(jobs) as pool:
         later = [pool.submit(row_of, *case) for case in lacking[1:]]
         for part, row in chain(compiled, (each.result() for each in as_completed(later))):
             made[part] = sorted([*made[part], row], key=lambda each: each["case"])
@@ -234,7 +223,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
     parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
-    measure(given.parts, given.seeds, given.jobs, given.record)
+    renew(given.parts, given.seeds, given.jobs, given.record)
 
 
 if __name__ == "__main__":

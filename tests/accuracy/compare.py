@@ -172,16 +172,6 @@ def _line(kind: Kind) -> str:
     return f"{kind.name:38}{scores}   {kind.seconds:6.2f}{mark}"
 
 
-def summary(record: Record) -> str:
-    """Means of one record alone."""
-    names = list(SCORES)
-    values = np.array([[SCORES[name](row) for name in names] for row in record.rows])
-    means = [np.nan if np.isnan(column).all() else np.nanmean(column) for column in values.T]
-    shown = ", ".join(f"{name} {mean:.4f}" for name, mean in zip(names, means, strict=True))
-    seconds = np.mean([row.seconds for row in record.rows])
-    return f"{len(record.rows)} movies: {shown}, {seconds:.2f} s a movie"
-
-
 def main() -> int:
     paths = [Path(word) for word in sys.argv[1:]]
     old = paths[1] if len(paths) > 1 else Path(__file__).with_name("baseline.npz")

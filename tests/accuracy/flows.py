@@ -121,9 +121,3 @@ def shaking(seed: int, kappa: float) -> Tracks:
     film = reflected(the, the.start + diffusing(the, kappa), View((0.02,), 0.02, 0.02))
     shift = 0.35 * the.rng.normal(size=(the.frames, 3))[film.detections.frame]
     return moved(film, film.detections.position + shift)
-
-
-KINDS = {
-    kind.__name__: kind
-    for kind in (shear, vortex, pipe, two_streams, swarms, expanding, beating, stage_jumps, shaking)
-}

@@ -1,7 +1,7 @@
 """What links: functions from frames (N,) and positions (N, 3) to links (E, 2) and their probabilities (E,).
 
-Rows are sorted by frame. A linker is named as a function of this module or as ``module:function`` of any
-other, and runs in a process of its own, so that another version of the package can be measured.
+Rows are sorted by frame. A linker is named as a function of this module, or as
+``module:function`` of any other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def learned(frame: NDArray[np.int32], position: NDArray[np.float64]) -> Linked:
     """`outbid.track` of this checkout with nothing set."""
     from outbid import Detections, track
 
-    return _of(track(Detections.from_table(frame, position), workers=1).tracks)
+    found = track(Detections.from_table(frame, position), workers=1).tracks
+    assert found.link_probability is not None
+    return found.links, found.link_probability
 
 
 def posterior(frame: NDArray[np.int32], position: NDArray[np.float64], change: str = "") -> Linked:
@@ -57,12 +59,6 @@ def _found(
     seen = read_movie(Detections.from_table(frame, position), holes=True)
     options = varied(LearnOptions(), change)
     return learn(seen.position, seen.frame_start, options, time=seen.time), seen.order
-
-
-def _of(tracks: Any) -> Linked:
-    """Links and probabilities of `Tracks` of any version."""
-    sure = tracks.link_probability
-    return tracks.links, np.ones(len(tracks.links)) if sure is None else sure
 
 
 def named(name: str) -> Linker:

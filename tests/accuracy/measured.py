@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from outbid import Tracks, score
 
+from .linkers import Linker
 from .movies import Movie, fingerprint
-from .served import Answer
 
 BINS = 20
 """Bins of the probability of a link, as in `outbid.simulate.experiments.calibration`."""
@@ -32,7 +32,6 @@ class Measured:
     movie: Movie
     fingerprint: str
     detections: int
-    links: str
     link_f1: float
     idf1: float
     division_f1: float
@@ -49,18 +48,21 @@ class Measured:
         return float(apart / max(sum(self.count), 1))
 
 
-def measured(movie: Movie, truth: Tracks, answer: Answer) -> Measured:
-    """Scores of the links of one movie against the truth."""
-    values = score(
-        Tracks(truth.detections, answer.links), truth, families=("links", "identity", "divisions")
-    ).values
-    size = len(truth.detections)
-    right = np.isin(answer.links @ [size, 1], truth.links @ [size, 1])
-    which = np.minimum((answer.probability * BINS).astype(int), BINS - 1)
+def measured(movie: Movie, truth: Tracks, linker: Linker) -> Measured:
+    """Scores of the links of one movie against the truth; a linker that fails links nothing."""
+    begin, error = time.perf_counter(), ""
+    try:
+        links, probability = linker(truth.detections.frame, truth.detections.position)
+    except Exception as failed:  # a linker that is measured may fail in any way: the record says how
+        links, probability = np.zeros((0, 2), np.int64), np.zeros(0)
+        error = f"{type(failed).__name__}: {failed}"[:80]
+    seconds, size = time.perf_counter() - begin, len(truth.detections)
+    values = score(Tracks(truth.detections, links), truth, families=("links", "identity", "divisions")).values
+    right = np.isin(links @ [size, 1], truth.links @ [size, 1])
+    which = np.minimum((probability * BINS).astype(int), BINS - 1)
     return Measured(
-        movie, fingerprint(truth), size, hashlib.sha256(answer.links.tobytes()).hexdigest()[:16],
-        values["link_f1"], values["idf1"], values["division_f1"], answer.seconds, answer.error,
-        tuple(np.bincount(which, answer.probability, BINS)),
+        movie, fingerprint(truth), size, values["link_f1"], values["idf1"], values["division_f1"], seconds,
+        error, tuple(np.bincount(which, probability, BINS)),
         tuple(np.bincount(which, right, BINS).astype(int)), tuple(np.bincount(which, minlength=BINS)),
     )  # fmt: skip
 
@@ -69,7 +71,7 @@ def measured(movie: Movie, truth: Tracks, answer: Answer) -> Measured:
 class Record:
     """Measurements of a linker over the list, and where they come from.
 
-    `about` holds linker, commit, date, machine and hashes of sources.
+    `about` holds linker, commit, date and machine.
     """
 
     about: Mapping[str, Any]

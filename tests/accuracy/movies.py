@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from inspect import isfunction, signature
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,12 @@ HERE = Path(__file__).resolve().parent
 DATA = HERE.parent.parent.parent / "shared" / "data"
 """Recorded movies, beside the checkout."""
 
-KINDS: Mapping[str, Callable[[int, float], Tracks]] = (
-    walkers.KINDS | flows.KINDS | views.KINDS | tissues.KINDS
-)
+KINDS: Mapping[str, Callable[[int, float], Tracks]] = {
+    name: made
+    for module in (walkers, flows, views, tissues)
+    for name, made in vars(module).items()
+    if isfunction(made) and [*signature(made).parameters] == ["seed", "kappa"]
+}
 """Simulated kinds by name: from a seed and a kappa to the true tracks of the detections."""
 
 

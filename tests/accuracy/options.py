@@ -13,7 +13,7 @@ _Options = TypeVar("_Options")
 
 
 def varied(options: _Options, change: str) -> _Options:
-    """A frozen dataclass with one field changed: ``field*factor``, ``field=off``, or nothing.
+    """A frozen dataclass with one field scaled, as ``field*factor``, or nothing.
 
     A whole number stays one, at least 1. A tuple of whole numbers ends at the last one scaled.
 
@@ -24,30 +24,20 @@ def varied(options: _Options, change: str) -> _Options:
     """
     if not change:
         return options
-    name, sign, amount = change.replace("*", " * ").replace("=", " = ").split()
-    if name not in names(options):
-        raise ValueError(f"There is no option {name!r}; there are {', '.join(names(options))}.")
-    value = getattr(options, name)
-    if sign == "=" and amount == "off":
-        return replace(options, **{name: type(value)()})  # type: ignore[type-var]
-    if sign != "*" or isinstance(value, bool):
-        raise ValueError(f"{name!r} is {value!r}, which {change!r} does not change.")
-    return replace(options, **{name: _scaled(value, float(amount))})  # type: ignore[type-var]
-
-
-def names(options: object) -> list[str]:
-    """Fields of a dataclass."""
-    return [field.name for field in fields(options)]  # type: ignore[arg-type]
+    name, _, factor = change.partition("*")
+    if name not in scalable(options):
+        raise ValueError(f"There is no option {name!r} to scale; there are {', '.join(scalable(options))}.")
+    return replace(options, **{name: _scaled(getattr(options, name), float(factor))})  # type: ignore[type-var]
 
 
 def scalable(options: object) -> list[str]:
     """Fields that can be halved and doubled: numbers, and tuples of them, above 0."""
     found = []
-    for name in names(options):
-        value = getattr(options, name)
+    for field in fields(options):  # type: ignore[arg-type]
+        value = getattr(options, field.name)
         numbers = value if isinstance(value, tuple) else (value,)
         if all(isinstance(n, (int, float)) and not isinstance(n, bool) and n > 0 for n in numbers):
-            found.append(name)
+            found.append(field.name)
     return found
 
 

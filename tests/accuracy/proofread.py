@@ -8,7 +8,6 @@ An oracle answers each question with where the detection goes next, or that its 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -85,30 +84,16 @@ def solved_again(held: HeldModel, truth: Tracks) -> Curve:
 
 def corrected(links: NDArray[np.int64], rows: Iterator[int], truth: Tracks) -> Curve:
     """Each answer corrects the links of its detection, and those that are in the way."""
-    after: dict[int, set[int]] = {}
-    before: dict[int, int] = {}
-    for source, target in links.tolist():
-        after.setdefault(source, set()).add(target)
-        before[target] = source
-    right = {(source, target) for source, target in truth.links.tolist()}
-    successors: dict[int, set[int]] = {}
-    for source, target in right:
-        successors.setdefault(source, set()).add(target)
     curve = Curve([], [])
     for count, row in enumerate(rows):
         if count % EACH == 0:
-            now = [(source, target) for source, targets in after.items() for target in targets]
             curve.answers.append(count)
-            curve.f1.append(2 * len(right & set(now)) / (len(now) + len(right)))
+            curve.f1.append(f1_of(links, truth.links))
             if curve.f1[-1] >= WANTED or count >= MOST:
                 break
-        for target in after.pop(row, set()):
-            del before[target]
-        for target in successors.get(row, set()):
-            if target in before:
-                after[before[target]].discard(target)
-            after.setdefault(row, set()).add(target)
-            before[target] = row
+        right = truth.links[truth.links[:, 0] == row]
+        wrong = (links[:, 0] == row) | np.isin(links[:, 1], right[:, 1])
+        links = np.concatenate([links[~wrong], right])
     return curve
 
 
@@ -143,25 +128,17 @@ def movies() -> dict[str, Callable[[], Tracks]]:
     return found
 
 
-def main(names: list[str]) -> None:
-    """Measure the movies whose names contain one of these, or all; others stay in the record."""
+def main() -> None:
+    """Measure all movies."""
     found = {}
-    if RECORD.exists() and names:
-        kept = json.loads(RECORD.read_text("utf-8"))
-        found = {
-            name: {order: Curve(curve["answers"], curve["f1"]) for order, curve in curves.items()}
-            for name, curves in kept.items()
-        }
     for seed, (name, movie) in enumerate(movies().items()):
-        if names and not any(part in name for part in names):
-            continue
         found[name] = orders(movie(), seed)
         print(name, {order: (curve.f1[0], curve.reached) for order, curve in found[name].items()}, flush=True)
-        plain = {
-            name: {order: curve._asdict() | {"reached": curve.reached} for order, curve in curves.items()}
-            for name, curves in found.items()
-        }
-        RECORD.write_text(json.dumps(plain) + "\n")
+    plain = {
+        name: {order: curve._asdict() | {"reached": curve.reached} for order, curve in curves.items()}
+        for name, curves in found.items()
+    }
+    RECORD.write_text(json.dumps(plain) + "\n")
     draw(found)
 
 
@@ -186,4 +163,4 @@ def draw(found: dict[str, dict[str, Curve]]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

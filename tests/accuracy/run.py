@@ -1,29 +1,25 @@
 """Measure a linker over the list of movies: ``make accuracy``, or ``python -m accuracy.run`` in tests/.
 
-Each movie is linked on one core. The record holds the scores of each movie, and says which commit, machine
-and sources they come from; with ``--against`` it is set beside another one, movie by movie. In parts, as for
-a machine that is lent for minutes: ``--part 1/3 --record 1.npz`` and so on, then ``--resume 1.npz 2.npz 3.npz
---record learned.npz``.
+Each movie is linked on one core. The record holds the scores of each movie, and says which commit and machine
+they come from; it is set beside the baseline, movie by movie. After an interruption ``--resume`` goes on.
 """
 
 from __future__ import annotations
 
 import argparse
-import atexit
-import hashlib
-import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
 
+from benchmarks import measure
+
 from . import compare
+from .linkers import Linker, named
 from .measured import Measured, Record, measured, name_of
 from .movies import HERE, Movie, recorded, simulated
-from .served import Served
 
 REPOSITORY = HERE.parent.parent
 BASELINE = HERE / "baseline.npz"
@@ -51,59 +47,28 @@ def _quick(movie: Movie) -> bool:
     return not movie.recorded and movie.seed == 0 and movie.level == 0.14
 
 
-def sources() -> dict[str, str]:
-    """SHA-256 of what the movies and the scores are made by."""
-    paths = [*HERE.glob("*.py"), HERE / "movies.toml", *(REPOSITORY / "tracker" / "scoring").glob("*.py")]
-    return {
-        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(paths)
-    }
-
-
-def over(movies: Sequence[Movie], linker: str, path: str = "", jobs: int = 1) -> Iterator[Measured]:
-    """Measurements of the movies in their order."""
-    if jobs == 1:
-        _start(linker, path)
-        yield from map(_one, movies)
-        _stop()
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _start, (linker, path)) as pool:
+def over(movies: Sequence[Movie], linker: str, jobs: int = 1) -> Iterator[Measured]:
+    """Measurements of the movies in their order, in processes of one core each."""
+    with measure.processes(jobs, _start, linker) as pool:
         yield from pool.map(_one, movies)
 
 
-_served: list[Served] = []
+_linker: list[Linker] = []
 """The linker of this process, once it was started."""
 
 
-def _start(linker: str, path: str) -> None:
-    _served.append(Served.start(linker, path))
-    atexit.register(_stop)
-    truth = Movie("few", 0.07).truth()
-    _served[0].link(
-        truth.detections.frame, truth.detections.position
-    )  # kernels compile before the clock runs
-
-
-def _stop() -> None:
-    while _served:
-        _served.pop().stop()
+def _start(linker: str) -> None:
+    _linker.append(named(linker))
+    _one(Movie("few", 0.07))  # kernels compile before the clock runs
 
 
 def _one(movie: Movie) -> Measured:
-    truth = movie.truth()
-    answer = _served[0].link(truth.detections.frame, truth.detections.position)
-    return measured(movie, truth, answer)
+    return measured(movie, movie.truth(), _linker[0])
 
 
-def about(linker: str, commit: str | None = None) -> dict[str, object]:
-    """Where a record comes from; `commit` is the linker's, if it is not of this checkout."""
-    sys.path.insert(0, str(HERE.parent / "benchmarks"))
-    import measure
-
-    origin = {"date": measure.today(), "machine": measure.provenance()}
-    commits = {"commit": commit or measure.commit(), "scored_by": measure.commit()}
-    return {"linker": linker, **commits, **origin, "sources": sources()}
+def about(linker: str) -> dict[str, str]:
+    """Where a record comes from."""
+    return {"linker": linker, **measure.stated()}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -111,42 +76,30 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--linker", default="learned", help="a function of accuracy.linkers, or module:function"
     )
-    parser.add_argument("--path", default="", help="a folder whose packages the linker uses before any other")
-    parser.add_argument("--commit", help="the linker's, if it is not of this checkout")
     parser.add_argument("--movies", default="all", choices=CHOICES)
     parser.add_argument("--only", default="*", help="a pattern of names, as 'few*@0.14#*'")
-    parser.add_argument("--part", default="1/1", help="2/3 is the second of every three movies")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
     parser.add_argument("--record", type=Path, help="write the record there (.npz)")
-    parser.add_argument("--resume", type=Path, nargs="*", help="keep what these hold; if none, the record")
-    parser.add_argument("--against", type=Path, default=BASELINE, help="the record to compare with")
+    parser.add_argument("--resume", action="store_true", help="keep what the record has")
     given = parser.parse_args(words)
-    begin = time.monotonic()
-    part, parts = map(int, given.part.split("/"))
-    movies = chosen(given.movies, given.only)[part - 1 :: parts]
-    found = Record(about(given.linker, given.commit), [])
-    held = given.resume if given.resume or given.resume is None else [given.record]
-    for before in (Record.load(path) for path in held or () if path.exists()):
-        found = Record(before.about, found.rows + before.rows)
+    begin, movies = time.monotonic(), chosen(given.movies, given.only)
+    found = Record(about(given.linker), [])
+    if given.resume and given.record.exists():
+        found.rows.extend(Record.load(given.record).rows)
     done = {row.movie for row in found.rows}
     left = [movie for movie in movies if movie not in done]
-    if left:
-        found = Record(about(given.linker, given.commit), found.rows)
-    for row in over(left, given.linker, given.path, given.jobs):
+    for row in over(left, given.linker, given.jobs):
         found.rows.append(row)
         if len(found.rows) % 50 == 0:
             seconds = time.monotonic() - begin
             print(f"{len(found.rows)} of {len(movies)} movies, {seconds:.0f} s", file=sys.stderr)
             if given.record:
                 found.save(given.record)
-    if given.record:
+    if given.record and left:
         found.save(given.record)
-    if given.against.exists():
-        verdict = compare.compared(found, Record.load(given.against))
-        print(verdict.table())
-        return 0 if verdict.passed else 1
-    print(compare.summary(found))
-    return 0
+    verdict = compare.compared(found, Record.load(BASELINE))
+    print(verdict.table())
+    return 0 if verdict.passed else 1
 
 
 if __name__ == "__main__":

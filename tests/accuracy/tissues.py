@@ -128,6 +128,3 @@ def dividing_few(seed: int, kappa: float) -> Tracks:
 def dividing_and_dying(seed: int, kappa: float) -> Tracks:
     """Cells that divide every twelve frames, of which one in twenty dies in a frame; a tenth is missed."""
     return grown([54, seed], kappa, Tissue(250, 25, 14, 5, death=0.05, miss=0.1, clutter=0.1))
-
-
-KINDS = {kind.__name__: kind for kind in (dividing, dividing_in_a_layer, dividing_few, dividing_and_dying)}

@@ -7,16 +7,8 @@ from scipy.spatial import cKDTree
 
 from outbid import Tracks
 
-from .film import Cast, View, bordered, cast, filmed, folded, moved, reflected, scaled
-from .walkers import Paths, diffusing, held, swimming, walked
-
-_WITHIN = 4
-"""Steps of a fine simulation in a frame."""
-
-
-def swum(the: Cast, kappa: float, spread: float = 0.15) -> Paths:
-    """Positions of active Brownian particles."""
-    return walked(the, swimming(the.rng, _WITHIN * the.frames, the.shape, spread), kappa)
+from .film import View, bordered, cast, filmed, folded, moved, reflected, scaled
+from .walkers import diffusing, held, switching, swum
 
 
 def on_a_sphere(seed: int, kappa: float) -> Tracks:
@@ -61,11 +53,8 @@ def single_slice(seed: int, kappa: float) -> Tracks:
 def blinking(seed: int, kappa: float) -> Tracks:
     """Diffusing emitters, dark for two frames and a half in the mean after seven bright ones."""
     the = cast([34, seed], turnover=0.01)
-    bright = np.empty((the.frames, the.shape[0]), bool)
-    bright[0] = the.rng.random(the.shape[0]) < 7 / 9.5
-    for t in range(1, the.frames):
-        leaves = the.rng.random(the.shape[0]) < np.where(bright[t - 1], 1 / 7, 1 / 2.5)
-        bright[t] = bright[t - 1] ^ leaves
+    drawn = the.rng.random((the.frames, the.shape[0]))
+    bright = switching(drawn[0] < 7 / 9.5, drawn, 1 / 7, 1 / 2.5)
     path = folded(the.start + diffusing(the, kappa), the.side)
     return filmed(the, path, View((kappa / 5,), 0, 0.05), seen=bright)
 
@@ -182,13 +171,3 @@ def merging_spots(seed: int, kappa: float) -> Tracks:
                 path[frame, both] = here[both].mean(axis=0)
                 seen[frame, both[1]] = False
     return filmed(the, path, View((0.02,), 0.02, 0.02), seen=seen)
-
-
-KINDS = {
-    kind.__name__: kind
-    for kind in (
-        on_a_sphere, on_sheets, single_slice, blinking, misses_and_clutter, noisy_depth, noisy, unlike_axes,
-        flat_box, lost_frames, uneven_frames, few, few_and_still, short_lives, clumps, bleaching,
-        stuck_and_free, merging_spots,
-    )
-}  # fmt: skip

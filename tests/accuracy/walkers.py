@@ -49,6 +49,20 @@ def walked(the: Cast, steps: Paths, kappa: float) -> Paths:
     return the.start + scaled(path, kappa)
 
 
+def swum(the: Cast, kappa: float, spread: float = 0.15, spin: float = 0.0) -> Paths:
+    """Positions of active Brownian particles."""
+    return walked(the, swimming(the.rng, _WITHIN * the.frames, the.shape, spread, spin), kappa)
+
+
+def switching(first: NDArray[np.bool_], drawn: Paths, on: float, off: float) -> NDArray[np.bool_]:
+    """States (T, M) from the first ones, left with probabilities `on` and `off` where the drawn are below."""
+    found = np.empty(drawn.shape, bool)
+    found[0] = first
+    for t in range(1, len(found)):
+        found[t] = found[t - 1] ^ (drawn[t] < np.where(found[t - 1], on, off))
+    return found
+
+
 def diffusing(the: Cast, kappa: float) -> Paths:
     """Brownian displacements (T, M, d) from the start."""
     steps = kappa * the.rng.normal(size=(the.frames, *the.shape))
@@ -72,32 +86,27 @@ def run_and_tumble(seed: int, kappa: float) -> Tracks:
 def swimmers(seed: int, kappa: float) -> Tracks:
     """Constant speed, a direction that diffuses (active Brownian particles)."""
     the = cast([3, seed])
-    return bordered(the, walked(the, swimming(the.rng, _WITHIN * the.frames, the.shape, 0.18), kappa))
+    return bordered(the, swum(the, kappa, 0.18))
 
 
 def swimmers_in_a_layer(seed: int, kappa: float) -> Tracks:
     """Active Brownian particles in two dimensions."""
     the = cast([4, seed], axes=2)
-    return bordered(the, walked(the, swimming(the.rng, _WITHIN * the.frames, the.shape, 0.18), kappa))
+    return bordered(the, swum(the, kappa, 0.18))
 
 
 def curved(seed: int, kappa: float) -> Tracks:
     """Swimmers on circles and helices, a turn in some eleven frames."""
     the = cast([5, seed])
-    steps = swimming(the.rng, _WITHIN * the.frames, the.shape, 0.06, spin=0.14)
-    return bordered(the, walked(the, steps, kappa))
+    return bordered(the, swum(the, kappa, 0.06, spin=0.14))
 
 
 def rest_and_run(seed: int, kappa: float) -> Tracks:
     """Particles that stand still for ten frames in the mean, then run straight for five."""
     the = cast([6, seed])
     fine, many = _WITHIN * the.frames, the.shape[0]
-    rate = the.rng.random((fine, many))
-    running = np.empty((fine, many), bool)
-    running[0] = the.rng.random(many) < 1 / 3
-    for t in range(1, fine):
-        leaves = rate[t] < np.where(running[t - 1], 1 / 5, 1 / 10) / _WITHIN
-        running[t] = running[t - 1] ^ leaves
+    drawn = the.rng.random((fine, many))
+    running = switching(the.rng.random(many) < 1 / 3, drawn, 1 / 5 / _WITHIN, 1 / 10 / _WITHIN)
     begins = np.vstack([np.ones((1, many), bool), running[1:] & ~running[:-1]])
     steps = held(directions(the.rng, fine, *the.shape), begins) * running[..., None]
     return bordered(the, walked(the, steps + 0.1 * the.rng.normal(size=steps.shape), kappa))
@@ -196,12 +205,3 @@ def dimers(seed: int, kappa: float) -> Tracks:
     arm = swimming(rng, the.frames, (many, axes), 2.5 * kappa)[:, partner] * 0.125
     sign = np.where(np.arange(many) % 2, 1, -1)[None, :, None]
     return reflected(the, centre + sign * arm + diffusing(the, 0.2 * kappa), View((0.01,)))
-
-
-KINDS = {
-    kind.__name__: kind
-    for kind in (
-        diffusion, run_and_tumble, swimmers, swimmers_in_a_layer, curved, rest_and_run, two_populations,
-        long_jumps, in_wells, in_cages, hopping, subdiffusion, superdiffusion, flights, falling, dimers,
-    )
-}  # fmt: skip

@@ -33,7 +33,7 @@ INSTANCES = [
 ]
 
 
-def frame_pairs(cpu: bool) -> Iterator[measure.Row]:
+def frame_pairs() -> Iterator[measure.Row]:
     for count, displacement, gate in INSTANCES:
         source, target, _ = frame_pair(count, displacement)
         there = cupy.asarray(source), cupy.asarray(target)
@@ -46,7 +46,7 @@ def frame_pairs(cpu: bool) -> Iterator[measure.Row]:
             "gpu_ms": round(taken, 2),
             "gap": found.assignment.gap,
         }
-        if cpu and count <= 1_000_000:
+        if count <= 1_000_000:
             match(source[:1000], target[:1000], gate)
             start = time.perf_counter()
             here = match(source, target, gate, workers=2)
@@ -102,14 +102,13 @@ def main() -> None:
     parser.add_argument(
         "--record", type=Path, help="start a new tests/gpu_record.json; folder of pytest's --junitxml"
     )
-    parser.add_argument("--no-cpu", action="store_true", help="leave the CPU path out")
     chosen = parser.parse_args()
-    pairs, movies = frame_pairs(not chosen.no_cpu), movie(1000, 1000)
+    pairs, movies = frame_pairs(), movie(1000, 1000)
     if chosen.record:
         begin_record(outcome(chosen.record))
         pairs, movies = recorded("frame_pairs", pairs, 90), recorded("movies", movies, 30)
-    measure.show(pairs, chosen.csv)
-    measure.show(movies, measure.beside(chosen.csv, "movies"))
+    measure.show(pairs)
+    measure.show(movies)
 
 
 if __name__ == "__main__":

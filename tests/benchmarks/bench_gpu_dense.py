@@ -108,13 +108,12 @@ def row(kind: str, costs: DenseCosts | PointCosts) -> measure.Row:
     return result | (QUOTED.get(kind, {}) if costs.shape[0] == 20_000 else {})
 
 
-def table(sizes: list[int], points: list[int], families: int) -> Iterator[measure.Row]:
+def table() -> Iterator[measure.Row]:
     made: list[tuple[str, Callable[[], Any]]] = []
-    for size in sizes:
+    for size in (20_000, 40_000, 50_000):
         made += [(kind, lambda s=size, r=share: uniform(s, r)) for kind, share in RANGES.items()]  # type: ignore[misc]
-    made += [("points in 3D", lambda s=size: clouds(s)) for size in points]  # type: ignore[misc]
-    if families:
-        made += [(name, lambda f=name: family(f, families)) for name in FAMILIES]  # type: ignore[misc]
+    made += [("points in 3D", lambda s=size: clouds(s)) for size in (20_000, 100_000)]  # type: ignore[misc]
+    made += [(name, lambda f=name: family(f, 20_000)) for name in FAMILIES]  # type: ignore[misc]
     for kind, make in made:
         cupy.get_default_memory_pool().free_all_blocks()
         yield row(kind, make())
@@ -122,13 +121,9 @@ def table(sizes: list[int], points: list[int], families: int) -> Iterator[measur
 
 def main() -> None:
     parser = measure.options(__doc__)
-    parser.add_argument("--sizes", type=int, nargs="*", default=[20_000, 40_000, 50_000])
-    parser.add_argument("--points", type=int, nargs="*", default=[20_000, 100_000])
-    parser.add_argument("--families", type=int, default=20_000, help="the n of other families, 0 for none")
     parser.add_argument("--record", action="store_true", help="add the rows to tests/gpu_record.json")
     chosen = parser.parse_args()
-    rows = table(chosen.sizes, chosen.points, chosen.families)
-    measure.show(recorded("dense", rows, 90) if chosen.record else rows, chosen.csv)
+    measure.show(recorded("dense", table(), 90) if chosen.record else table())
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ are read and links are decided on the host in both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import bench_learn
 import measure
 import measure_gpu
@@ -47,11 +45,6 @@ def compared(frames: int, particles: int) -> measure.Row:
     return row | {name: f"{here[name]:.3f} {there[name]:.3f}" for name in here if here[name] > 0.01}
 
 
-def table(limit: float) -> Iterator[measure.Row]:
-    del limit
-    yield from (compared(*case) for case in CASES)
-
-
 if __name__ == "__main__":
-    chosen = measure.options(__doc__).parse_args()
-    measure.show(table(chosen.limit), chosen.csv)
+    measure.options(__doc__).parse_args()
+    measure.show(compared(*case) for case in CASES)

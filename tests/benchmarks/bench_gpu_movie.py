@@ -183,7 +183,7 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
         rows = table(chosen, Path(name))
-        measure.show(recorded(rows, chosen) if chosen.record else rows, chosen.csv)
+        measure.show(recorded(rows, chosen) if chosen.record else rows)
 
 
 if __name__ == "__main__":

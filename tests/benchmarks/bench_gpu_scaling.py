@@ -102,18 +102,12 @@ def many(count: int, gate: float) -> Iterator[measure.Row]:
 def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument("--record", action="store_true", help="keep the tables in tests/gpu_long_record.json")
-    parser.add_argument("--most", type=int, default=10_000_000, help="the largest n")
-    parser.add_argument("--many", type=int, default=MANY, help="particles of the last problem; 0: none")
     chosen = parser.parse_args()
-    counts = [round(10 ** (k / 2)) for k in range(6, 15)]
-    rows = measure.show(sizes([n for n in counts if n <= chosen.most]), chosen.csv)
-    results: dict[str, Any] = {"rows": rows}
-    if chosen.most > 1_000_000:
-        exponents = (round(exponent(rows, n), 3) for n in (100_000, 1_000_000))
-        results["exponent"], results["last_exponent"] = exponents
-        print(f"exponent from 10^5 on: {results['exponent']}, from 10^6 on: {results['last_exponent']}")
-    if chosen.many:
-        results["many"] = measure.show(many(chosen.many, 2.0), measure.beside(chosen.csv, "many"))
+    rows = measure.show(sizes([round(10 ** (k / 2)) for k in range(6, 15)]))
+    first, last = (round(exponent(rows, n), 3) for n in (100_000, 1_000_000))
+    print(f"exponent from 10^5 on: {first}, from 10^6 on: {last}")
+    results: dict[str, Any] = {"rows": rows, "exponent": first, "last_exponent": last}
+    results["many"] = measure.show(many(MANY, 2.0))
     if chosen.record:
         add_to_long_record("scaling", results)
 

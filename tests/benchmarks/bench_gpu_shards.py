@@ -316,12 +316,12 @@ def main() -> None:
                 all_of.append(Joined(gpus, "threads", in_threads(gpus)))
         for joined in all_of:
             _warm(joined)
-        results["messages"] = measure.show(messages(all_of), measure.beside(chosen.csv, "messages"))
+        results["messages"] = measure.show(messages(all_of))
         known = Known()
         found = scaling(_tables(chosen, all_of), known, chosen.seconds)
-        measure.show(kept("shards", found, results, record=chosen.record), chosen.csv)
+        measure.show(kept("shards", found, results, record=chosen.record))
     if chosen.movie:
-        results["movie"] = measure.show(movie(*chosen.movie), measure.beside(chosen.csv, "movie"))
+        results["movie"] = measure.show(movie(*chosen.movie))
         if chosen.record:
             add_to_long_record("shards", results)
 

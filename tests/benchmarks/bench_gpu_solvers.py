@@ -11,13 +11,15 @@ from collections.abc import Iterator
 
 import measure
 import numpy as np
+from measure_gpu import kept
 
 from outbid import Detections, TrackingSettings, track
 from outbid.tracking import TrackingRun
 
-SOLVERS = ("bid_and_augment", "sparsified", "auction", "hungarian:tree", "greedy_switching:parallel")
-SLOW = ("hungarian:classical",)
-"""Takes minutes on a CPU of few cores."""
+SOLVERS = (
+    "bid_and_augment", "sparsified", "auction", "hungarian:tree", "greedy_switching:parallel",
+    "hungarian:classical",
+)  # fmt: skip
 
 
 def walk(frames: int, particles: int) -> Detections:
@@ -33,9 +35,9 @@ def _tracked(seen: Detections, solver: str, device: str) -> tuple[float, Trackin
     return time.perf_counter() - start, run
 
 
-def rows(frames: int, particles: int, names: tuple[str, ...]) -> Iterator[measure.Row]:
+def rows(frames: int, particles: int) -> Iterator[measure.Row]:
     seen = walk(frames, particles)
-    for solver in names:
+    for solver in SOLVERS:
         _tracked(seen, solver, "gpu")  # compiles
         _tracked(walk(2, 200), solver, "cpu")
         gpu, there = _tracked(seen, solver, "gpu")
@@ -56,16 +58,8 @@ def rows(frames: int, particles: int, names: tuple[str, ...]) -> Iterator[measur
 def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument("--record", action="store_true", help="keep the rows in tests/gpu_long_record.json")
-    parser.add_argument("--frames", type=int, default=10)
-    parser.add_argument("--particles", type=int, default=5000)
-    parser.add_argument("--quick", action="store_true", help="leave out " + ", ".join(SLOW))
     chosen = parser.parse_args()
-    names = SOLVERS if chosen.quick else SOLVERS + SLOW
-    found = measure.show(rows(chosen.frames, chosen.particles, names), chosen.csv)
-    if chosen.record:
-        from measure_gpu import add_to_long_record
-
-        add_to_long_record("solvers", {"rows": found})
+    measure.show(kept("solvers", rows(10, 5000), {"rows": []}, record=chosen.record))
 
 
 if __name__ == "__main__":

@@ -104,4 +104,4 @@ def table(limit: float) -> Iterator[measure.Row]:
 
 if __name__ == "__main__":
     chosen = measure.options(__doc__).parse_args()
-    measure.show(table(chosen.limit), chosen.csv)
+    measure.show(table(chosen.limit))

@@ -118,4 +118,4 @@ if __name__ == "__main__":
     options.add_argument("--seeds", type=int, default=4)
     given = options.parse_args()
     rows = table(given.particles, given.frames, given.snr, given.seeds)
-    measure.show(rows, given.csv)
+    measure.show(rows)

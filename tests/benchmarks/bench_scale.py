@@ -4,18 +4,15 @@ A movie of random walks, 250,000 particles a frame at density 1, step .2, gate 1
 density^(-1/3)), is written as Parquet and linked by `track_in_ranges` into parts, by this process with one
 thread and by workers of one thread each, on the CPU or (`--devices cpu gpu`) on one GPU that all workers
 share. Start of the cluster, of CUDA, and compilation are not timed. Bytes are those of the files. Memory is
-the peak of this process in a run, and of the largest of its workers. Before that the spots of a movie of
-images are found, which is rendered as it is asked for and never on a disk (more of them: bench_voxels.py).
-`--record` writes tests/scale_record.json, from which docs/scale_tables.py makes its tables, and keeps what
-that has of other devices.
+the peak of this process in a run, and of the largest of its workers (of images: bench_voxels.py). `--record`
+writes tests/scale_record.json, from which docs/scale_tables.py makes its tables, and keeps what that has of
+other devices.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -29,8 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from outbid import DetectionSettings, TrackingSettings, detect
-from outbid.formats.records import sha256_of
+from outbid import TrackingSettings
 from outbid.movies.jobs import TrackJob
 from outbid.ranges.cluster import Workers, connected
 from outbid.ranges.movie import How, track_in_ranges
@@ -38,7 +34,6 @@ from outbid.ranges.tasks import here
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "scale_record.json"
-SOURCES = tuple(f"tracker/ranges/{name}.py" for name in ("tasks", "chains", "movie", "cluster"))
 PARTICLES, STEP, GATE = 250_000, 0.2, 1.0
 
 
@@ -110,86 +105,24 @@ def linked(source: Path, rows: int, workers: int, folder: Path, device: str) -> 
     return row
 
 
-class Rendered:
-    """A movie of bright spots that move and come back, each frame made when it is asked for."""
-
-    dtype = np.dtype(np.uint16)
-
-    def __init__(self, frames: int, shape: tuple[int, int, int] = (64, 512, 512)) -> None:
-        rng = np.random.default_rng(1)
-        self.shape = (frames, *shape)
-        self._base = rng.normal(100, 5, shape).astype(np.float32)
-        self._centres = rng.uniform(12, np.array(shape) - 12, (200, 3))
-        self._grid = np.stack(np.meshgrid(*[np.arange(-6, 7)] * 3, indexing="ij"), axis=-1)
-        self.seconds = 0.0
-
-    def __getitem__(self, index: tuple[int, ...]) -> np.ndarray:
-        begin = time.perf_counter()
-        frame, *rest = index
-        image = np.roll(self._base, 17 * frame, axis=2)
-        for centre in self._centres + np.array([0, 0, 4 * np.sin(frame)]):
-            at = np.rint(centre).astype(int)
-            spot = 80 * np.exp(-(((self._grid + at - centre) ** 2).sum(axis=-1)) / 8)
-            image[tuple(slice(a - 6, a + 7) for a in at)] += spot.astype(np.float32)
-        made = image.astype(np.uint16)[tuple(rest)]
-        self.seconds += time.perf_counter() - begin
-        return made
-
-
-def detected(frames: int) -> dict[str, object]:
-    """Voxels a second on one thread, without the time that rendering takes."""
-    images = Rendered(frames)
-
-    def each(count: int) -> Iterator[np.ndarray]:
-        return (images[(frame,)] for frame in range(count))
-
-    detect(each(1), DetectionSettings(radius=3.5), workers=1)
-    images.seconds, start = 0.0, time.perf_counter()
-    seen, _ = detect(each(frames), DetectionSettings(radius=3.5), workers=1)
-    seconds = time.perf_counter() - start - images.seconds
-    return {"voxels": int(np.prod(images.shape)), "seconds": seconds, "spots": len(seen)}
-
-
-def hashed(path: Path) -> dict[str, object]:
-    """The rate of naming an input by its content."""
-    start = time.perf_counter()
-    sha256_of(path)
-    return {"bytes": path.stat().st_size, "seconds": time.perf_counter() - start}
-
-
-def origin() -> dict[str, object]:
-    """Commit, date, machine and the hashes of the sources that are measured."""
-    hashes = {name: hashlib.sha256((REPOSITORY / name).read_bytes()).hexdigest() for name in SOURCES}
-    return {
-        "commit": measure.commit(), "date": measure.today(), "machine": measure.provenance(),
-        "sources": hashes, "load": os.getloadavg()[0], "cores": os.cpu_count(),
-    }  # fmt: skip
-
-
 def main() -> None:
     """Measure, print, and perhaps record."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7])
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--devices", nargs="+", default=["cpu"], help="cpu, gpu")
-    parser.add_argument(
-        "--frames", type=int, default=4, help="of images; 0 keeps what the record has of them"
-    )
     parser.add_argument("--record", type=Path, nargs="?", const=RECORD)
     given = parser.parse_args()
     warm()
     rows: list[dict[str, object]] = []
     kept = json.loads(RECORD.read_text())
     older = [row for row in kept["linking"] if row["device"] not in given.devices]
-    record = origin() | {"detection": detected(given.frames) if given.frames else kept["detection"]}
-    record |= {name: kept[name] for name in ("images",) if name in kept}
-    print(record["detection"], flush=True)
+    record = measure.stated() | {name: kept[name] for name in ("images",) if name in kept}
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         for count in map(int, given.rows):
             source = folder / "movie.parquet"
             write_movie(source, count)
-            record["hashing"] = hashed(source)
             cases = [(workers, device) for device in given.devices for workers in given.workers]
             for workers, device in cases if count == int(given.rows[-1]) else [(0, "cpu")]:
                 rows.append(linked(source, count, workers, folder, device))

@@ -1,10 +1,10 @@
-"""How the benchmarks measure: one case, one process; tables; CSV files that say where they come from."""
+"""How the benchmarks measure: one case, one process; tables and records that say where they come from."""
 
 from __future__ import annotations
 
 import argparse
-import csv
 import importlib.metadata
+import json
 import multiprocessing
 import os
 import platform
@@ -12,12 +12,16 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 Row = dict[str, object]
+ORIGIN = ("commit", "date", "machine")
 
 
 def in_process(case: Callable[..., Row], *given: object, limit: float) -> Row:
@@ -41,6 +45,17 @@ def in_process(case: Callable[..., Row], *given: object, limit: float) -> Row:
     finally:
         process.kill()
         process.join()
+
+
+@contextmanager
+def processes(
+    count: int, start: Callable[..., None] | None = None, *given: str
+) -> Iterator[ProcessPoolExecutor]:
+    """So many processes of one thread each, each of which begins with `start`."""
+    one = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
+    context = multiprocessing.get_context("spawn")
+    with patch.dict(os.environ, one), ProcessPoolExecutor(count, context, start, given) as pool:
+        yield pool
 
 
 def _report(sender: Any, case: Callable[..., Row], given: tuple[object, ...]) -> None:
@@ -71,31 +86,18 @@ def best_of(repeats: int, work: Callable[[], object]) -> tuple[float, Any]:
 def options(description: str | None) -> argparse.ArgumentParser:
     """Options that all benchmarks have."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--csv", type=Path, help="write the table there, too; further tables beside it")
     parser.add_argument("--limit", type=float, default=300, help="seconds after which a case is given up")
     return parser
 
 
-def beside(csv_path: Path | None, name: str) -> Path | None:
-    """Where another table of the same program goes."""
-    return csv_path and csv_path.with_stem(f"{csv_path.stem}_{name}")
-
-
-def show(rows: Iterable[Row], csv_path: Path | None) -> list[Row]:
-    """Print the rows as they come; write them to a CSV file in the end, with where they come from."""
+def show(rows: Iterable[Row]) -> list[Row]:
+    """Print the rows as they come, after the versions and the machine."""
     shown: list[Row] = []
     for row in rows:
         if not shown:
             print(provenance())
         print("  ".join(f"{name} {_text(value)}" for name, value in row.items()), flush=True)
         shown.append(row)
-    if csv_path is not None:
-        columns = list(dict.fromkeys(name for row in shown for name in row))
-        with csv_path.open("w", newline="", encoding="utf-8") as file:
-            file.write(f"# {provenance()}\n")
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            writer.writerows(shown)
     return shown
 
 
@@ -118,9 +120,15 @@ def commit() -> str:
     return "unknown" if head.returncode else head.stdout.strip() + ("+" if changed.stdout else "")
 
 
-def today() -> str:
-    """The date of a record, UTC."""
-    return datetime.now(UTC).date().isoformat()
+def stated() -> dict[str, str]:
+    """Where a record comes from: the values of `ORIGIN`, with the date in UTC."""
+    return dict(zip(ORIGIN, (commit(), datetime.now(UTC).date().isoformat(), provenance()), strict=True))
+
+
+def write_rows(path: Path, stated: Mapping[str, object], rows: Iterable[Mapping[str, object]]) -> None:
+    """Write a record in JSON, each of its rows a line."""
+    lines = ",\n".join(map(json.dumps, rows))
+    path.write_text(f'{json.dumps(stated)[:-1]},\n"rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 def provenance() -> str:

@@ -96,12 +96,12 @@ def _origin() -> dict[str, str]:
     """Commit, date, card, driver and versions."""
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
     driver = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
-    return {
-        "commit": measure.commit(),
-        "date": measure.today(),
+    stated = measure.stated()
+    provenance = f"CuPy {cupy.__version__}, {stated.pop('machine')}"
+    return stated | {
         "card": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
         "driver": driver or "unknown",
-        "provenance": f"CuPy {cupy.__version__}, {measure.provenance()}",
+        "provenance": provenance,
     }
 
 

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import measure
 import numpy as np
 from numpy.typing import NDArray
-from pairs import frame_pair
 
+from benchmarks import measure
+from benchmarks.pairs import frame_pair
 from outbid import match
 
 

@@ -13,12 +13,21 @@ from .cells import Cell
 from .separated import BACKGROUNDS, empty, scene, separated
 
 ASKED = (0.01, 0.05, 0.10)
-FDR_SCENES = tuple(
-    scene(renderer, dimensions, radius, snr)
+SCENES = {
+    cell.name: cell
     for renderer in ("camera", "optics")
     for dimensions, radius in ((2, 1.5), (2, 3.0), (3, 2.5))
-    for snr in (3.0, 5.0)
-)
+    for cell in (scene(renderer, dimensions, radius, snr) for snr in (3.0, 5.0))
+}
+"""Of separated spots, by name."""
+EMPTIES = {
+    f"{renderer} {dimensions}D {kind}": (kind, renderer, dimensions)
+    for renderer in ("camera", "optics")
+    for dimensions in (2, 3)
+    for kind in BACKGROUNDS
+    if (dimensions, kind) != (2, "along z")
+}
+"""Backgrounds by name; a plane has none along z."""
 FDR_SEEDS, FDR_SPREAD = 10, 0.5
 EMPTY_SEEDS = 9
 MOST = 1 / 3  # false spots in an image without any
@@ -55,19 +64,3 @@ def in_nothing(case: tuple[str, str, int]) -> Row:
         len(detect([empty(*case, seed)], DetectionSettings(), workers=1)[0]) for seed in range(EMPTY_SEEDS)
     ]
     return {"images": len(count), "false": int(np.sum(count)), "most": int(np.max(count))}
-
-
-def empties() -> dict[str, tuple[str, str, int]]:
-    """Backgrounds by name; a plane has none along z."""
-    return {
-        f"{renderer} {dimensions}D {kind}": (kind, renderer, dimensions)
-        for renderer in ("camera", "optics")
-        for dimensions in (2, 3)
-        for kind in BACKGROUNDS
-        if not (dimensions == 2 and kind == "along z")
-    }
-
-
-def fdr_scenes() -> dict[str, Cell]:
-    """Scenes by name."""
-    return {cell.name: cell for cell in FDR_SCENES}

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import as_completed
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import records
+from benchmarks import measure
 
 from outbid import DetectionSettings, detect
 
-from . import agree, origin, tuned, whole_way
+from . import agree, tuned, whole_way
 from .cells import SEEDS, Cell, View, cells, view
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -29,11 +31,7 @@ PEERS = REPOSITORY / "tests" / "detection_peers.json"
 COUNTS = 0.3  # a cell counts where the best peer reaches this
 ENOUGH = 0.97  # of the best peer's score, in every cell
 Result = dict[str, Any]
-
-
-def images(cell: Cell, seeds: int = SEEDS) -> list[View]:
-    """Images of a cell, by default all."""
-    return [view(cell, seed) for seed in range(seeds)]
+Task = Callable[[], Result]
 
 
 def fingerprint(seen: Iterable[View]) -> str:
@@ -47,13 +45,13 @@ def fingerprint(seen: Iterable[View]) -> str:
 
 def peers_in(cell: Cell) -> Result:
     """The best score of each peer, over its settings."""
-    seen = images(cell)
+    seen = [view(cell, seed) for seed in range(SEEDS)]
     return {"images": fingerprint(seen), **tuned.best([tuned.scores(one, cell) for one in seen])}
 
 
 def ours_in(cell: Cell, seeds: int = SEEDS) -> Result:
     """The mean score with nothing set but the voxel."""
-    seen = images(cell, seeds)
+    seen = [view(cell, seed) for seed in range(seeds)]
     found, start = [], time.perf_counter()
     for one in seen:
         spots, used = detect([one.image], DetectionSettings(spacing=cell.voxel), workers=1)
@@ -69,21 +67,29 @@ def ours_in(cell: Cell, seeds: int = SEEDS) -> Result:
     }  # fmt: skip
 
 
-def over(tasks: dict[str, tuple[Callable[[Any], Result], Any]], workers: int) -> Iterator[tuple[str, Result]]:
+def each(work: Callable[[Any], Result], cases: Mapping[str, Any]) -> dict[str, Task]:
+    """The same for each case."""
+    return {name: partial(work, case) for name, case in cases.items()}
+
+
+def over(tasks: dict[str, Task], workers: int) -> Iterator[tuple[str, Result]]:
     """Results by name, as they come, worked on by so many processes of one thread each.
 
     A task that fails gives a row with its ``error`` alone, so that the others are not lost.
     """
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ[name] = "1"
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(work, task): name for name, (work, task) in tasks.items()}
+    with measure.processes(workers) as pool:
+        waiting = {pool.submit(task): name for name, task in tasks.items()}
         for number, done in enumerate(as_completed(waiting), 1):
             wrong = done.exception()
-            result = {"error": f"{type(wrong).__name__}: {wrong}"} if wrong else done.result()
+            result = failed(wrong) if wrong else done.result()
             sys.stderr.write(f"{number}/{len(tasks)} {waiting[done]}: {json.dumps(result)}\n")
             sys.stderr.flush()
             yield waiting[done], result
+
+
+def failed(wrong: BaseException) -> Result:
+    """The row of a task that failed."""
+    return {"error": f"{type(wrong).__name__}: {wrong}"}
 
 
 def wanted(words: list[str]) -> dict[str, Cell]:
@@ -136,43 +142,27 @@ def judged(ours: dict[str, Result], peers: dict[str, Result]) -> dict[str, Resul
     return rows
 
 
-def _hashes(paths: Iterable[Path]) -> dict[str, str]:
-    return {
-        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-    }
-
-
-def renderer_sources() -> dict[str, str]:
-    """SHA-256 of what the peers' scores in cells depend on."""
-    names = ("optics", "scmos", "nuclei", "cells", "agree", "tuned")
-    paths = [Path(__file__).with_name(f"{name}.py") for name in names]
-    return _hashes([*paths, REPOSITORY / "simulate" / "camera.py"])
-
-
-def movie_sources() -> dict[str, str]:
-    """SHA-256 of what their scores on movies depend on, beside the renderer."""
-    simulate = [REPOSITORY / "simulate" / name for name in ("linkers/laptrack.py", "motions.py", "walks.py")]
-    return _hashes([Path(__file__).with_name("whole_way.py"), *simulate])
-
-
 def measure_peers(words: list[str], workers: int, output: Path) -> None:
-    """Measure the peers where the record has nothing yet, and write it after each cell and movie."""
-    known = json.loads(output.read_text("utf-8")) if output.exists() else {}
-    found = known["cells"] if known.get("sources") == renderer_sources() else {}
-    linked = known.get("whole_way", {}) if known.get("movies") == movie_sources() else {}
-    cell_tasks = {name: cell for name, cell in wanted(words).items() if name not in found}
-    movie_tasks = {} if words else whole_way.movies()
-    tasks = {name: task for name, task in movie_tasks.items() if name not in linked} | cell_tasks
-    for name, row in over({name: (peer_task, task) for name, task in tasks.items()}, workers):
+    """Measure the peers where the record has nothing yet, and write it after each cell and movie.
+
+    Where the renderers or the peers have changed since, all is measured again.
+    """
+    found: dict[str, Result] = {}
+    peers = replace(records.record_named("peers of detection"), path=output.resolve())
+    if output.exists() and not records.changed_sources(peers):
+        known = json.loads(output.read_text("utf-8"))
+        found = known["cells"] | known["whole_way"]
+    asked = ({} if words else whole_way.MOVIES) | wanted(words)
+    tasks = each(peer_task, {name: task for name, task in asked.items() if name not in found})
+    for name, row in over(tasks, workers):
         if "error" in row:
             continue
-        (found if name in cell_tasks else linked)[name] = row
+        found[name] = row
         record = {
-            **origin.stated(), "sources": renderer_sources(), "movies": movie_sources(),
-            "whole_way": {key: linked[key] for key in whole_way.movies() if key in linked},
+            **measure.stated(),
+            "whole_way": {key: found[key] for key in whole_way.MOVIES if key in found},
             "cells": {cell.name: found[cell.name] for cell in cells() if cell.name in found},
-        }  # fmt: skip
+        }
         output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -21,12 +21,12 @@ from .cells import Cell
 from .separated import Separated, light, scene, separated, shape_of
 
 SNRS = (3.0, 4.0, 7.0, 15.0, 30.0)
-SCENES = tuple(
-    scene(renderer, dimensions, radius, snr)
+SCENES = {
+    cell.name: cell
     for renderer in ("camera", "optics")
     for dimensions, radius in ((2, 1.8), (2, 3.5), (3, 2.5))
-    for snr in SNRS
-)
+    for cell in (scene(renderer, dimensions, radius, snr) for snr in SNRS)
+}
 ENOUGH = 900  # spots of a scene: a share of .68 of so many is known to .016
 ABOUT = 5.0  # standard deviations about a spot that are informative
 STEP = 0.05  # pixels, of the differences
@@ -120,8 +120,3 @@ def failures(name: str, row: Row) -> list[str]:
         for key, value in row.items()
         if key.startswith("covered") and abs(value - COVERED) > OFF
     ]
-
-
-def scenes() -> dict[str, Cell]:
-    """Scenes by name."""
-    return {cell.name: cell for cell in SCENES}

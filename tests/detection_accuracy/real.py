@@ -7,13 +7,13 @@ folder named by OUTBID_DATA, by default in ../shared/data beside the checkout.
 
 from __future__ import annotations
 
-import argparse
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outbid import Detections, DetectionSettings, detect
 from outbid.formats.images import open_movie
@@ -85,67 +85,15 @@ def colloids(name: str, dark: bool) -> Row:
     return {"radius": used.radius, "counts": count}
 
 
-def cases() -> dict[str, tuple[Any, ...]]:
-    """Function and its arguments, by name."""
-    given = {f"fly radius {radius:g}": (fly, radius) for radius in FLY_RADII}
-    return {
-        "fly": (fly,), **given, "faketracks": (faketracks,), "3 spots": (three_spots,),
-        "colloids": (colloids, "", True), "colloids stuck": (colloids, "pims_stuck.tif", False),
-    }  # fmt: skip
+CASES: dict[str, Callable[[], Row]] = {
+    "fly": fly, **{f"fly radius {radius:g}": partial(fly, radius) for radius in FLY_RADII},
+    "faketracks": faketracks, "3 spots": three_spots, "colloids": partial(colloids, "", True),
+    "colloids stuck": partial(colloids, "pims_stuck.tif", False),
+}  # fmt: skip
+"""What gives a row, by name."""
 
 
 def folder_of(name: str) -> Path:
     """Where the stacks of a case are."""
     folders = {"fly": "drosophila_nuclei", "3": "volumes_3spots", "colloids": "colloids_png"}
     return DATA / folders.get(name.split()[0], name)
-
-
-def measured(case: tuple[Any, ...]) -> Row:
-    """The row of a case."""
-    work, *given = case
-    return work(*given)
-
-
-def pictures(folder: Path) -> None:
-    """What is found (circles) and what the reference has (crosses), frame 0 of each, for looking at."""
-    looks = (
-        ("fly", "drosophila_nuclei/tif", "drosophila_nuclei/tracks.csv", FLY_VOXEL, False),
-        ("faketracks", "faketracks/FakeTracks.tif", "faketracks/tidy.csv", None, False),
-        ("three_spots", "volumes_3spots", None, None, False),
-        ("colloids", "colloids_png", None, None, True),
-        ("colloids_stuck", "colloids_png/pims_stuck.tif", None, None, False),
-    )
-    for name, source, reference, voxel, dark in looks:
-        movie = open_movie(DATA / source, spacing=voxel)
-        images = list(movie.frames([0]))
-        seen, _ = detect(images, DetectionSettings(spacing=movie.spacing, dark=dark))
-        wanted = None if reference is None else _reference(DATA / reference)
-        points = np.empty((0, 3)) if wanted is None else wanted.position[wanted.rows_of(0)]
-        _draw(folder / f"{name}.png", images[0], seen.position, points, movie.spacing)
-
-
-def _draw(
-    path: Path, image: NDArray, found: NDArray, wanted: NDArray, voxel: tuple[float, float, float]
-) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(12, 12 * image.shape[1] / image.shape[2]))
-    axes.imshow(image.max(axis=0), cmap="gray", vmax=np.percentile(image.max(axis=0), 99.8))
-    axes.plot(found[:, 2] / voxel[2], found[:, 1] / voxel[1], "o", mfc="none", mec="lime", ms=9)
-    axes.plot(wanted[:, 2] / voxel[2], wanted[:, 1] / voxel[1], "r+", ms=6)
-    axes.set_axis_off()
-    figure.savefig(path, dpi=80, bbox_inches="tight")
-    plt.close(figure)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where pictures go")
-    chosen = parser.parse_args()
-    chosen.folder.mkdir(parents=True, exist_ok=True)
-    pictures(chosen.folder)
-    for name, case in cases().items():
-        print(name, measured(case))

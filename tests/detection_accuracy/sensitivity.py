@@ -8,20 +8,18 @@ that the docs show. Shares above a half are scaled by what they lack of 1.
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import os
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import measure
 
 from outbid import DetectionSettings, detect
 
-from . import agree, cells, grid, origin, uneven
+from . import agree, cells, grid, uneven
 
 RECORD = Path(__file__).resolve().parents[1] / "detection_sensitivity.json"
 MODULES = (
@@ -100,11 +98,11 @@ def main() -> None:
     parser.add_argument("--record", type=Path, default=RECORD)
     chosen = parser.parse_args()
     changes = [(*name, factor) for name in names() for factor in FACTORS]
-    with ProcessPoolExecutor(chosen.jobs, multiprocessing.get_context("spawn")) as pool:
+    with measure.processes(chosen.jobs) as pool:
         usual, *rest = pool.map(measured, [None, *changes])
-    rows = [json.dumps(row_of(*pair, usual)) for pair in zip(changes, rest, strict=True)]
-    stated = json.dumps({**origin.stated(), "images": len(usual), "mean": round(float(np.mean(usual)), 4)})
-    chosen.record.write_text(f'{stated[:-1]},\n"rows": [\n' + ",\n".join(rows) + "\n]}\n")
+    stated = {**measure.stated(), "images": len(usual), "mean": round(float(np.mean(usual)), 4)}
+    rows = [row_of(*pair, usual) for pair in zip(changes, rest, strict=True)]
+    measure.write_rows(chosen.record, stated, rows)
 
 
 if __name__ == "__main__":

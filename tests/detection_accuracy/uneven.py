@@ -14,23 +14,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import measure
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from outbid import DetectionSettings, detect
 
-from . import diffraction, gaussian_light, origin
+from . import diffraction, gaussian_light
 from .scene_of_light import Light, Scene
 
 RENDERERS: dict[str, Callable[[Scene, int], tuple[NDArray, NDArray[np.float64]]]] = {
@@ -62,14 +61,7 @@ def _volume(
     return Scene(shape, (width * ratio, width, width), count, snr, light or Light(), **more)  # type: ignore[arg-type]
 
 
-def _lumpy(strength: float, scale: float = 9.0) -> Light:
-    return Light("lumpy", strength, scale)
-
-
-def _blobs(strength: float, scale: float = 9.0) -> Light:
-    return Light("blobs", strength, scale)
-
-
+_lumpy, _blobs = partial(Light, "lumpy"), partial(Light, "blobs")
 KINDS: dict[str, Scene] = {
     "2D flat R1.5 SNR3": _plane(1.5, 3, 12),
     "2D flat R1.5 SNR4 crowd": _plane(1.5, 4, 5),
@@ -125,14 +117,6 @@ KINDS: dict[str, Scene] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Oracle:
-    """A Laplacian of Gaussian tuned on the truth of another image."""
-
-    widths: NDArray[np.float64]
-    least: float
-
-
 def image_of(renderer: str, kind: str, seed: int) -> tuple[NDArray, NDArray[np.float64]]:
     """An image of a kind and its spots (n, 2) or (n, 3) in voxels."""
     return RENDERERS[renderer](KINDS[kind], seed)
@@ -163,14 +147,17 @@ def jaccard(found: NDArray[np.float64], truth: NDArray[np.float64], sigma: tuple
 def oracle_score(renderer: str, kind: str, seed: int) -> float:
     """Jaccard index of the oracle, tuned on the image of another seed."""
     scene = KINDS[kind]
-    tuned = _tuned(*image_of(renderer, kind, seed + 10_000), scene.sigma)
+    widths, least = _tuned(*image_of(renderer, kind, seed + 10_000), scene.sigma)
     image, truth = image_of(renderer, kind, seed)
-    place, height = _maxima(image, tuned.widths)
-    return jaccard(place[height >= tuned.least], truth, scene.sigma)
+    place, height = _maxima(image, widths)
+    return jaccard(place[height >= least], truth, scene.sigma)
 
 
-def _tuned(image: NDArray, truth: NDArray[np.float64], sigma: tuple[float, ...]) -> Oracle:
-    best, oracle = -1.0, Oracle(np.array(sigma), np.inf)
+def _tuned(
+    image: NDArray, truth: NDArray[np.float64], sigma: tuple[float, ...]
+) -> tuple[NDArray[np.float64], float]:
+    """Widths and threshold of a Laplacian of Gaussian, tuned on the truth."""
+    best, oracle = -1.0, (np.array(sigma), np.inf)
     for factor in FACTORS:
         for stretch in STRETCHES if len(sigma) == 3 else (1.0,):
             widths = np.array(sigma) * factor
@@ -179,7 +166,7 @@ def _tuned(image: NDArray, truth: NDArray[np.float64], sigma: tuple[float, ...])
             hits = np.cumsum(right(place, truth, sigma))
             index = hits / (np.arange(1, len(place) + 1) + len(truth) - hits)
             if len(index) and index.max() > best:
-                best, oracle = float(index.max()), Oracle(widths, float(height[index.argmax()]))
+                best, oracle = float(index.max()), (widths, float(height[index.argmax()]))
     return oracle
 
 
@@ -241,18 +228,17 @@ def main() -> None:
     chosen = parser.parse_args()
     seeds = range(chosen.first, chosen.first + chosen.seeds)
     wanted = [(*name, seed) for seed in seeds for name in named(chosen.words)]
-    with ProcessPoolExecutor(chosen.jobs, multiprocessing.get_context("spawn")) as pool:
+    with measure.processes(chosen.jobs) as pool:
         rows = []
         for name, row in zip(wanted, pool.map(measured, *zip(*wanted, strict=True)), strict=True):
             sys.stderr.write(f"{name}: {json.dumps(row)}\n")
             rows.append(row)
     if chosen.record:
         listed = [
-            json.dumps({"renderer": renderer, "kind": kind, "light": light(kind), "seed": seed, **row})
+            {"renderer": renderer, "kind": kind, "light": light(kind), "seed": seed, **row}
             for (renderer, kind, seed), row in zip(wanted, rows, strict=True)
         ]
-        stated = json.dumps(origin.stated())[1:-1]
-        chosen.record.write_text(f'{{{stated},\n"rows": [\n' + ",\n".join(listed) + "\n]}\n")
+        measure.write_rows(chosen.record, measure.stated(), listed)
     print(json.dumps(summary(rows)))
 
 

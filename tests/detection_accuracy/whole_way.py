@@ -41,11 +41,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Movie:
-    """One kind of movie."""
+    """One kind of movie, of frames (Z, Y, X) of this shape."""
 
     dimensions: int
     particles: int
     snr: float
+    shape: tuple[int, int, int]
 
     @property
     def name(self) -> str:
@@ -54,40 +55,55 @@ class Movie:
     @property
     def cell(self) -> Cell:
         """What its spots look like, and their mean spacing."""
-        shape, d = SHAPES[self.dimensions], self.dimensions
-        size = np.prod(np.array(shape[3 - d :]) * ([cells.PLANE, 1, 1] if d == 3 else [1, 1]))
+        d = self.dimensions
+        size = np.prod(np.array(self.shape[3 - d :]) * ([cells.PLANE, 1, 1] if d == 3 else [1, 1]))
         return Cell("optics", d, RADII[d], self.snr, float(size / self.particles) ** (1 / d))
 
 
-def movies() -> dict[str, Movie]:
-    """All, by name."""
-    kinds = [
-        Movie(dimensions, particles, snr)
-        for dimensions, particles in ((2, 150), (2, 400), (3, 200))
-        for snr in cells.SNRS
-    ]
-    return {movie.name: movie for movie in kinds}
+MOVIES = {
+    movie.name: movie
+    for dimensions, particles in ((2, 150), (2, 400), (3, 200))
+    for movie in (Movie(dimensions, particles, snr, SHAPES[dimensions]) for snr in cells.SNRS)
+}
 
 
 def filmed(movie: Movie, seed: int) -> tuple[list[NDArray], Tracks]:
-    """Frames (Z, Y, X) and true tracks, in pixels of the plane."""
-    cell, shape = movie.cell, SHAPES[movie.dimensions]
-    box = tuple(max(float(n * v - v), THIN) for n, v in zip(shape, cell.voxel, strict=True))
-    settings = WalkSettings(
-        BrownianWalk(STEP), movie.particles, FRAMES, box, "reflect", TURNOVER, TURNOVER, seed
-    )  # type: ignore[arg-type]
-    truth = walk(settings)
+    """Frames and true tracks, in pixels of the plane."""
+    truth = walked(movie, STEP, FRAMES, seed)
     rng = np.random.default_rng([seed, 9, *movie.name.encode()])
-    ids = truth.track_id
-    bright = np.exp(cells.BRIGHTNESS * rng.standard_normal(ids.max() + 1))[ids]
-    bright *= np.exp(-truth.detections.frame / BLEACHED) * cell.amplitude / optics.peak(cell.sigma)
-    sensor, haze = scmos.sensor(*shape[1:], rng), cells.uneven(shape, rng)
-    images = []
-    for frame in range(FRAMES):
-        here = truth.detections.rows_of(frame)
-        light = optics.light_of(truth.detections.position[here], bright[here], shape, cell.sigma, cell.voxel)
+    bright, left = brightness(truth.track_id, rng), np.exp(-truth.detections.frame / BLEACHED)
+    return rendered(movie, truth, bright, left, rng), truth
+
+
+def walked(movie: Movie, step: float, frames: int, seed: int) -> Tracks:
+    """Random walks between the middles of the outermost voxels, in pixels of the plane."""
+    box = tuple(max(float(n * v - v), THIN) for n, v in zip(movie.shape, movie.cell.voxel, strict=True))
+    return walk(
+        WalkSettings(BrownianWalk(step), movie.particles, frames, box, "reflect", TURNOVER, TURNOVER, seed)  # type: ignore[arg-type]
+    )
+
+
+def brightness(track: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Of detections, over the median: each track has its own."""
+    return np.exp(cells.BRIGHTNESS * rng.standard_normal(track.max() + 1))[track]
+
+
+def rendered(
+    movie: Movie,
+    truth: Tracks,
+    bright: NDArray[np.float64],
+    left: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> list[NDArray]:
+    """What an sCMOS camera records in uneven light; `left` of the brightness of each detection is seen."""
+    cell, shape, seen = movie.cell, movie.shape, truth.detections
+    bright = bright * (left * cell.amplitude / optics.peak(cell.sigma))
+    sensor, haze, images = scmos.sensor(*shape[1:], rng), cells.uneven(shape, rng), []
+    for frame in range(int(seen.frame.max()) + 1):
+        here = seen.rows_of(frame)
+        light = optics.light_of(seen.position[here], bright[here], shape, cell.sigma, cell.voxel)
         images.append(scmos.expose(haze + light, sensor, rng))
-    return images, truth
+    return images
 
 
 def scored(found: Tracks, truth: Tracks) -> Row:

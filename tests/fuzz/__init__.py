@@ -6,7 +6,7 @@
 ``harm_binary``  ways to harm what has a structure: tags of TIFF, archives, columns of Parquet
 ``seeds``      good files: from the writers, and made by hand as other programs write them
 ``seeds_graph``, ``seeds_image``  the same for graphs, arrays and archives; for images and folders of them
-``seeds_real`` good files: the real data beside the checkout, where they are small
+``seeds_bad``  files that are refused as they are
 ``second``     what second readers return: rows and links; that they cannot judge; that a file is broken
 ``second_tables``, ``second_xml``, ``second_binary``, ``second_images``  the second readers
 ``containers`` images in containers, seeds and readers

@@ -68,7 +68,6 @@ class Kind:
 class Case:
     """A seed and what is done to it: names of harms, each with a number of its own."""
 
-    kind: str
     seed: Seed
     harms: tuple[tuple[str, int], ...]
 
@@ -83,13 +82,13 @@ class Case:
 def case_of(kind: Kind, seeds: Sequence[Seed], number: int) -> Case:
     """The case of a number: number 0 on are the seeds as they are, one after the other."""
     if number < len(seeds):
-        return Case(kind.name, seeds[number], ())
+        return Case(seeds[number], ())
     rng = random.Random(f"{kind.name} {number}")
     good = [seed for seed in seeds if not seed.hint.get("refused")]
     seed = rng.choice(good if good and rng.random() < _GOOD else list(seeds))
     count = 1 + min(int(rng.expovariate(1.2)), MOST_HARMS - 1)
     names = list(kind.harms)
-    return Case(kind.name, seed, tuple((rng.choice(names), rng.randrange(2**32)) for _ in range(count)))
+    return Case(seed, tuple((rng.choice(names), rng.randrange(2**32)) for _ in range(count)))
 
 
 def placed(files: Mapping[str, bytes], folder: Path) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import tifffile
 
 from . import harm, harm_text
-from .cases import Files, Harm
+from .cases import Harm
 
 _ODD = (0, 1, 2, 3, 7, 8, 16, 255, 65535, 2**31, 2**32 - 1)
 _TAGS = (254, 256, 257, 258, 259, 262, 270, 273, 274, 277, 278, 279, 284, 317, 322, 323, 324, 325, 339)
@@ -22,100 +23,57 @@ _TYPES = (
 )  # fmt: skip
 _VALUES = (None, -1, 0, 3, 1.5, float("nan"), float("inf"), -0.0, 2**40, 2**31, 1e300)
 _NAMES = (
-    "frame",
-    "t",
-    "x",
-    "y",
-    "z",
-    "posZ",
-    "track_id",
-    "parent",
-    "id",
-    "parent_id",
-    "unit",
-    "x_um",
-    "mass",
+    "frame", "t", "x", "y", "z", "posZ", "track_id", "parent", "id", "parent_id", "unit", "x_um", "mass",
     " x",
-)
+)  # fmt: skip
 
 
-def _tag(files: Files, rng: random.Random) -> None:
+def _tag(content: bytes, rng: random.Random) -> bytes:
     """An entry of a TIFF's directory gets another tag, type, count or value; or the chain is bent."""
-    names = [name for name, content in files.items() if content[:2] in (b"II", b"MM") and len(content) > 16]
-    if not names:
-        return
-    name = rng.choice(names)
-    content = bytearray(files[name])
-    order = "<" if content[:2] == b"II" else ">"
-    big = struct.unpack_from(order + "H", content, 2)[0] == 43
-    wide, width, count_form = ("Q", 20, "Q") if big else ("I", 12, "H")
-    pages, (offset,) = [], struct.unpack_from(order + wide, content, 8 if big else 4)
+    changed = bytearray(content)
     try:
-        while offset and offset not in pages:
-            pages.append(offset)
-            (tags,) = struct.unpack_from(order + count_form, content, offset)
-            (offset,) = struct.unpack_from(
-                order + wide, content, offset + struct.calcsize(count_form) + tags * width
-            )
-        page = rng.choice(pages)
-        (tags,) = struct.unpack_from(order + count_form, content, page)
-        first = page + struct.calcsize(count_form)
+        with tifffile.TiffFile(io.BytesIO(content)) as tiff:
+            pages = [tiff.pages.get(k, aspage=True) for k in range(len(tiff.pages))]
+            wide, width, order = ("Q", 20, tiff.byteorder) if tiff.is_bigtiff else ("I", 12, tiff.byteorder)
+            entries = sorted(tag.offset for tag in rng.choice(pages).tags)  # type: ignore[union-attr]
+        fields = [("H", 0, _TAGS), ("H", 2, range(1, 19)), (wide, 4, _ODD)]
+        form, inside, values = rng.choice([*fields, (wide, 4 + struct.calcsize(wide), _ODD)])
+        place = rng.choice(entries) + inside
         if rng.random() < 0.15:
-            struct.pack_into(order + wide, content, first + tags * width, rng.choice([0, *pages, *_ODD]))
-        else:
-            entry = first + rng.randrange(tags) * width
-            form, place, values = rng.choice(
-                [
-                    ("H", 0, _TAGS),
-                    ("H", 2, range(1, 19)),
-                    (wide, 4, _ODD),
-                    (wide, 4 + struct.calcsize(wide), _ODD),
-                ]
-            )
-            struct.pack_into(order + form, content, entry + place, rng.choice(list(values)))
-    except (struct.error, IndexError, OverflowError, ValueError):
-        return
-    files[name] = bytes(content)
+            offsets = [page.offset for page in pages]
+            form, place, values = wide, entries[-1] + width, (0, *offsets, *_ODD)
+        struct.pack_into(order + form, changed, place, rng.choice(list(values)))
+    except Exception:  # harmed before
+        return content
+    return bytes(changed)
 
 
-def _member(files: Files, rng: random.Random) -> None:
+def _member(content: bytes, rng: random.Random) -> bytes:
     """A file in an archive is harmed, lost or called otherwise, and the archive made anew."""
-    names = [name for name, content in files.items() if content.startswith(b"PK")]
-    if not names:
-        return
-    name = rng.choice(names)
     try:
-        with zipfile.ZipFile(io.BytesIO(files[name])) as archive:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = {one: archive.read(one) for one in archive.namelist()}
     except Exception:  # harmed before
-        return
+        return content
     ways = [*harm.BYTES.values(), *harm.WHOLE.values(), *harm_text.NUMBERS.values(), *harm_text.XML.values()]
     rng.choice(ways)(members, rng)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for one, content in members.items():
-            archive.writestr(one, content)
-    files[name] = packed.getvalue()
+        for one, inside in members.items():
+            archive.writestr(one, inside)
+    return packed.getvalue()
 
 
-def _column(files: Files, rng: random.Random) -> None:
+def _column(content: bytes, rng: random.Random) -> bytes:
     """A column of a Parquet file is lost, renamed, of another type, or has another value."""
-    names = [name for name, content in files.items() if content.startswith(b"PAR1")]
-    if not names:
-        return
-    name = rng.choice(names)
+    file = io.BytesIO()
     try:
-        rows = pq.read_table(io.BytesIO(files[name]))
+        rows = pq.read_table(io.BytesIO(content))
         changed = rng.choice(_COLUMN_WAYS)(rows, rng.randrange(rows.num_columns), rng)
-        file = io.BytesIO()
         pq.write_table(changed, file, write_page_checksum=True)
     except Exception:  # harmed before, or no such change
-        return
-    files[name] = file.getvalue()
-
-
-def _lose(rows: pa.Table, column: int, _: random.Random) -> pa.Table:
-    return rows.remove_column(column)
+        return content
+    return file.getvalue()
 
 
 def _call(rows: pa.Table, column: int, rng: random.Random) -> pa.Table:
@@ -140,20 +98,13 @@ def _value(rows: pa.Table, column: int, rng: random.Random) -> pa.Table:
     return rows.set_column(column, pa.field(rows.column_names[column], made.type), made)
 
 
-def _order(rows: pa.Table, column: int, rng: random.Random) -> pa.Table:
-    order = list(range(len(rows)))
-    rng.shuffle(order)
-    return rows.take(order)
-
-
-def _none(rows: pa.Table, column: int, rng: random.Random) -> pa.Table:
-    return rows[:0]
-
-
 _COLUMN_WAYS: tuple[Callable[[pa.Table, int, random.Random], pa.Table], ...] = (
-    _lose, _call, _call, _cast, _cast, _cast, _value, _value, _value, _value, _order, _none,
+    *(_call,) * 2, *(_cast,) * 3, *(_value,) * 4,
+    lambda rows, column, rng: rows.remove_column(column),
+    lambda rows, column, rng: rows.take(rng.sample(range(len(rows)), len(rows))),
+    lambda rows, column, rng: rows[:0],
 )  # fmt: skip
 
-TAGS: dict[str, Harm] = {"tag": _tag}
-MEMBERS: dict[str, Harm] = {"member": _member}
-COLUMNS: dict[str, Harm] = {"column": _column}
+TAGS: dict[str, Harm] = {"tag": harm.in_one(_tag, lambda content: content[:2] in (b"II", b"MM"))}
+MEMBERS: dict[str, Harm] = {"member": harm.in_one(_member, lambda content: content.startswith(b"PK"))}
+COLUMNS: dict[str, Harm] = {"column": harm.in_one(_column, lambda content: content.startswith(b"PAR1"))}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from .cases import Files, Harm
+from .cases import Harm
+from .harm import in_one
 
 ODD_NUMBERS = (
     "", "nan", "NaN", "inf", "-inf", "1e400", "-1", "-3", "0", "0x10", "1_0", "1.5", "1,5", "\u0663",
@@ -15,73 +17,47 @@ ODD_NUMBERS = (
     "-0", "1e-320", "null", "None", "NA", "abc", '"4"', "'4'", "4 5", "1e", ".", "-", "1.", ".5", "True",
     "\x1b[31m", "\u202e5",
 )  # fmt: skip
-_NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_ATTRIBUTE = re.compile(r'\s[\w:]+="[^"]*"')
-_ELEMENT = re.compile(r"[^\n]*\n")
 _NAMES = (
     "frame", "t", "x", "y", "z", "Y", "posZ", "z_um", "x [µm]", "track_id", "parent", "parent_2", "id",
     "parent_id", "unit", "link_cost", "mass", "", "axis-0", "Unnamed: 0", "time",
 )  # fmt: skip
+_ELEMENTS = ("a", "particle", "Track", "Spot", "SpotsInFrame", "FilteredTracks", "detection")
+_HEADS = (
+    "<!DOCTYPE a>", '<!DOCTYPE a [<!ENTITY b "1">]>', "<!-- no -->", "<?no?>", "<a>" * 70 + "</a>" * 70,
+)  # fmt: skip
+_CODES = ("utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "latin-1", "utf-32")
 _JSON = (
-    None,
-    True,
-    0,
-    -1,
-    1.5,
-    1e300,
-    2**70,
-    "",
-    "x",
-    "<f8",
-    "|O",
-    [],
-    {},
-    [5],
-    {"a": 1},
-    [[0]],
-    10**9,
-    [10**9],
-)
+    None, True, 0, -1, 1.5, 1e300, 2**70, "", "x", "<f8", "|O", [], {}, [5], {"a": 1}, [[0]], 10**9, [10**9],
+)  # fmt: skip
+_NUMBER = r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_LINE = r"[^\n]*\n"
+_FIELD = r"[,;\t][^,;\t\n]*"
+_NAME = r"(?<![^,;\t\n])[A-Za-z][^,;\t\n]*"
+_TWO_NAMES = rf"({_NAME})([,;\t])({_NAME})"
+_ATTRIBUTE = r'\s[\w:]+="[^"]*"'
 
 
 def _text(change: Callable[[str, random.Random], str]) -> Harm:
     """A harm of the text of one file; what is no text is left alone."""
 
-    def harm(files: Files, rng: random.Random) -> None:
-        names = [name for name, content in files.items() if content and b"\0" not in content[:200]]
-        if names:
-            name = rng.choice(names)
-            changed = change(files[name].decode("utf-8", "surrogateescape"), rng)
-            files[name] = changed.encode("utf-8", "surrogateescape")
+    def harmed(content: bytes, rng: random.Random) -> bytes:
+        changed = change(content.decode("utf-8", "surrogateescape"), rng)
+        return changed.encode("utf-8", "surrogateescape")
 
-    return harm
+    return in_one(harmed, lambda content: content and b"\0" not in content[:200])
 
 
-def _instead(text: str, pattern: re.Pattern[str], rng: random.Random, other: Callable[[str], str]) -> str:
-    """The text with another piece for one that the pattern finds."""
-    places = [found.span() for found in pattern.finditer(text)]
-    if not places:
-        return text
-    first, last = rng.choice(places)
-    return text[:first] + other(text[first:last]) + text[last:]
+def _instead(pattern: str, other: Callable[[re.Match[str], random.Random], str]) -> Harm:
+    """Something else in place of one piece that the pattern finds."""
 
+    def change(text: str, rng: random.Random) -> str:
+        found = list(re.finditer(pattern, text))
+        if not found:
+            return text
+        one = rng.choice(found)
+        return text[: one.start()] + other(one, rng) + text[one.end() :]
 
-def _number(text: str, rng: random.Random) -> str:
-    return _instead(text, _NUMBER, rng, lambda _: rng.choice(ODD_NUMBERS))
-
-
-def _near(text: str, rng: random.Random) -> str:
-    """Another number of the same file: often one that makes sense."""
-    every = _NUMBER.findall(text)
-    return _instead(text, _NUMBER, rng, lambda _: rng.choice(every))
-
-
-def _lose_line(text: str, rng: random.Random) -> str:
-    return _instead(text, _ELEMENT, rng, lambda _: "")
-
-
-def _double_line(text: str, rng: random.Random) -> str:
-    return _instead(text, _ELEMENT, rng, lambda line: line + line)
+    return _text(change)
 
 
 def _move_line(text: str, rng: random.Random) -> str:
@@ -91,131 +67,69 @@ def _move_line(text: str, rng: random.Random) -> str:
     return "".join(lines)
 
 
-def _blank_line(text: str, rng: random.Random) -> str:
-    return _instead(
-        text, _ELEMENT, rng, lambda line: line + rng.choice(["\n", " \n", ",,\n", "# no\n", "\t\n"])
-    )
-
-
-def _ends(text: str, rng: random.Random) -> str:
-    return text.replace("\n", rng.choice(["\r\n", "\r", "\n\n", "\x0b", "\u2028"]))
-
-
-def _separator(text: str, rng: random.Random) -> str:
-    return text.replace(rng.choice([",", ";", "\t", "."]), rng.choice([",", ";", "\t", ".", " "]))
-
-
-def _quote(text: str, rng: random.Random) -> str:
-    return _instead(
-        text, re.compile(r"[^,;\t\n]+"), rng, lambda field: f'"{field}{rng.choice(["", chr(10)])}"'
-    )
-
-
-def _lose_field(text: str, rng: random.Random) -> str:
-    return _instead(text, re.compile(r"[,;\t][^,;\t\n]*"), rng, lambda _: "")
-
-
-def _more_fields(text: str, rng: random.Random) -> str:
-    return _instead(
-        text, re.compile(r"[,;\t][^,;\t\n]*"), rng, lambda field: field + rng.choice([field, ","])
-    )
-
-
-def _rename(text: str, rng: random.Random) -> str:
-    """Another name for a column: a field that begins with a letter."""
-    named = re.compile(r"(?<![^,;\t\n])[A-Za-z][^,;\t\n]*")
-    return _instead(text, named, rng, lambda _: rng.choice(_NAMES))
-
-
-def _swap_names(text: str, rng: random.Random) -> str:
-    """Two names of columns change places."""
-    lines = text.splitlines(keepends=True)
-    row = next((k for k, line in enumerate(lines) if re.match(r"[A-Za-z]", line)), None)
-    if row is None:
-        return text
-    fields = re.split(r"([,;\t])", lines[row].rstrip("\r\n"))
-    a, b = rng.randrange(0, len(fields), 2), rng.randrange(0, len(fields), 2)
-    fields[a], fields[b] = fields[b], fields[a]
-    lines[row] = "".join(fields) + "\n"
-    return "".join(lines)
-
-
-def _lose_attribute(text: str, rng: random.Random) -> str:
-    return _instead(text, _ATTRIBUTE, rng, lambda _: "")
-
-
-def _double_attribute(text: str, rng: random.Random) -> str:
-    return _instead(text, _ATTRIBUTE, rng, lambda given: given + rng.choice([given, ' extra="1"']))
-
-
-def _wrap(text: str, rng: random.Random) -> str:
-    """A line inside a new element, closed where it belongs or at once."""
-    name = rng.choice(["a", "particle", "Track", "Spot", "SpotsInFrame", "FilteredTracks", "detection"])
-    return _instead(text, _ELEMENT, rng, lambda line: f"<{name}>{line.strip()}</{name}>\n")
-
-
-def _close_early(text: str, rng: random.Random) -> str:
-    """An element that ends before what belongs to it."""
-    return _instead(text, re.compile(r"(?<=[\"\w])>(?=\s*<)"), rng, lambda _: "/>")
-
-
-def _declare(text: str, rng: random.Random) -> str:
-    """A document type, a name space, another encoding, an entity, deep nesting."""
-    deep = "<a>" * 70 + "</a>" * 70
-    head = rng.choice(["<!DOCTYPE a>", '<!DOCTYPE a [<!ENTITY b "1">]>', "<!-- no -->", "<?no?>", deep])
-    if rng.random() < 0.3:
-        return re.sub("UTF-8", rng.choice(["utf-16", "latin-1", "none", "ascii"]), text, flags=re.IGNORECASE)
-    return _instead(text, re.compile(r"<(?=\w)"), rng, lambda mark: head + mark)
-
-
-def _encoding(files: Files, rng: random.Random) -> None:
-    names = [name for name, content in files.items() if content]
-    if names:
-        name = rng.choice(names)
-        code = rng.choice(["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "latin-1", "utf-32"])
-        files[name] = files[name].decode("latin-1").encode(code)
-
-
-def _json(files: Files, rng: random.Random) -> None:
+def _json(content: bytes, rng: random.Random) -> bytes:
     """A value of JSON, however deep, becomes another or is lost."""
-    names = [name for name, content in files.items() if content.lstrip()[:1] == b"{"]
-    if not names:
-        return
-    name = rng.choice(names)
     try:
-        top = json.loads(files[name])
+        top = json.loads(content)
     except ValueError:
-        return
-    spots: list[tuple[object, object]] = []
-    _walk(top, spots)
-    if spots:
-        holder, key = rng.choice(spots)
+        return content
+    if places := list(_places(top)):
+        holder, key = rng.choice(places)
         if rng.random() < 0.3:
-            del holder[key]  # type: ignore[attr-defined]
+            del holder[key]
         else:
-            holder[key] = rng.choice(_JSON)  # type: ignore[index]
-    files[name] = json.dumps(top).encode()
+            holder[key] = rng.choice(_JSON)
+    return json.dumps(top).encode()
 
 
-def _walk(value: object, spots: list[tuple[object, object]]) -> None:
-    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        spots.append((value, key))
-        _walk(value[key], spots)  # type: ignore[index]
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every list or object inside, with each of its keys."""
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield value, key
+        yield from _places(value[key])
 
 
-NUMBERS: dict[str, Harm] = {"number": _text(_number), "near": _text(_near)}
+NUMBERS: dict[str, Harm] = {
+    "number": _instead(_NUMBER, lambda one, rng: rng.choice(ODD_NUMBERS)),
+    # Another number of the same file: often one that makes sense.
+    "near": _instead(_NUMBER, lambda one, rng: rng.choice(re.findall(_NUMBER, one.string))),
+}
 LINES: dict[str, Harm] = {
-    change.__name__.strip("_"): _text(change)
-    for change in (_lose_line, _double_line, _move_line, _blank_line, _ends)
+    "lose_line": _instead(_LINE, lambda one, rng: ""),
+    "double_line": _instead(_LINE, lambda one, rng: 2 * one[0]),
+    "move_line": _text(_move_line),
+    "blank_line": _instead(_LINE, lambda one, rng: one[0] + rng.choice(["", " ", ",,", "# no", "\t"]) + "\n"),
+    "ends": _text(lambda text, rng: text.replace("\n", rng.choice(["\r\n", "\r", "\n\n", "\v", "\u2028"]))),
 }
 FIELDS: dict[str, Harm] = {
-    change.__name__.strip("_"): _text(change)
-    for change in (_separator, _quote, _lose_field, _more_fields, _rename, _swap_names)
+    "separator": _text(lambda text, rng: text.replace(rng.choice(",;\t."), rng.choice(",;\t. "))),
+    "quote": _instead(r"[^,;\t\n]+", lambda one, rng: f'"{one[0]}{rng.choice(["", chr(10)])}"'),
+    "lose_field": _instead(_FIELD, lambda one, rng: ""),
+    "more_fields": _instead(_FIELD, lambda one, rng: one[0] + rng.choice([one[0], ","])),
+    "rename": _instead(_NAME, lambda one, rng: rng.choice(_NAMES)),
+    "swap_names": _instead(_TWO_NAMES, lambda one, rng: one[3] + one[2] + one[1]),
 }
+
+
+def _wrapped(one: re.Match[str], rng: random.Random) -> str:
+    """A line inside a new element, closed where it belongs."""
+    name = rng.choice(_ELEMENTS)
+    return f"<{name}>{one[0].strip()}</{name}>\n"
+
+
 XML: dict[str, Harm] = {
-    change.__name__.strip("_"): _text(change)
-    for change in (_lose_attribute, _double_attribute, _wrap, _close_early, _declare)
+    "lose_attribute": _instead(_ATTRIBUTE, lambda one, rng: ""),
+    "double_attribute": _instead(_ATTRIBUTE, lambda one, rng: one[0] + rng.choice([one[0], ' extra="1"'])),
+    "wrap": _instead(_LINE, _wrapped),
+    # An element that ends before what belongs to it.
+    "close_early": _instead(r"(?<=[\"\w])>(?=\s*<)", lambda one, rng: "/>"),
+    # A document type, an entity, deep nesting; and another encoding.
+    "declare": _instead(r"<(?=\w)", lambda one, rng: rng.choice(_HEADS) + "<"),
+    "declare_code": _instead(
+        "(?i)utf-8", lambda one, rng: rng.choice(["utf-16", "latin-1", "none", "ascii"])
+    ),
 }
-ENCODING: dict[str, Harm] = {"encoding": _encoding}
-JSON: dict[str, Harm] = {"json": _json}
+ENCODING: dict[str, Harm] = {
+    "encoding": in_one(lambda content, rng: content.decode("latin-1").encode(rng.choice(_CODES)))
+}
+JSON: dict[str, Harm] = {"json": in_one(_json, lambda content: content.lstrip()[:1] == b"{")}

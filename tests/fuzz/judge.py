@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import faulthandler
 import resource
-import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,9 +28,10 @@ FREE = 1 << 30
 """Bytes of memory that the readers believe to be free."""
 _MORE = 4 << 30
 """Bytes of address space beyond what is there at the beginning: more is refused by the system."""
-VERDICTS = ("agrees", "refused", "not judged", "wrong", "crash", "hang", "unclean message")
-"""What may become of a case; the last four are faults."""
-FAULTS = VERDICTS[3:]
+FAULTS = ("wrong", "crash", "hang", "unclean message")
+"""Verdicts beside "agrees", "refused" and "not judged"."""
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""A folder in memory, where there is such a place: thousands of cases are written."""
 
 
 class _TooLong(BaseException):
@@ -85,8 +84,8 @@ def _in_time() -> Iterator[None]:
 
 def verdict_on(kind: Kind, case: Case) -> Verdict:
     """Read the harmed files both ways."""
-    with _folder() as folder:
-        files = case.files(kind)
+    with tempfile.TemporaryDirectory(dir=_MEMORY, ignore_cleanup_errors=True) as scratch:
+        folder, files = Path(scratch), case.files(kind)
         placed(files, folder)
         path = folder / case.seed.given
         try:
@@ -99,8 +98,6 @@ def verdict_on(kind: Kind, case: Case) -> Verdict:
                 return Verdict("wrong", f"a good file is refused: {error}")
             names = [path.name, *(Path(name).name for name in files)]
             return _of_refusal(str(error), [""] if isinstance(error, SettingsError) else names)
-        except MemoryError:
-            return Verdict("crash", "MemoryError")
         except Exception as error:
             return Verdict("crash", f"{type(error).__name__}: {error}"[:300])
         return _compared(kind, case, path, ours)
@@ -113,6 +110,8 @@ def _of_refusal(said: str, names: list[str]) -> Verdict:
 
 
 def _compared(kind: Kind, case: Case, path: Path, ours: Found) -> Verdict:
+    if not path.exists():
+        return Verdict("wrong", "read, though broken: nothing is there")
     try:
         theirs = kind.second(path, case.seed)
     except Unsure as reason:
@@ -132,25 +131,3 @@ def _difference(ours: Found, theirs: Found) -> str:
         what, mine, other = f"{len(ours.rows)} rows for {len(theirs.rows)}", {*ours.rows}, {*theirs.rows}
     shown = [str(sorted(few, key=str)[:2])[:200] for few in (mine - other, other - mine)]
     return f"{what}: {shown[0]} for {shown[1]}"
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder in memory, where there is such a place: thousands of cases are written."""
-    memory_disk = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(dir=memory_disk if memory_disk.is_dir() else None))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def reduced(kind: Kind, case: Case, verdict: Verdict) -> Case:
-    """The case with no more harms than are needed for a verdict of the same name."""
-    end = time.monotonic() + 20
-    harms = list(case.harms)
-    for harm in case.harms:
-        fewer = Case(case.kind, case.seed, tuple(one for one in harms if one != harm))
-        if time.monotonic() < end and verdict_on(kind, fewer).name == verdict.name:
-            harms.remove(harm)
-    return Case(case.kind, case.seed, tuple(harms))

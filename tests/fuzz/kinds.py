@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from outbid import Detections, InputError, read_detections, read_record, read_tracks
+from outbid import Detections, InputError, Tracks, read_detections, read_record, read_tracks
 from outbid.formats import holds_tracks
 from outbid.formats.images import open_movie
 from outbid.formats.npy import read_matrix
@@ -24,19 +24,18 @@ from . import (
     second_tables,
     second_xml,
     seeds,
+    seeds_bad,
     seeds_graph,
     seeds_image,
-    seeds_real,
 )
 from .cases import Harm, Kind, Seed
 from .second import Found, Unsure, found
-from .seeds_bad import BAD
 
 _TEXT = harm.BYTES | harm_text.NUMBERS | harm_text.LINES | harm_text.ENCODING
 _ARCHIVE = harm.BYTES | harm_binary.MEMBERS
 
 
-def _rows(seen: Detections, features: tuple[str, ...]) -> list[tuple[float, ...]]:
+def _rows(seen: Detections, features: tuple[str, ...] = ()) -> list[tuple[float, ...]]:
     columns = [seen.features[name].astype(float) for name in features]
     return [tuple(map(float, row)) for row in zip(seen.frame, *seen.position.T, *columns, strict=True)]
 
@@ -49,45 +48,35 @@ def _read(path: Path, seed: Seed) -> Found:
     features = tuple(name for name in seed.hint.get("features", ()) if name in numbers)  # type: ignore[attr-defined]
     with suppress(InputError):  # which is no part of the data
         read_record(path)
-    links = _links_of(path, seen, named)
-    if not holds_tracks(path, columns=named):
-        links = None
+    tracks = _tracks(path, named)
+    if tracks is not None and not np.array_equal(tracks.detections.position, seen.position):
+        raise AssertionError("read_tracks and read_detections differ")
+    is_known = holds_tracks(path, columns=named) and tracks is not None
+    links = tracks.links.tolist() if is_known else None  # type: ignore[union-attr]
     return found(_rows(seen, features), links, seed.hint.get("digits"))  # type: ignore[arg-type]
 
 
-def _links_of(path: Path, seen: Detections, named: Mapping[str, str]) -> list[tuple[int, int]] | None:
+def _tracks(path: Path, named: Mapping[str, str]) -> Tracks | None:
     try:
-        tracks = read_tracks(path, columns=named)
+        return read_tracks(path, columns=named)
     except InputError:
         return None
-    if not np.array_equal(tracks.detections.position, seen.position):
-        raise AssertionError("read_tracks and read_detections differ")
-    return [(int(a), int(b)) for a, b in tracks.links]
 
 
 def _ptv(path: Path, seed: Seed) -> Found:
     """Detections; and the links as places, for tracks have rows of their own."""
-    rows = found(_rows(read_detections(path), ()), None).rows
-    try:
-        tracks = read_tracks(path) if holds_tracks(path) else None
-    except InputError:
-        return Found(rows)
-    return Found(
-        rows, None if tracks is None else found(_rows(tracks.detections, ()), tracks.links.tolist()).links
-    )
+    rows = found(_rows(read_detections(path)), None).rows
+    tracks = _tracks(path, {}) if holds_tracks(path) else None
+    return Found(rows, tracks and found(_rows(tracks.detections), tracks.links.tolist()).links)
 
 
-def _matrix(path: Path, seed: Seed) -> Found:
-    read_matrix(path)
+def _clean(read: Callable[[Path], object], path: Path, seed: Seed) -> Found:
+    """Of what is not compared."""
+    read(path)
     return Found(())
 
 
-def _record(path: Path, seed: Seed) -> Found:
-    read_record(path)
-    return Found(())
-
-
-def _unjudged(path: Path, seed: Seed) -> Found:
+def unjudged(path: Path, seed: Seed) -> Found:
     """Of formats without a second reader: damage must be refused cleanly, or read within limits."""
     raise Unsure("read")
 
@@ -98,7 +87,7 @@ def _image(path: Path, seed: Seed) -> Found:
 
 
 def _every_seed(name: str, made: Callable[[Path], list[Seed]], folder: Path) -> list[Seed]:
-    return [*made(folder), *(BAD[name](folder) if name in BAD else ()), *seeds_real.of(name)]
+    return [*made(folder), *seeds_bad.of(name)]
 
 
 _CSV = ("csv", "csv_layout", "table", "columns", "axes", "units", "times", "decimals", "memory")
@@ -106,6 +95,9 @@ _WITH_FIELDS, _WITH_XML = _TEXT | harm_text.FIELDS, _TEXT | harm_text.XML
 _BYTES_AND_NUMBERS, _FOLDER = harm.BYTES | harm_text.NUMBERS, harm.BYTES | harm.WHOLE
 _IN_CTC = _FOLDER | harm_text.NUMBERS | harm_text.LINES | harm_binary.TAGS
 _IMAGES = ("tiff", "tiff_scenes", "images", "frames", "counters")
+_CONTAINERS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Harm]]] = {
+    name: ((name,), _FOLDER) for name in containers.NAMES
+} | {"zarr images": (("zarr", "stacks"), _FOLDER | harm_text.JSON)}
 _ENTRIES = (
     ("csv", _CSV, seeds.csv, _WITH_FIELDS, _read, second_tables.read_csv),
     ("parquet", ("parquet",), seeds.parquet, harm.BYTES | harm_binary.COLUMNS, _read,
@@ -117,25 +109,21 @@ _ENTRIES = (
     ("geff", ("geff", "geff_checks"), seeds_graph.geff, _FOLDER | harm_text.JSON, _read,
      second_binary.read_geff),
     ("ctc", ("ctc",), seeds_image.ctc, _IN_CTC, _read, second_binary.read_ctc),
-    ("openptv", ("openptv",), seeds_image.openptv, _TEXT | harm.WHOLE, _ptv, _unjudged),
-    ("myptv", ("myptv",), seeds_image.myptv, _TEXT, _read, _unjudged),
-    ("npy", ("npy",), seeds_graph.npy, _BYTES_AND_NUMBERS, _read, _unjudged),
-    ("excel", ("excel",), seeds_graph.excel, _ARCHIVE, _read, _unjudged),
-    ("mastodon", ("mastodon",), seeds_graph.mastodon, _ARCHIVE, _read, _unjudged),
+    ("openptv", ("openptv",), seeds_image.openptv, _TEXT | harm.WHOLE, _ptv, unjudged),
+    ("myptv", ("myptv",), seeds_image.myptv, _TEXT, _read, unjudged),
+    ("npy", ("npy",), seeds_graph.npy, _BYTES_AND_NUMBERS, _read, unjudged),
+    ("excel", ("excel",), seeds_graph.excel, _ARCHIVE, _read, unjudged),
+    ("mastodon", ("mastodon",), seeds_graph.mastodon, _ARCHIVE, _read, unjudged),
     ("tiff", _IMAGES, seeds_image.tiff, _FOLDER | harm_binary.TAGS, _image, second_images.read_tiff),
     ("png", ("images",), seeds_image.png, _FOLDER, _image, second_images.read_png),
-    ("hdf5 tables", ("hdf5_tables",), containers.tables, _FOLDER, _read, containers.second_table),
-    ("record", ("records",), seeds_graph.records, _TEXT | harm_text.JSON, _record, _unjudged),
-    ("matrix", ("npy",), seeds_graph.matrices, _BYTES_AND_NUMBERS, _matrix, _unjudged),
+    ("hdf5 tables", ("hdf5_tables",), containers.tables, _FOLDER, _read, containers.second),
+    ("record", ("records",), seeds_graph.records, _TEXT | harm_text.JSON, partial(_clean, read_record),
+     unjudged),
+    ("matrix", ("npy",), seeds_graph.matrices, _BYTES_AND_NUMBERS, partial(_clean, read_matrix), unjudged),
+    *((name, modules, partial(containers.images, name), harms, containers.ours, containers.second)
+      for name, (modules, harms) in _CONTAINERS.items()),
 )  # fmt: skip
-_CONTAINERS: tuple[tuple[str, tuple[str, ...], Mapping[str, Harm]], ...] = (
-    ("zarr images", ("zarr", "stacks"), harm_text.JSON),
-    *((name, (name,), {}) for name in ("hdf5", "imaris", "nd2", "czi", "lif")),
-)
 KINDS: Mapping[str, Kind] = {
     name: Kind(name, modules, partial(_every_seed, name, made), harms, ours, second)
     for name, modules, made, harms, ours, second in _ENTRIES
-} | {
-    name: Kind(name, modules, containers.SEEDS[name], _FOLDER | more, containers.ours, containers.second)
-    for name, modules, more in _CONTAINERS
 }

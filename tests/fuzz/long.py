@@ -11,9 +11,13 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from benchmarks import measure
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "fuzz_record.json"
@@ -27,29 +31,20 @@ _APART = 10**7
 """Numbers of cases that belong to one process."""
 
 
-def begin(*words: object) -> subprocess.Popen[str]:
-    """A run in a process of its own."""
+def report_of(words: Sequence[object]) -> dict[str, Any]:
+    """What a run in a process of its own found; a process that died is a find."""
     command = [sys.executable, "-W", "ignore", "-m", "fuzz", *map(str, words)]
-    environment = {**os.environ, **_ONE_THREAD}
-    return subprocess.Popen(
-        command, cwd=REPOSITORY / "tests", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment,
+    done = subprocess.run(
+        command, cwd=REPOSITORY / "tests", env={**os.environ, **_ONE_THREAD}, capture_output=True, text=True,
+        check=False,
     )  # fmt: skip
-
-
-def ended(run: subprocess.Popen[str]) -> dict[str, Any]:
-    """What it found; a process that died is a find."""
-    said, errors = run.communicate()
-    if run.returncode:
-        died = {"kind": "process", "verdict": "crash", "said": f"exit {run.returncode}: {errors[-2000:]}"}
-        return {"tally": {}, "finds": [died], "reached": {}}
-    return json.loads(said.splitlines()[-1])
+    if done.returncode:
+        said = f"exit {done.returncode}: {done.stderr[-2000:]}"
+        return {"tally": {}, "finds": [{"kind": "process", "verdict": "crash", "said": said}], "reached": {}}
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
-    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
-    import measure
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, help="of each; without it an hour is divided among them")
@@ -60,22 +55,22 @@ def main() -> None:
     given = parser.parse_args()
     count = max(given.processes - 1, 1)  # one looks at the branches
     seconds = given.seconds or 3600 / count
-    long = ["--count", _APART, "--keep", given.keep]
-    runs = [begin(*long, "--seconds", seconds, "--first", given.first + k * _APART) for k in range(count)]
-    measured = begin("--count", given.measured, "--measure", "quietly")
-    reached, found = ended(measured), [ended(run) for run in runs]
-    tally: dict[str, Counter[str]] = {}
-    for one in [*found, reached]:
-        for name, counts in one["tally"].items():
-            tally.setdefault(name, Counter()).update(counts)
-    origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
+    same = ["--count", _APART, "--keep", given.keep, "--seconds", seconds]
+    runs = [[*same, "--first", given.first + k * _APART] for k in range(count)]
+    with ThreadPoolExecutor(count + 1) as pool:
+        reports = list(pool.map(report_of, [*runs, ["--count", given.measured, "--measure"]]))
+    tally: dict[str, Counter[str]] = defaultdict(Counter)
+    for report in reports:
+        for name, counts in report["tally"].items():
+            tally[name].update(counts)
     record = {
-        **origin, "hours": round(count * seconds / 3600, 2),
+        **measure.stated(),
+        "hours": round(count * seconds / 3600, 2),
         "cases": sum(counts.total() for counts in tally.values()),
         "outcomes": {name: dict(sorted(counts.items())) for name, counts in tally.items()},
-        "finds": [find for one in [*found, reached] for find in one["finds"]],
-        "branches": {k: round(v, 1) for k, v in reached["reached"].items()},
-    }  # fmt: skip
+        "finds": [find for report in reports for find in report["finds"]],
+        "branches": {name: round(share, 1) for name, share in reports[-1]["reached"].items()},
+    }
     given.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     sys.stderr.write(f"{record['cases']} cases, {len(record['finds'])} faults\n")
 

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TextIO
 
 WRITERS = (
-    "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write", "geff_write",
-    "interfaces", "unknown",
+    "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write", "geff_write", "unknown",
 )  # fmt: skip
 """Modules of `outbid.formats` that read nothing: tests of outputs and of kills judge them."""
 _CONTAINERS = ("czi", "hdf5", "imaris", "lif", "nd2", "stacks", "zarr")
@@ -29,10 +27,9 @@ _LEFT_OUT = (
 
 
 @contextmanager
-def measuring(into: dict[str, float], missing: TextIO | None = None) -> Iterator[None]:
+def measuring(into: dict[str, float]) -> Iterator[None]:
     """Measure what runs inside; percent of the branches by module go to `into`, and of all as "all".
 
-    With `missing`, a report of the lines that are not reached goes there.
     The readers must not have been imported before: else the lines that define them would be missing.
     """
     import coverage
@@ -40,25 +37,16 @@ def measuring(into: dict[str, float], missing: TextIO | None = None) -> Iterator
     spec = find_spec("outbid")
     assert spec is not None
     folder = Path(str(spec.origin)).parent / "formats"
-    files = sorted(file for file in folder.glob("*.py") if file.stem not in (*WRITERS, *_CONTAINERS))
-    watch = coverage.Coverage(branch=True, data_file=None, config_file=False, include=list(map(str, files)))
+    files = [str(file) for file in folder.glob("*.py") if file.stem not in (*WRITERS, *_CONTAINERS)]
+    watch = coverage.Coverage(branch=True, data_file=None, config_file=False, include=files)
     for pattern in _LEFT_OUT:
         watch.exclude(pattern)
-    watch.start()
-    try:
+    with watch.collect():
         yield
-    finally:
-        watch.stop()
-    with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "coverage.json"
-        if missing is not None:
-            watch.report(show_missing=True, skip_covered=True, file=missing)
-        watch.json_report(outfile=str(report))
-        found = json.loads(report.read_text("utf-8"))
-    into["all"] = _branches(found["totals"])
-    reached = {Path(name).stem: of["summary"] for name, of in found["files"].items()}
-    into.update({name: _branches(counts) for name, counts in reached.items() if counts["num_branches"]})
-
-
-def _branches(counts: dict[str, int]) -> float:
-    return 100 * counts["covered_branches"] / counts["num_branches"]
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        watch.json_report(outfile=report.name)
+        found = json.load(report)
+    counts = {Path(name).stem: of["summary"] for name, of in found["files"].items()} | {
+        "all": found["totals"]
+    }
+    into.update({name: of["percent_branches_covered"] for name, of in counts.items() if of["num_branches"]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections import defaultdict
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 
 Row = tuple[float, ...]
 """Frame, z, y, x, and what else both readers know of a detection."""
+Links = list[tuple[int, int]]
+"""Pairs of places of rows."""
 DECIMAL = re.compile(r"[ \t]*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*", re.ASCII)
 
 
@@ -18,7 +21,7 @@ class Unsure(Exception):
 
 
 class Broken(Exception):
-    """No reader may take data from the file: it must be refused."""
+    """No reader may take data from the file: it must be refused. All functions of this module raise it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Found:
         return self.rows == second.rows and (None in (self.links, second.links) or self.links == second.links)
 
 
-def with_links(rows: Sequence[Row], links: Callable[[], Iterable[tuple[int, int]] | None]) -> Found:
+def with_links(rows: Sequence[Row], links: Callable[[], Links | None]) -> Found:
     """Rows, and links between their places, unless those turn out to be broken."""
     try:
         return found(rows, links())
@@ -54,25 +57,15 @@ def with_links(rows: Sequence[Row], links: Callable[[], Iterable[tuple[int, int]
         return Found(found(rows, None).rows, None, no_tracks=True)
 
 
-def found(rows: Sequence[Row], links: Iterable[tuple[int, int]] | None, digits: int | None = None) -> Found:
-    """Rows in any order, and links between their places.
-
-    Raises
-    ------
-    Broken
-        If a link stays in a frame, or leads nowhere.
-    """
+def found(rows: Sequence[Row], links: Links | None, digits: int | None = None) -> Found:
+    """Rows in any order, and links between their places, each to another frame."""
     kept = [tuple(_rounded(value, digits) for value in row) for row in rows]
-    pairs = None
-    if links is not None:
-        links = list(links)
-        if any(not 0 <= end < len(kept) for pair in links for end in pair):
-            raise Broken("a link to a detection that is not there")
-        if any(kept[a][0] == kept[b][0] for a, b in links):
-            raise Broken("a link within a frame")
-        ordered = ((a, b) if kept[a][0] <= kept[b][0] else (b, a) for a, b in links)
-        pairs = tuple(sorted({(kept[a][:4], kept[b][:4]) for a, b in ordered}))
-    return Found(tuple(sorted(kept)), pairs)
+    if links is None:
+        return Found(tuple(sorted(kept)))
+    if any(kept[a][0] == kept[b][0] for a, b in links):
+        raise Broken("a link within a frame")
+    ends = (sorted((kept[a][:4], kept[b][:4]), key=lambda row: row[0]) for a, b in links)
+    return Found(tuple(sorted(kept)), tuple(sorted({(early, late) for early, late in ends})))
 
 
 def _rounded(value: float, digits: int | None) -> float:
@@ -83,26 +76,14 @@ def _rounded(value: float, digits: int | None) -> float:
 
 
 def decimal(text: str) -> float:
-    """A plain decimal number.
-
-    Raises
-    ------
-    Broken
-        If it is none.
-    """
+    """A plain decimal number."""
     if not DECIMAL.fullmatch(text):
         raise Broken(f"{text[:40]!r} is no number")
     return float(text)
 
 
 def whole(value: float, most: float = 2**53) -> int:
-    """A whole number.
-
-    Raises
-    ------
-    Broken
-        If it is none, or so large that it has lost digits.
-    """
+    """A whole number that is not so large that it has lost digits."""
     if 0 < abs(value) < sys.float_info.min:
         raise Unsure("a number that some processors take for 0")
     if value != value or abs(value) >= most or value != int(value):
@@ -110,50 +91,31 @@ def whole(value: float, most: float = 2**53) -> int:
     return int(value)
 
 
-def frame_of(value: float) -> int:
-    """A number of a frame, from 0 up.
-
-    Raises
-    ------
-    Broken
-        If it is none.
-    """
-    frame = whole(value, 2**31)
-    if frame < 0:
-        raise Broken(f"frame {frame}")
-    return frame
+def row_of(frame: float, *place: float) -> Row:
+    """A frame from 0 up, and coordinates that are finite."""
+    if whole(frame, 2**31) < 0 or not all(map(math.isfinite, place)):
+        raise Broken(f"frame {frame} at {place}")
+    return (whole(frame), *place)
 
 
-def finite(value: float) -> float:
-    """A coordinate.
-
-    Raises
-    ------
-    Broken
-        If it is not finite.
-    """
-    if value != value or abs(value) == float("inf"):
-        raise Broken(f"{value} is no place")
-    return value
+def by_number(numbers: Sequence[object], pairs: Iterable[Sequence[object]]) -> Links:
+    """Links of detections by their numbers."""
+    place = {number: k for k, number in enumerate(numbers)}
+    if len(place) < len(numbers):
+        raise Broken("a number twice")
+    links = [tuple(place.get(end, -1) for end in pair) for pair in pairs]
+    if any(len(link) != 2 or -1 in link for link in links):
+        raise Broken("a link to a detection that is not there")
+    return [(a, b) for a, b in links]
 
 
-def links_by_label(labels: Sequence[int], frames: Sequence[float]) -> list[tuple[int, int]]:
-    """Detections of one label follow each other; a negative label is none.
-
-    Raises
-    ------
-    Broken
-        If a label is there twice in a frame.
-    """
+def by_label(labels: Sequence[int], rows: Sequence[Row]) -> Links:
+    """Detections of one label follow each other; a negative label is none."""
     of: dict[int, list[int]] = defaultdict(list)
-    for place, label in enumerate(labels):
-        if label >= 0:
-            of[label].append(place)
-    links = []
-    for places in of.values():
-        places.sort(key=lambda place: frames[place])
-        for a, b in zip(places, places[1:], strict=False):
-            if frames[a] == frames[b]:
-                raise Broken("a track in two places")
-            links.append((a, b))
+    for place in sorted(range(len(labels)), key=lambda place: rows[place][0]):
+        if labels[place] >= 0:
+            of[labels[place]].append(place)
+    links = [pair for places in of.values() for pair in zip(places, places[1:], strict=False)]
+    if any(rows[a][0] == rows[b][0] for a, b in links):
+        raise Broken("a track in two places")
     return links

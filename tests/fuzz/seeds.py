@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,16 @@ from outbid import Detections, Tracks, write_detections, write_tracks
 
 from .cases import Seed, collected
 
-_OWN = {"frame": "frame", "z": "z", "y": "y", "x": "x", "track_id": "track_id", "parent": "parent"}
+OWN = {"frame": "frame", "z": "z", "y": "y", "x": "x", "track_id": "track_id", "parent": "parent"}
+"""Names of our columns by their roles."""
+_PLACE = {"y": "y", "x": "x"}
+
+
+def saved(write: Callable[[io.BytesIO], object]) -> bytes:
+    """What is written into a file."""
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
 
 
 def tracks(*, divides: bool = True, unit: str = "micrometer") -> Tracks:
@@ -43,89 +52,73 @@ def written(folder: Path, name: str, given: Tracks | Detections, hint: Mapping[s
     return Seed(name, files, name, hint)
 
 
-def _text(
-    name: str, text: str | bytes, separator: str, header: int, columns: Mapping[str, str], **more: object
-) -> Seed:
-    content = text if isinstance(text, bytes) else text.encode()
-    return Seed(
-        name, {name: content}, name, {"separator": separator, "header": header, "columns": columns, **more}
-    )
+def one_file(name: str, content: str | bytes, hint: Mapping[str, object] | None = None) -> Seed:
+    """The seed of a single file."""
+    return Seed(name, {name: content.encode() if isinstance(content, str) else content}, name, hint or {})
+
+
+def _table(head: str, row: str) -> str:
+    """Five rows under a header: number k, frame t and n = t + 1, place, and number of the track p."""
+    rows = [(0, 1.5, 2.25, 7), (0, 4.0, 5.5, 8), (1, 1.75, 2.0, 7), (1, 4.25, 5.0, 8), (2, 2.0, 2.5, 7)]
+    lines = (row.format(k=k, t=t, n=t + 1, half=t / 2, x=x, y=y, p=p) for k, (t, x, y, p) in enumerate(rows))
+    return "\n".join([head, *lines, ""])
 
 
 def csv(folder: Path) -> list[Seed]:
     """Tables of text: ours, and those of TrackMate, Imaris, trackpy, btrack, napari and others."""
-    own = {"separator": ",", "header": 0, "columns": _OWN, "features": ("mass", "count")}
-    seeds = [
-        written(folder, "own.csv", tracks(), own),
-        written(folder, "own.tsv", tracks(divides=False), own | {"separator": "\t"}),
-        written(folder, "points.csv", tracks().detections, own),
-    ]
-    rows = [(0, 1.5, 2.25, 7), (0, 4.0, 5.5, 8), (1, 1.75, 2.0, 7), (1, 4.25, 5.0, 8), (2, 2.0, 2.5, 7)]
-    imaris = (
-        "\nSpots\n ==================== \nPosition X,Position Y,Position Z,Unit,Category,Time,Parent,ID\n"
-    )
-    imaris += "".join(
-        f"{x},{y},{t + 0.5},um,Spot,{t + 1},100{p},{k}\n" for k, (t, x, y, p) in enumerate(rows)
-    )
-    comma = "Frame;X;Y;Track\n" + "".join(f"{t};{x};{y};{p}\n".replace(".", ",") for t, x, y, p in rows)
-    trackpy = ",y,x,mass,frame,particle\n" + "".join(
-        f"{k},{y},{x},{k}.5,{t},{p}\n" for k, (t, x, y, p) in enumerate(rows)
-    )
-    btrack = "ID,t,x,y,z,parent,root\n" + "".join(f"{p},{t},{x},{y},0,{p},{p}\n" for t, x, y, p in rows)
+    own: Mapping[str, object] = {"columns": OWN, "features": ("mass", "count")}
+    imaris = "\nSpots\n ==================== \n"
+    imaris += "Position X,Position Y,Position Z,Unit,Category,Time,Parent,ID"
+    axes = {axis: f"Position {axis.upper()}" for axis in "xyz"}
+    comma = _table("Frame;X;Y;Track", "{t};{x};{y};{p}").replace(".", ",")
+    of_comma = {"separator": ";", "columns": {"frame": "Frame", "x": "X", "y": "Y", "track_id": "Track"}}
     nodes = "id,parent_id,t,z,y,x\n1,-1,0,1,2,3\n2,1,1,1,2,4\n3,1,1,2,2,3\n4,,1,9,9,9\n5,3,2,2,3,3\n"
-    napari = "index,axis-0,axis-1,axis-2,axis-3\n" + "".join(
-        f"{k},{t}.0,1.0,{y},{x}\n" for k, (t, x, y, _) in enumerate(rows)
-    )
     trackmate = "LABEL,ID,TRACK_ID,QUALITY,POSITION_X,POSITION_Y,POSITION_Z,FRAME\n"
-    trackmate += "Label,Spot ID,Track ID,Quality,X,Y,Z,Frame\nLabel,Spot ID,Track ID,Quality,X,Y,Z,Frame\n"
-    trackmate += ",,,(quality),(micron),(micron),(micron),\n"
-    trackmate += "".join(f"ID{k},{k},{p},0.5,{x},{y},0.0,{t}\n" for k, (t, x, y, p) in enumerate(rows))
-    odd = "when,posZ,py,px,num,z\n" + "".join(f"{t},{t}.5,{y},{x},{p},9\n" for t, x, y, p in rows)
-    named = {"frame": "when", "z": "posZ", "y": "py", "x": "px", "track_id": "num"}
-    mixed = "#note\nframe,x [um],y [um],z [um],x,y,unit\n" + "".join(
-        f"{t},{x},{y},0.5,1,2,um\n" for t, x, y, _ in rows
+    trackmate += (
+        "Label,Spot ID,Track ID,Quality,X,Y,Z,Frame\n" * 2 + ",,,(quality),(micron),(micron),(micron),"
     )
-    quoted = '"t","x","y","name"\n' + "".join(f'"{t}",{x},{y},"a, ""{p}"""\n' for t, x, y, p in rows)
-    times = {
-        name: f"{name},y,x\n" + "".join(f"{t * 0.5},{y},{x}\n" for t, x, y, _ in rows)
-        for name in ("time", "t [sec]")
-    }
-    place = {"y": "y", "x": "x"}
-    of_imaris = {
-        "frame": "Time",
-        "x": "Position X",
-        "y": "Position Y",
-        "z": "Position Z",
-        "track_id": "Parent",
-    }
-    of_comma = {"frame": "Frame", "x": "X", "y": "Y", "track_id": "Track"}
-    of_trackpy = {"frame": "frame", **place, "track_id": "particle"}
-    of_btrack = {"frame": "t", **place, "z": "z", "track_id": "ID", "parent": "parent"}
-    of_nodes = {"frame": "t", **place, "z": "z", "node": "id", "node_parent": "parent_id"}
-    of_napari = {"frame": "axis-0", "z": "axis-1", "y": "axis-2", "x": "axis-3"}
-    of_trackmate = {axis: f"POSITION_{axis.upper()}" for axis in "xyz"}
-    of_trackmate |= {"frame": "FRAME", "track_id": "TRACK_ID"}
-    of_mixed = {"frame": "frame", **{axis: f"{axis} [um]" for axis in "zyx"}}
+    of_trackmate = {"frame": "FRAME", "track_id": "TRACK_ID"}
+    of_trackmate |= {axis: f"POSITION_{axis.upper()}" for axis in "xyz"}
+    odd = {"frame": "when", "z": "posZ", "y": "py", "x": "px", "track_id": "num"}
+    tables: Mapping[str, tuple[str, str, Mapping[str, str], Mapping[str, object]]] = {
+        "time.csv": ("time,y,x", "{half},{y},{x}", {}, {}),
+        "seconds.csv": ("t [sec],y,x", "{half},{y},{x}", {}, {}),
+        "imaris.csv": (imaris, "{x},{y},{t}.5,um,Spot,{n},100{p},{k}",
+                       {"frame": "Time", "track_id": "Parent", **axes}, {"header": 3}),
+        "trackpy.csv": (",y,x,mass,frame,particle", "{k},{y},{x},{k}.5,{t},{p}",
+                        {"frame": "frame", "track_id": "particle", **_PLACE}, {"features": ("mass",)}),
+        "btrack.txt": ("ID,t,x,y,z,parent,root", "{p},{t},{x},{y},0,{p},{p}",
+                       {"frame": "t", "z": "z", "track_id": "ID", "parent": "parent", **_PLACE}, {}),
+        "napari.csv": ("index,axis-0,axis-1,axis-2,axis-3", "{k},{t}.0,1.0,{y},{x}",
+                       {"frame": "axis-0", "z": "axis-1", "y": "axis-2", "x": "axis-3"}, {}),
+        "spots.csv": (trackmate, "ID{k},{k},{p},0.5,{x},{y},0.0,{t}", of_trackmate, {"skip": 3}),
+        "odd.csv": ("when,posZ,py,px,num,z", "{t},{t}.5,{y},{x},{p},9", odd, {"named": odd}),
+        "mixed.csv": ("#note\nframe,x [um],y [um],z [um],x,y,unit", "{t},{x},{y},0.5,1,2,um",
+                      {"frame": "frame", **{axis: f"{axis} [um]" for axis in "zyx"}}, {"header": 1}),
+        "quoted.csv": ('"t","x","y","name"', '"{t}",{x},{y},"a, ""{p}"""', {"frame": "t", **_PLACE}, {}),
+    }  # fmt: skip
+    of_nodes = {"frame": "t", "z": "z", "node": "id", "node_parent": "parent_id", **_PLACE}
     return [
-        *seeds,
-        *(_text(f"{name}.csv", text, ",", 0, {}) for name, text in times.items()),
-        _text("imaris.csv", imaris, ",", 3, of_imaris),
-        _text("comma.csv", comma, ";", 0, of_comma),
-        _text("wide.csv", comma.encode("utf-16"), ";", 0, of_comma),
-        _text("trackpy.csv", trackpy, ",", 0, of_trackpy, features=("mass",)),
-        _text("btrack.txt", btrack, ",", 0, of_btrack),
-        _text("nodes.csv", nodes, ",", 0, of_nodes),
-        _text("napari.csv", napari, ",", 0, of_napari),
-        _text("spots.csv", trackmate, ",", 0, of_trackmate, skip=3),
-        _text("odd.csv", odd, ",", 0, named, named=named),
-        _text("mixed.csv", mixed, ",", 1, of_mixed),
-        _text("quoted.csv", quoted, ",", 0, {"frame": "t", **place}),
+        written(folder, "own.csv", tracks(), own),
+        written(folder, "own.tsv", tracks(divides=False), {**own, "separator": "\t"}),
+        written(folder, "points.csv", tracks().detections, own),
+        one_file("comma.csv", comma, of_comma),
+        one_file("wide.csv", comma.encode("utf-16"), of_comma),
+        one_file("nodes.csv", nodes, {"columns": of_nodes}),
+        *(
+            one_file(name, _table(head, row), {"columns": columns, **more})
+            for name, (head, row, columns, more) in tables.items()
+        ),
     ]
+
+
+def _of_rows(rows: pa.Table) -> bytes:
+    return saved(lambda file: pq.write_table(rows, file, write_page_checksum=True))
 
 
 def parquet(folder: Path) -> list[Seed]:
     """Ours; and tables of other types and other names, with a dictionary and text."""
-    own: dict[str, object] = {"columns": _OWN, "features": ("mass", "count")}
+    own: dict[str, object] = {"columns": OWN, "features": ("mass", "count")}
     other = pa.table(
         {
             "t": pa.array([1, 0, 0, 1], pa.uint8()),
@@ -139,22 +132,19 @@ def parquet(folder: Path) -> list[Seed]:
             "mass": [1.0, None, 2.0, 3.0],
         }
     )
-    file = io.BytesIO()
-    pq.write_table(other, file, write_page_checksum=True)
-    names = {"frame": "t", "y": "Y", "x": "X", "track_id": "particle"}
     nodes = pa.table(
         {"id": [1, 2, 3], "parent_id": [None, 1, 1], "t": [0, 1, 1], "y": [1.0, 2.0, 3.0], "x": [1.0, 2, 3]}
     )
-    second = io.BytesIO()
-    pq.write_table(nodes, second, write_page_checksum=True)
-    roles = {"frame": "t", "y": "y", "x": "x", "node": "id", "node_parent": "parent_id"}
-    shards = {f"shards.parquet/part-{k}.parquet": file.getvalue() for k in range(2)}
+    first, second = (_of_rows(rows) for rows in (other, nodes))
+    names = {"columns": {"frame": "t", "y": "Y", "x": "X", "track_id": "particle"}}
+    roles = {"columns": {"frame": "t", "node": "id", "node_parent": "parent_id", **_PLACE}}
+    shards = {f"shards.parquet/part-{k}.parquet": first for k in range(2)}
     return [
-        Seed("shards.parquet", shards, "shards.parquet", {"columns": names}),
+        Seed("shards.parquet", shards, "shards.parquet", names),
         written(folder, "own.parquet", tracks(), own),
         written(folder, "points.pq", tracks().detections, own),
-        Seed("other.parquet", {"other.parquet": file.getvalue()}, "other.parquet", {"columns": names}),
-        Seed("nodes.parquet", {"nodes.parquet": second.getvalue()}, "nodes.parquet", {"columns": roles}),
+        one_file("other.parquet", first, names),
+        one_file("nodes.parquet", second, roles),
     ]
 
 
@@ -165,11 +155,8 @@ def isbi(folder: Path) -> list[Seed]:
     simple += f'<particle nSpots="3">\n{particle}</particle>\n' * 2 + "</Tracks>\n"
     icy = '<root>\n<trackfile version="1"/>\n<trackgroup>\n<track id="1">\n'
     icy += f"{particle}</track>\n</trackgroup>\n<linklist/>\n</root>\n"
-    return [
-        written(folder, "own.isbi.xml", tracks(divides=False), {}),
-        Seed("simple.xml", {"simple.xml": simple.encode()}, "simple.xml"),
-        Seed("icy.xml", {"icy.xml": icy.encode()}, "icy.xml"),
-    ]
+    own = written(folder, "own.isbi.xml", tracks(divides=False), {})
+    return [own, one_file("simple.xml", simple), one_file("icy.xml", icy)]
 
 
 def trackmate(folder: Path) -> list[Seed]:
@@ -196,36 +183,27 @@ def trackmate(folder: Path) -> list[Seed]:
         f"<AllSpots>\n{spots}</AllSpots>\n<AllTracks>\n{edges}</AllTracks>\n<FilteredTracks>\n"
         f'<TrackID TRACK_ID="0"/>\n<TrackID TRACK_ID="3"/>\n</FilteredTracks>\n</Model>\n</TrackMate>\n'
     )
-    return [
-        written(folder, "own.xml", tracks(), {}),
-        written(folder, "points.xml", tracks().detections, {}),
-        Seed("old.xml", {"old.xml": old.encode()}, "old.xml"),
-    ]
+    own = [written(folder, "own.xml", tracks(), {}), written(folder, "points.xml", tracks().detections, {})]
+    return [*own, one_file("old.xml", old)]
 
 
 def trackmate_csv(folder: Path) -> list[Seed]:
     """Spots with edges beside them, with and without the further lines of the header."""
-    heads = [
+    spots, more_of_spots = (
         "ID,FRAME,POSITION_X,POSITION_Y,POSITION_Z,QUALITY\n",
-        "SPOT_SOURCE_ID,SPOT_TARGET_ID,LINK_COST\n",
-    ]
-    more = [
         "Spot ID,Frame,X,Y,Z,Quality\n" * 2 + ",,(um),(um),(um),\n",
+    )
+    edges, more_of_edges = (
+        "SPOT_SOURCE_ID,SPOT_TARGET_ID,LINK_COST\n",
         "Source,Target,Cost\n" * 2 + ",,(cost)\n",
-    ]
-    spots = "".join(f"{k},{k // 3},{k}.5,{k % 3},0,{k}.25\n" for k in range(9))
-    edges = "0,3,0.5\n3,6,0.25\n1,4,0.5\n1,5,0.75\n"
-    found = []
-    for name, lines in (("a-spots.csv", ["", ""]), ("B-SPOTS.CSV", more)):
-        beside = name.replace("spots", "edges").replace("SPOTS", "EDGES")
-        files = {name: heads[0] + lines[0] + spots, beside: heads[1] + lines[1] + edges}
-        columns = {"frame": "FRAME", "x": "POSITION_X", "y": "POSITION_Y", "z": "POSITION_Z"}
-        hint = {
-            "separator": ",",
-            "header": 0,
-            "columns": columns,
-            "skip": 3 if lines[0] else 0,
-            "edges": beside,
-        }
-        found.append(Seed(name, {one: text.encode() for one, text in files.items()}, name, hint))
-    return found
+    )
+    rows = "".join(f"{k},{k // 3},{k}.5,{k % 3},0,{k}.25\n" for k in range(9))
+    links = "0,3,0.5\n3,6,0.25\n1,4,0.5\n1,5,0.75\n"
+    hint = {"columns": {"frame": "FRAME", "x": "POSITION_X", "y": "POSITION_Y", "z": "POSITION_Z"}}
+    plain = {"a-spots.csv": spots + rows, "a-edges.csv": edges + links}
+    full = {"B-SPOTS.CSV": spots + more_of_spots + rows, "B-EDGES.CSV": edges + more_of_edges + links}
+    return [
+        Seed(name, {one: text.encode() for one, text in files.items()}, name,
+             {**hint, "skip": skip, "edges": beside})
+        for files, skip in ((plain, 0), (full, 3)) for name, beside in [tuple(files)]
+    ]  # fmt: skip

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks import measure
+
 from .acts import ACTS, Stage, renewed, staged
 from .runs import import_all
 from .writers import WRITERS, Writer, make_inputs
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 _SLOW = 8
 """Slow commands have their turn in one of so many rounds."""
 Report = dict[str, Any]
@@ -86,17 +87,16 @@ def divided(given: argparse.Namespace) -> Report:
     same += ["--writers", *given.writers, "--acts", *given.acts]
     commands = [[sys.executable, "-m", "torture", "--seed", given.seed + k, *same] for k in range(given.jobs)]
     runs = [subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, text=True) for words in commands]
-    hours, tried = 0.0, Counter[str]()
-    finds: list[dict[str, Any]] = []
-    for run in runs:
-        said, _ = run.communicate()
-        if run.returncode:
-            sys.exit(f"A process of the torture ended with exit code {run.returncode}.")
-        report = json.loads(said)
-        hours += report["hours"]
-        tried.update(report["tried"])
-        finds += report["finds"]
-    return {"hours": hours, "tried": tried, "finds": finds, "writers": given.writers}
+    said = [run.communicate()[0] for run in runs]
+    if any(run.returncode for run in runs):
+        sys.exit(f"Processes of the torture ended with exit codes {[run.returncode for run in runs]}.")
+    reports = list(map(json.loads, said))
+    return {
+        "hours": sum(report["hours"] for report in reports),
+        "tried": sum((Counter(report["tried"]) for report in reports), Counter()),
+        "finds": [find for report in reports for find in report["finds"]],
+        "writers": given.writers,
+    }
 
 
 def main() -> None:
@@ -113,17 +113,9 @@ def main() -> None:
     import_all()
     report = disturbed(given) if given.jobs == 1 else divided(given)
     if given.record:
-        _record(report, given.record)
+        record = {**measure.stated(), **report, "hours": round(report["hours"], 2)}
+        given.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     sys.stdout.write(json.dumps(report) + "\n")
-
-
-def _record(report: Report, path: Path) -> None:
-    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
-    import measure
-
-    origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
-    record = {**origin, **report, "hours": round(report["hours"], 2)}
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

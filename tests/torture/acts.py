@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from .folders import State, faults, state_of
@@ -36,19 +37,16 @@ class Stage:
         return self.writer.arguments(1, *(["--overwrite"] if self.replaces else []), *more)
 
 
-def killed(stage: Stage, rng: random.Random) -> list[str]:
-    """SIGKILL at any moment."""
-    return _signalled(stage, rng, signal.SIGKILL)
-
-
-def terminated(stage: Stage, rng: random.Random) -> list[str]:
-    """SIGTERM at any moment."""
-    return _signalled(stage, rng, signal.SIGTERM)
-
-
-def interrupted(stage: Stage, rng: random.Random) -> list[str]:
-    """Ctrl-C at any moment."""
-    return _signalled(stage, rng, signal.SIGINT)
+def signalled(number: signal.Signals, stage: Stage, rng: random.Random) -> list[str]:
+    """The signal at any moment."""
+    process = begin(stage.words(), stage.folder)
+    _wait(stage, rng)
+    os.kill(process.process, number)
+    end = ended(process)
+    was_killed = number == signal.SIGKILL
+    good = (-number, _DONE) if was_killed else (_INTERRUPTED, _DONE, -number)
+    wrong = [] if end.code in good else [f"exit code {end.code}: {end.said[-300:]}"]
+    return wrong + _afterwards(stage, end, leaves_parts=True, was_killed=was_killed)
 
 
 def full_disk(stage: Stage, rng: random.Random) -> list[str]:
@@ -87,21 +85,12 @@ def two_runs(stage: Stage, rng: random.Random) -> list[str]:
 
 
 ACTS: Mapping[str, Callable[[Stage, random.Random], list[str]]] = {
-    "KILL": killed, "TERM": terminated, "INT": interrupted, "full disk": full_disk,
-    "read-only folder": read_only, "two runs": two_runs,
-}  # fmt: skip
+    **{name: partial(signalled, signal.Signals[f"SIG{name}"]) for name in ("KILL", "TERM", "INT")},
+    "full disk": full_disk,
+    "read-only folder": read_only,
+    "two runs": two_runs,
+}
 """By name; each returns what was wrong."""
-
-
-def _signalled(stage: Stage, rng: random.Random, number: signal.Signals) -> list[str]:
-    process = begin(stage.words(), stage.folder)
-    _wait(stage, rng)
-    os.kill(process.process, number)
-    end = ended(process)
-    was_killed = number == signal.SIGKILL
-    good = (-number, _DONE) if was_killed else (_INTERRUPTED, _DONE, -number)
-    wrong = [] if end.code in good else [f"exit code {end.code}: {end.said[-300:]}"]
-    return wrong + _afterwards(stage, end, leaves_parts=True, was_killed=was_killed)
 
 
 def _wait(stage: Stage, rng: random.Random) -> None:

@@ -19,7 +19,7 @@ class Writer:
     Parameters
     ----------
     name : str
-    words : tuple of str
+    words : str
         Its arguments; ``{n}`` is 1 or 2, for runs that make different outputs under one name.
     outputs : tuple of str
         Files or folders that it makes.
@@ -30,56 +30,27 @@ class Writer:
     """
 
     name: str
-    words: tuple[str, ...]
+    words: str
     outputs: tuple[str, ...]
     resumes: bool = False
     slow: bool = False
 
     def arguments(self, run: int, *more: str) -> list[str]:
         """The words of a run."""
-        return [word.replace("{n}", str(run)) for word in (*self.words, *more)]
+        return [*self.words.format(n=run).split(), *more]
 
 
-def _converted(suffix: str) -> Writer:
-    return Writer(f"convert {suffix}", ("convert", "tracks{n}.csv", f"out{suffix}"), (f"out{suffix}",))
-
-
-_GATED = ("--max-distance", "3", "-o")
+_CONVERTED = (".csv", ".tsv", ".parquet", ".xml", ".isbi.xml", ".geff")
+_TRACK = "track spots{n}.parquet --max-distance 3 -o"
+_SIMULATE = "simulate -o out.csv --movie out.ome.tif --box 3 24 24 --frames 3 --particles 5 --seed {n}"
 WRITERS: Sequence[Writer] = (
-    *map(_converted, (".csv", ".tsv", ".parquet", ".xml", ".isbi.xml", ".geff")),
-    Writer("track", ("track", "spots{n}.parquet", *_GATED, "out.csv"), ("out.csv",)),
-    Writer(
-        "stream", ("track", "spots{n}.parquet", *_GATED, "out.parquet", "--stream"), ("out.parquet",), True
-    ),
-    Writer("detect", ("detect", "movie{n}.tif", "-o", "out.csv", "--radius", "1.5"), ("out.csv",)),
-    Writer("filter", ("filter", "tracks{n}.csv", "-o", "out.csv", "--min-length", "2"), ("out.csv",)),
-    Writer(
-        "simulate",
-        (
-            "simulate",
-            "-o",
-            "out.csv",
-            "--movie",
-            "out.ome.tif",
-            "--box",
-            "3",
-            "24",
-            "24",
-            "--frames",
-            "3",
-            "--particles",
-            "5",
-            "--seed",
-            "{n}",
-        ),
-        ("out.csv", "out.ome.tif"),
-    ),
-    Writer(
-        "report",
-        ("report", "tracks{n}.csv", "tracks1.csv", "-o", "out.html", "--gate", "2"),
-        ("out.html",),
-        slow=True,
-    ),
+    *(Writer(f"convert {one}", f"convert tracks{{n}}.csv out{one}", (f"out{one}",)) for one in _CONVERTED),
+    Writer("track", f"{_TRACK} out.csv", ("out.csv",)),
+    Writer("stream", f"{_TRACK} out.parquet --stream", ("out.parquet",), resumes=True),
+    Writer("detect", "detect movie{n}.tif -o out.csv --radius 1.5", ("out.csv",)),
+    Writer("filter", "filter tracks{n}.csv -o out.csv --min-length 2", ("out.csv",)),
+    Writer("simulate", _SIMULATE, ("out.csv", "out.ome.tif")),
+    Writer("report", "report tracks{n}.csv tracks1.csv -o out.html --gate 2", ("out.html",), slow=True),
 )
 
 

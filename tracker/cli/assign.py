@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import InputError, ResourceError, SettingsError, SolverError
 from .terminal import Stopwatch, columns_option, common_options, compilation_reported, say
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from ..assignment import AbstractAssignmentSolver, Assignment, AssignmentProblem, DenseCosts, PointCosts
 
 _FILE = click.Path(path_type=Path)
-
-
 _OF_SHARDS = ("shards", "messages", "bytes_sent", "passes")
 """Entries of the summary if a matrix is divided into shards."""
 
@@ -107,12 +106,9 @@ def assign(
     as_json: bool,
 ) -> None:
     """Solve one assignment problem."""
-    from ..errors import SettingsError
-
-    chosen = _solver(solver, deadline)
+    chosen = _solver(solver, deadline, devices, shards)
     is_divided = devices is not None or shards is not None
-    if is_divided:
-        chosen, device = _divided(chosen, devices, shards), "cpu"
+    device = "cpu" if is_divided else device
     if unmatched_cost is not None and not math.isfinite(unmatched_cost):
         raise SettingsError(f"unmatched_cost is {unmatched_cost}; give a finite one, or none at all.")
     costs = _costs(source, target, columns, metric, is_mapped=is_divided)
@@ -154,7 +150,6 @@ def _problem(source: Path, costs: DenseCosts | PointCosts, unmatched_cost: float
 
     from ..assignment import AssignmentProblem
     from ..assignment.check import check_problem
-    from ..errors import InputError
 
     problem = AssignmentProblem(costs)
     if unmatched_cost is not None:
@@ -172,34 +167,28 @@ def _problem(source: Path, costs: DenseCosts | PointCosts, unmatched_cost: float
     return problem
 
 
-def _solver(text: str, deadline: float | None) -> AbstractAssignmentSolver:
-    """The solver from a text with its name, variant and settings."""
+def _solver(
+    text: str, deadline: float | None, devices: tuple[int, ...] | None, shards: int | None
+) -> AbstractAssignmentSolver:
+    """The solver from a text with its name, variant and settings; for shards if the matrix is divided."""
     from ..assignment import solver_named
     from ..assignment.greedy_switching import GreedySwitching
-    from ..errors import SettingsError
 
     try:
         chosen = solver_named(text)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
-    if deadline is None:
-        return chosen
-    if math.isnan(deadline):
-        raise SettingsError("The deadline is no number; give seconds.")
-    if not isinstance(chosen, GreedySwitching):
-        raise SettingsError(f"Solver {text} has no answer before its end. Choose --solver greedy_switching.")
-    return replace(chosen, deadline=deadline)
+        if deadline is not None:
+            if math.isnan(deadline):
+                raise SettingsError("The deadline is no number; give seconds.")
+            if not isinstance(chosen, GreedySwitching):
+                raise SettingsError(
+                    f"Solver {text} has no answer before its end. Choose --solver greedy_switching."
+                )
+            chosen = replace(chosen, deadline=deadline)
+        if devices is None and shards is None:
+            return chosen
+        from ..assignment.shards import divided
 
-
-def _divided(
-    solver: AbstractAssignmentSolver, devices: tuple[int, ...] | None, shards: int | None
-) -> AbstractAssignmentSolver:
-    """The solver for a matrix that is divided into shards."""
-    from ..assignment.shards import divided
-    from ..errors import SettingsError
-
-    try:
-        return divided(solver, devices, shards)
+        return divided(chosen, devices, shards)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 
@@ -211,7 +200,6 @@ def _solve(
     from .._arrays import gpu_names, release_device_memory
     from ..assignment import solve_and_certify
     from ..assignment.problem import on_gpu
-    from ..errors import ResourceError, SolverError
 
     used = "cpu"
     if device != "cpu":
@@ -243,7 +231,6 @@ def _solve(
 def _points(path: Path, columns: Mapping[str, str]) -> NDArray:
     """Read a file of positions as an (N, D) float64 array."""
     from .. import formats
-    from ..errors import InputError
     from ..formats.npy import read_matrix
 
     if path.suffix != ".npy":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,11 +33,14 @@ class DaskCluster:
     def __bool__(self) -> bool:
         return bool(self.cluster or self.scheduler)
 
-    def connected(self, workers: int | None, *, gpus: bool) -> AbstractContextManager[Cluster]:
-        """Start the cluster, or connect with it."""
+    @contextmanager
+    def connected(self, workers: int | None, *, gpus: bool) -> Iterator[Cluster]:
+        """Start the cluster, or connect with it; and say where its dashboard is."""
         from ..ranges.cluster import Workers, connected
 
-        return connected(Workers(self.cluster, self.scheduler, workers or 2, gpus))
+        with connected(Workers(self.cluster, self.scheduler, workers or 2, gpus)) as runner:
+            say(f"Dashboard: {runner.dashboard}")
+            yield runner
 
 
 cluster_options = options_of(DaskCluster, "cluster")
@@ -52,14 +55,11 @@ def on_a_cluster(
     from ..ranges.movie import How
 
     with where.connected(workers, gpus=gpus) as runner, progress_bar("Ranges") as bar:
-        say(f"Dashboard: {runner.dashboard}")
         yield How(runner, overwrite=overwrite, resume=resume, progress=bar)
 
 
 @contextmanager
 def executor_on(where: DaskCluster, workers: int | None, *, gpus: bool = False) -> Iterator[Executor]:
     """An executor on the cluster, for movies that are processed independently."""
-    with where.connected(workers, gpus=gpus) as runner:
-        say(f"Dashboard: {runner.dashboard}")
-        with runner.executor() as executor:
-            yield executor
+    with where.connected(workers, gpus=gpus) as runner, runner.executor() as executor:
+        yield executor

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import SettingsError
 from .options import GroupedCommand
 from .piped import InputFile, OutputFile, shown
 from .several import Outputs, Several, run_several, several_options
 from .terminal import columns_option, common_options, say
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..formats.frames import Images
+    from ..tracks import Tracks
 
 
 @click.command(
@@ -72,7 +81,6 @@ def convert(
 ) -> None:
     """Convert between formats."""
     from .. import formats
-    from ..errors import SettingsError
     from ..movies.converted import ConvertJob
 
     job = ConvertJob(columns, fill_gaps, frame_interval, image, subtract_drift)
@@ -91,7 +99,7 @@ def convert(
     if tracks:
         _relabel(source, tracks[0], output, columns, overwrite)
         return
-    if output.suffix.lower() in (".tif", ".tiff"):
+    if _is_tiff(output):
         _draw(source, output, image, columns, overwrite)
         return
     formats.check_output(output, overwrite=overwrite, inputs=[source])
@@ -102,45 +110,37 @@ def convert(
     say(f"{counted}: {shown(output)}")
 
 
+def _is_tiff(output: Path) -> bool:
+    return output.suffix.lower() in (".tif", ".tiff")
+
+
 def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], overwrite: bool) -> None:
     """Write label images in which every object has the number of its track."""
-    from .. import formats
-    from ..errors import SettingsError
     from ..formats.ctc import write_masks
     from ..formats.outputs import refuse_output
-    from ..formats.tiff_write import write_like
-    from ..images import open_images
     from ..relabel import relabelled, without_gaps
 
-    result = output.name.upper().endswith("_RES")
-    if output.suffix.lower() not in (".tif", ".tiff") and not result:
+    if _is_tiff(output):
+        refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
+        movie, found, size = _in_voxels(masks, tracks, columns)
+        _write(output, relabelled(movie.frames(), found, size), movie, found, overwrite)
+        return
+    if not output.name.upper().endswith("_RES"):
         raise SettingsError(
             f"Label images are written as TIFF, or as a folder of the Cell Tracking Challenge; {output} is "
             "neither. Let it end in .tif or _RES."
         )
-    if result:
-        movie, found = open_images(masks), formats.read_tracks(tracks, columns=columns)
-        size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
-        number, rows = without_gaps(found)
-        write_masks(output, relabelled(movie.frames(), found, size, number), rows, overwrite=overwrite)
-        merges = int((found.predecessors > 1).sum())
-        left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
-        say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}")
-        return
-    refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
-    movie, found = open_images(masks), formats.read_tracks(tracks, columns=columns)
-    size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
-    write_like(output, relabelled(movie.frames(), found, size), movie, "uint32", overwrite)
-    say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")
+    movie, found, size = _in_voxels(masks, tracks, columns)
+    number, rows = without_gaps(found)
+    write_masks(output, relabelled(movie.frames(), found, size, number), rows, overwrite=overwrite)
+    merges = int((found.predecessors > 1).sum())
+    left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
+    say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}")
 
 
 def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
     """Write label images of the contours of spots."""
-    from .. import formats
-    from ..errors import SettingsError
     from ..formats.outputs import refuse_output
-    from ..formats.tiff_write import write_like
-    from ..images import open_images
     from ..relabel import drawn_contours
 
     if image is None:
@@ -149,8 +149,24 @@ def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str
             "images, TRACKS and OUTPUT."
         )
     refuse_output(output, overwrite=overwrite, inputs=[source, image])
-    movie, found = open_images(image), formats.read_tracks(source, columns=columns)
-    size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
-    frames = drawn_contours(found, movie.shape, movie.frame_count, size)
+    movie, found, size = _in_voxels(image, source, columns)
+    _write(output, drawn_contours(found, movie.shape, movie.frame_count, size), movie, found, overwrite)
+
+
+def _in_voxels(
+    image: Path, tracks: Path, columns: dict[str, str]
+) -> tuple[Images, Tracks, tuple[float, float, float]]:
+    """A movie, tracks, and the size of a voxel in the unit of their positions."""
+    from ..formats import read_tracks
+    from ..images import open_images
+
+    movie, found = open_images(image), read_tracks(tracks, columns=columns)
+    return movie, found, (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
+
+
+def _write(output: Path, frames: Iterator[NDArray], movie: Images, found: Tracks, overwrite: bool) -> None:
+    """Write label images as TIFF."""
+    from ..formats.tiff_write import write_like
+
     write_like(output, frames, movie, "uint32", overwrite)
     say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")

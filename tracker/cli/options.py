@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,18 +21,11 @@ _TYPES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Group:
-    """Options whose values a command is given together: `make` of them, as the argument `name`."""
-
-    name: str
-    make: Callable[..., object]
-
-
 class GroupedOption(click.Option):
-    """An option of a group."""
+    """An option whose value a command is given with others: `make` of them, as the argument `group`."""
 
-    group: Group
+    group: str
+    make: Callable[..., object]
 
 
 class GroupedCommand(click.Command):
@@ -41,14 +33,12 @@ class GroupedCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command."""
-        values: dict[str, dict[str, Any]] = {}
-        groups: dict[str, Group] = {}
+        groups: dict[tuple[str, Callable[..., object]], dict[str, Any]] = {}
         for option in self.params:
             if isinstance(option, GroupedOption) and option.name is not None:
-                groups[option.group.name] = option.group
-                values.setdefault(option.group.name, {})[option.name] = ctx.params.pop(option.name)
-        for name, group in groups.items():
-            ctx.params[name] = group.make(**values[name])
+                groups.setdefault((option.group, option.make), {})[option.name] = ctx.params.pop(option.name)
+        for (name, make), values in groups.items():
+            ctx.params[name] = make(**values)
         return super().invoke(ctx)
 
 
@@ -87,7 +77,7 @@ def options_of(
                 if arguments.get("multiple"):
                     arguments["help"] += " May be repeated."
                 made = GroupedOption(_names(one), **arguments)
-                made.group = Group(group, make or settings)
+                made.group, made.make = group, make or settings
                 _append(function, made)
         return function
 

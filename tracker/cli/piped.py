@@ -74,13 +74,7 @@ def shown(output: Path) -> str:
 
 
 def refuse_json_beside_data(as_json: bool) -> None:
-    """Raise an error if both the data and the JSON summary would go to stdout.
-
-    Raises
-    ------
-    click.UsageError
-        If both would go to stdout.
-    """
+    """Raise a click.UsageError if both the data and the JSON summary would go to stdout."""
     if as_json and "outbid.stdout" in click.get_current_context().meta:
         raise click.UsageError("--json prints on stdout, where the output goes: name a file with -o.")
 

@@ -102,15 +102,10 @@ def score(
         scores = _scores(job, str(tracks.absolute()), cluster, workers)
     _refuse_unknown(fail_under, scores.values)
     if as_json:
-        inputs = {
-            "tracks": formats.input_of(tracks, columns),
-            "truth": formats.input_of(truth, truth_columns),
-        }
-        click.echo(
-            json.dumps(
-                {"values": values_in_json(scores), "provenance": {**scores.provenance, "inputs": inputs}}
-            )
-        )
+        sides = {"tracks": (tracks, columns), "truth": (truth, truth_columns)}
+        inputs = {name: formats.input_of(*side) for name, side in sides.items()}
+        provenance = {**scores.provenance, "inputs": inputs}
+        click.echo(json.dumps({"values": values_in_json(scores), "provenance": provenance}))
     else:
         click.echo(str(scores))
     if gate is None:

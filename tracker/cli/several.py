@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +18,6 @@ from .options import options_of
 from .terminal import progress_bar, say
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from ..movies.jobs import Job
     from ..movies.many import Outcome
 
@@ -105,7 +103,8 @@ def done_to_each(job: Job, sources: Sequence[Path | str], how: Several) -> list[
 
     outputs = how.outputs
     assert outputs.out_dir is not None
-    with _executor(how) as executor, progress_bar("Movies") as progress:
+    cluster = executor_on(how.cluster, how.workers, gpus=how.gpus) if how.cluster else nullcontext()
+    with cluster as executor, progress_bar("Movies") as progress:
         found = run_many(
             job, [str(source) for source in sources], outputs.out_dir, suffix=how.suffix or outputs.suffix,
             executor=executor, jobs=outputs.jobs, overwrite=how.overwrite, progress=progress,
@@ -126,12 +125,3 @@ def end_if_failed(found: Sequence[Outcome]) -> None:
     """End with exit code 3 if a movie failed."""
     if any(outcome.state == "failed" for outcome in found):
         raise click.exceptions.Exit(InputError.exit_code)
-
-
-@contextmanager
-def _executor(how: Several) -> Iterator[Executor | None]:
-    if not how.cluster:
-        yield None
-        return
-    with executor_on(how.cluster, how.workers, gpus=how.gpus) as executor:
-        yield executor

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import SettingsError
 from ..setting import Setting, check_values, declare
 from ..settings import TrackingSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
@@ -203,8 +204,6 @@ def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json:
 
 def _refuse_what_is_learned(values: Mapping[str, Any]) -> None:
     """Raise an error for given options that apply only to learned linking."""
-    from ..errors import SettingsError
-
     ctx = click.get_current_context()
     given = click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT
     for name in ("divisions", "merges"):
@@ -218,8 +217,6 @@ def _refuse_what_is_learned(values: Mapping[str, Any]) -> None:
 
 def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
     """Print what the command would do, with estimated time and memory."""
-    from dataclasses import asdict
-
     from .. import formats
     from ..estimate import estimate
 
@@ -295,7 +292,6 @@ def _stream(
     from .. import formats
     from .._threads import begun
     from .._timing import lap
-    from ..errors import SettingsError
     from ..stream import rows_for, track_stream
 
     if job.part:

@@ -1,9 +1,18 @@
 """Read and write detections, tracks and run records; the suffix of a file names its format.
 
-Each format is one module; `interfaces` states what it defines. One that is read and written has a line in
-`FORMATS`, one that is only read a line in `READERS`. A module may also define `RECORD_BESIDE` (the run record
-is a file beside the output), `foreign` (for an output that is a folder, see `outputs.refuse_output`) and
-`read_with` (the files that are read together with the named one).
+Each format is one module. One that is read and written has a line in `FORMATS`, one that is only read a line
+in `READERS`. A module defines, of a path that has been checked:
+
+`recognises`, `read_tracks`
+`read_detections`  else they are those of the tracks
+`holds_tracks`     else there always are some
+`read_record`      else there is none, or with `RECORD_BESIDE` it is a file beside the output
+`read_with`        the files that are read together with the named one
+`foreign`          for an output that is a folder, see `outputs.refuse_output`
+`write_tracks`     (path, tracks, record, overwrite), by which detections without links are written as well
+
+A format of tables has `read_table` for all of these that it does not define, and its functions also take the
+columns that the caller named; one that is written has `write_table` (path, rows, unit, record, overwrite).
 """
 
 from __future__ import annotations
@@ -14,7 +23,7 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +31,6 @@ from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..tracks import Tracks
 from .columns import AS_NAMED, checked_columns, text_of_columns
-from .interfaces import ByColumns, Reader, TableReader
 from .memory import larger_than_memory
 from .outputs import refuse_output
 from .records import record_beside, record_from, record_path, sha256_of
@@ -86,10 +94,14 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
     >>> seen.frame.tolist(), seen.position.tolist(), seen.features["mass"].tolist()
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
-    with _reading(path, columns) as (checked, form):
+    with _reading(path, columns) as (form, given):
         if hasattr(form, "read_detections"):
-            return cast(Detections, form.read_detections(checked))
-        return form.read_tracks(checked).detections
+            return form.read_detections(*given)
+        if not _is_table(form):
+            return form.read_tracks(*given).detections
+        from .table import detections_of
+
+        return detections_of(form.read_table(*given))
 
 
 def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
@@ -111,20 +123,30 @@ def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks
     InputError, SettingsError, ResourceError
         As `read_detections`; or if a track has two detections in one frame.
     """
-    with _reading(path, columns) as (checked, form):
-        return form.read_tracks(checked)
+    with _reading(path, columns) as (form, given):
+        if hasattr(form, "read_tracks"):
+            return form.read_tracks(*given)
+        from .table import tracks_of
+
+        return tracks_of(form.read_table(*given))
 
 
 def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
     """Whether the caller named columns and the file is a table, in which columns can be named."""
     with _reading_errors_explained(Path(path)):
-        return bool(columns) and isinstance(_reader(Path(path), columns), ByColumns)
+        return bool(columns) and _is_table(_reader(Path(path), columns))
 
 
 def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """Whether the file contains tracks; it raises what `read_detections` does of the file's beginning."""
-    with _reading(path, columns) as (checked, form):
-        return not hasattr(form, "holds_tracks") or bool(form.holds_tracks(checked))
+    with _reading(path, columns) as (form, given):
+        if hasattr(form, "holds_tracks"):
+            return form.holds_tracks(*given)
+        if not _is_table(form):
+            return True
+        from .table import holds_tracks
+
+        return holds_tracks(form.read_table(*given).roles)
 
 
 def read_record(path: _Path) -> dict[str, Any]:
@@ -143,9 +165,9 @@ def read_record(path: _Path) -> dict[str, Any]:
     if Path(path).suffix.lower() == ".json":
         with _reading_errors_explained(Path(path)):
             return record_from(Path(path).read_bytes(), Path(path))
-    with _reading(path) as (checked, form):
+    with _reading(path) as (form, given):
         kept = record_beside if getattr(form, "RECORD_BESIDE", False) else lambda _: None
-        record: dict[str, Any] | None = getattr(form, "read_record", kept)(checked)
+        record: dict[str, Any] | None = getattr(form, "read_record", kept)(given[0])
     if record is None:
         raise InputError(
             f"{path} has no run record. Give an output of Outbid; the record of a CSV is the .json beside it."
@@ -279,8 +301,8 @@ def _read_with(path: Path) -> list[Path]:
 
 
 @contextmanager
-def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[tuple[Path, Reader]]:
-    """The file and its format, after a check that the file exists and is readable."""
+def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """The module that reads a file that exists, and what its functions are given."""
     file, columns = Path(path), checked_columns(columns)
     with _reading_errors_explained(file):
         if not file.exists():
@@ -293,11 +315,11 @@ def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[tup
         if form is None:
             known = f"Outbid reads {_known_suffixes()}. Call a table .csv or .tsv."
             raise InputError(f"{file} is of an unknown format. {advice(file) or known}")
-        if columns and not isinstance(form, ByColumns):
+        if columns and not _is_table(form):
             raise SettingsError(
                 f"{file} is no table, and its format says what is what. Name no columns of it."
             )
-        yield file, form
+        yield form, _given(form, file, columns)
 
 
 @contextmanager
@@ -315,26 +337,28 @@ def _reading_errors_explained(path: Path) -> Iterator[None]:
         raise larger_than_memory(path) from None
 
 
-def _reader(path: Path, columns: Mapping[str, str]) -> Reader | None:
-    """The module that reads a file or folder."""
+def _reader(path: Path, columns: Mapping[str, str]) -> Any:
+    """The module that reads a file or folder; None if there is none."""
     name = None if path.is_dir() else format_of(path)
     if name and path.stat().st_size == 0:
         raise InputError(f"{path} is empty. Check where it was made.")
     asked = path.name.lower() + ("/" if path.is_dir() else "")
     for pattern, special in READERS:
         if fnmatch(asked, pattern):
-            form = _form(special, columns)
-            if form.recognises(path):
+            form: Any = import_module(f".{special}", __package__)
+            if form.recognises(*_given(form, path, columns)):
                 return form
-    return _form(name, columns) if name else None
+    return import_module(f".{name}", __package__) if name else None
 
 
-def _form(name: str, columns: Mapping[str, str]) -> Reader:
-    """The format of a module; formats of tables also get the columns that the caller named."""
-    module = import_module(f".{name}", __package__)
-    if getattr(module, "TAKES_COLUMNS", False):
-        return ByColumns(cast(TableReader, module), columns)
-    return cast(Reader, module)
+def _is_table(form: object) -> bool:
+    """Whether columns can be named in files of a format."""
+    return hasattr(form, "read_table")
+
+
+def _given(form: object, path: Path, columns: Mapping[str, str]) -> tuple[Any, ...]:
+    """What the functions of a format are given to read a file."""
+    return (path, columns) if _is_table(form) else (path,)
 
 
 def format_of(path: _Path) -> str | None:

@@ -29,7 +29,7 @@ from .memory import refuse_if_larger_than_memory
 from .outputs import write_whole
 from .records import to_stand_beside, unit_beside
 
-TAKES_COLUMNS = RECORD_BESIDE = True
+RECORD_BESIDE = True
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """Text that pyarrow parses as a whole number although authors of tables do not mean one."""

@@ -108,19 +108,15 @@ def _read(path: Path) -> tuple[Detections, NDArray[np.int64]]:
     """Centroids of all labels, with the label of each."""
     images = _images(path if path.is_dir() else path.parent)
     _refuse_missing(path, images)
-    frames, labels, places, sizes = [], [], [], []
+    found = []
     for frame, file in sorted(images.items()):
         movie = open_movie(file)
         if movie.frame_count > 1:  # in a folder of stacks, an unnamed axis is z
             movie = open_movie(file, axes=movie.axes.replace("T", "Z"))
         label, place, size = centroids(next(movie.frames()))
-        frames.append(np.full(len(label), frame))
-        labels.append(label)
-        places.append(place)
-        sizes.append(size)
-    known = {"size": np.concatenate(sizes)}
-    detections = detections_of(path, np.concatenate(frames), np.concatenate(places), None, known)
-    return detections, np.concatenate(labels)
+        found.append((np.full(len(label), frame), label, place, size))
+    frames, labels, places, sizes = map(np.concatenate, zip(*found, strict=True))
+    return detections_of(path, frames, places, None, {"size": sizes}), labels
 
 
 def _images(folder: Path) -> dict[int, Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,8 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         number, listed = chosen(source, scene, list(map(str, scenes)))
         pixels = _Pixels(held, source, [tile for tile in tiles if tile.scene == scenes[number]])
         text = held.file.metadata()
-        facts = _facts(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
-    return Stack(
-        pixels, _LETTERS + "S", facts.spacing, facts.unit, facts.interval, facts.depth, facts.channels, listed
-    )
+        stack = Stack(pixels, _LETTERS + "S", scenes=listed)
+        return _described(stack, text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
 
 
 class _Pixels:
@@ -143,23 +141,14 @@ def _values(entry: Any, file: Any) -> NDArray:
     return np.asarray(entry.data_segment().data(resize=False))
 
 
-@dataclass(frozen=True)
-class _Facts:
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    unit: str = "pixel"
-    interval: float | None = None
-    depth: bool = False
-    channels: tuple[str, ...] = ()
-
-
-def _facts(text: str) -> _Facts:
-    """Voxel size, frame interval and channel names from the XML of the file."""
+def _described(stack: Stack, text: str) -> Stack:
+    """The image with voxel size, frame interval and channel names from the XML of the file."""
     from defusedxml import ElementTree
 
     try:
         root = ElementTree.fromstring(text, forbid_dtd=True)
     except Exception:  # the pixels are readable without metadata
-        return _Facts()
+        return stack
     found = {
         each.get("Id"): float(value.text)
         for each in root.iterfind(".//Scaling/Items/Distance")
@@ -167,11 +156,12 @@ def _facts(text: str) -> _Facts:
     }
     metres = [found.get(axis, 0.0) for axis in "ZYX"]
     if not metres[2] > 0:
-        return _Facts()
+        return stack
     spacing = [value * MICROMETRES if value > 0 else 1.0 for value in metres]
     step = root.find(".//Dimensions/T/Positions/Interval/Increment")
     interval = float(step.text) if step is not None and step.text else None
     channels = tuple(each.get("Name", "") for each in root.iterfind(".//Dimensions/Channels/Channel"))
-    return _Facts(
-        (spacing[0], spacing[1], spacing[2]), "micrometer", interval or None, metres[0] > 0, channels
-    )
+    return replace(
+        stack, spacing=(spacing[0], spacing[1], spacing[2]), unit="micrometer", interval=interval or None,
+        depth=metres[0] > 0, channels=channels,
+    )  # fmt: skip

@@ -15,7 +15,6 @@ from .columns import AS_NAMED, is_nameless
 from .memory import refuse_if_larger_than_memory
 from .stacks import package
 
-TAKES_COLUMNS = True
 _SWELLS = 10
 """Bytes of memory per byte of XML: each cell becomes several objects."""
 _ROW = re.compile(rb"""<(?:\w+:)?row\b[^>]*?\sr=["']([^"']*)["']""")

@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,10 @@ __all__ = ["foreign", "holds_tracks", "read_record", "read_tracks", "recognises"
 _LOG = logging.getLogger("outbid")
 _TIME = ("t", "time", "frame")
 _FRAME = ("frame", "timepoint")
+_Read = tuple[
+    NDArray[np.int64], dict[str, NDArray], NDArray[np.int64], dict[str, NDArray], dict[str, Any]
+]  # fmt: skip
+"""Node numbers, properties, links and link properties; and names of arrays that lack chunks."""
 
 
 def recognises(path: Path) -> bool:
@@ -60,7 +64,8 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 def _tracks(path: Path) -> Tracks:
     where, metadata = checked(path)
-    node, nodes, edges, of_edge, absent = _read_old(where) if _is_old(metadata) else _read(where)
+    read = _read if "node_props_metadata" in metadata else _read_old
+    node, nodes, edges, of_edge, absent = read(where)
     if "solution" in of_edge:  # candidates, as Outbid and tracksdata write them
         chosen, named = of_edge.pop("solution") == 1, {"probability": "link_probability"}
         of_edge = {named.get(name, name): of[chosen] for name, of in of_edge.items() if name != "pin"}
@@ -163,20 +168,6 @@ def _property_of(name: str) -> str:
     return name.split("/")[2] if name.count("/") > 2 else ""
 
 
-class _Read(NamedTuple):
-    """Node numbers, properties, links and link properties; and names of arrays that lack chunks."""
-
-    node: NDArray[np.int64]
-    nodes: dict[str, NDArray]
-    edges: NDArray[np.int64]
-    of_edge: dict[str, NDArray]
-    absent: dict[str, Any]
-
-
-def _is_old(metadata: Mapping[str, Any]) -> bool:
-    return "node_props_metadata" not in metadata
-
-
 def _read(where: Path) -> _Read:
     import zarr
     from geff.core_io import read_to_memory
@@ -185,7 +176,7 @@ def _read(where: Path) -> _Read:
     nodes = {name: _filled(prop["values"], prop["missing"]) for name, prop in found["node_props"].items()}
     edges = {name: _filled(prop["values"], prop["missing"]) for name, prop in found["edge_props"].items()}
     absent = absent_chunks(zarr.open_group(where, mode="r"))
-    return _Read(_whole(found["node_ids"]), nodes, _whole(found["edge_ids"]).reshape(-1, 2), edges, absent)
+    return _whole(found["node_ids"]), nodes, _whole(found["edge_ids"]).reshape(-1, 2), edges, absent
 
 
 def _filled(values: NDArray, missing: NDArray | None) -> NDArray:
@@ -229,8 +220,8 @@ def _read_old(where: Path) -> _Read:
         place = np.searchsorted(known, edges)
         if (known[np.minimum(place, len(known) - 1)] != edges).any():
             raise InputError("an edge names a node that is not there")
-        return _Read(node.astype(np.int64), nodes, place.astype(np.int64), {}, absent)
-    return _Read(_whole(ids), nodes, _whole(edges), {}, absent)
+        return node.astype(np.int64), nodes, place.astype(np.int64), {}, absent
+    return _whole(ids), nodes, _whole(edges), {}, absent
 
 
 def _text_type(array: Path, metadata: Mapping[str, Any]) -> str:

@@ -162,7 +162,7 @@ def write_parts(source: Path, output: Path, record: Record, *, overwrite: bool) 
         declare_no_fill(folder)
 
     write_whole_folder(output, write, overwrite=overwrite, foreign=foreign)
-    return last.count
+    return int((last.row >= 0).sum())
 
 
 class _LastRows:
@@ -170,11 +170,6 @@ class _LastRows:
 
     def __init__(self) -> None:
         self.row, self.frame = np.empty(0, np.int64), np.empty(0, np.int32)
-
-    @property
-    def count(self) -> int:
-        """Number of tracks with a detection so far."""
-        return int((self.row >= 0).sum())
 
     def before(self, track_id: NDArray[np.int64], frame: NDArray[np.int32], begin: int) -> NDArray[np.int64]:
         """Previous row in the same track for each new row, or -1; the new rows are numbered from `begin`."""

@@ -17,7 +17,6 @@ from .hdf5 import SUFFIXES, file_at, objects_in
 from .memory import refuse_if_larger_than_memory
 from .stacks import damage_explained
 
-TAKES_COLUMNS = True
 _COORDS = ("t", "x", "y", "z", "label")
 """Columns of the coordinates of objects in files of btrack."""
 
@@ -40,7 +39,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
         if found is None:
             raise InputError(f"{path} holds no table of frame, y and x. Export the tracks as CSV.")
         refuse_if_larger_than_memory(path, 3.0 * sum(each.nbytes for each in found.values()))
-        made = pa.table({name: np.ascontiguousarray(values) for name, values in _whole(found).items()})
+        made = pa.table({name: np.ascontiguousarray(values[()]) for name, values in found.items()})
 
     def cell(row: int, column: str) -> str:
         return f"row {row}: {column} is {made[column][row].as_py()!r}"
@@ -73,12 +72,6 @@ def _is_table(names: list[str], columns: Mapping[str, str]) -> bool:
         return not missing_roles(roles_of(names, columns), names)
     except InputError:
         return False
-
-
-def _whole(found: Mapping[str, Any]) -> dict[str, NDArray]:
-    return {
-        name: np.asarray(values[()] if hasattr(values, "id") else values) for name, values in found.items()
-    }
 
 
 def _of_btrack(file: Any, coords: Any) -> dict[str, NDArray]:

@@ -7,17 +7,19 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, SettingsError
+from ..errors import InputError
 from .counters import arranged, counts_scenes, main_pattern
 from .frames import Images
 from .memory import refuse_if_larger_than_memory
-from .stacks import WHOLE, Box, doubts_of, grey, named_axes, package, refuse_scene
+from .stacks import WHOLE, Box, doubts_of, grey, named_axes, package, refuse_absent
 from .tiff import files_of_ome, look_at_tiff, planes_by_frame
 from .tiff_scenes import Header
 
@@ -26,10 +28,8 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _LOG = logging.getLogger("outbid")
 SUFFIXES = (".tif", ".tiff", ".btf", ".png")
 """Suffixes of the images that are read."""
-_COPIES = 24
+COPIES = 24
 """Bytes of working memory per voxel: several copies in single precision."""
-
-
 Spacing = tuple[float, float, float] | None
 """Size of a voxel along z, y, x, if the caller gave it."""
 
@@ -90,13 +90,8 @@ class _Files:
             raise InputError(f"{path} has size {header.sizes}, and {first} {self.sizes}. Leave it out.")
         if path.suffix.lower() != ".png":
             return next(self._frames(path, [0]))
-        pillow = package("PIL.Image", "PNG", "images")
-        _refuse_cut_png(path)
-        try:
-            with pillow.open(path) as image:
-                return grey(np.asarray(image).reshape(self._shape))
-        except (OSError, ValueError, SyntaxError) as error:
-            raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
+        with _png(path) as image:
+            return grey(np.asarray(image).reshape(self._shape))
 
     @property
     def _shape(self) -> tuple[int, int, int, int]:
@@ -149,12 +144,11 @@ def _look_at(path: Path, given: _Given) -> Images:
         )
     size = dict(zip(named, header.sizes, strict=True))
     refuse_if_larger_than_memory(
-        first, float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * _COPIES
+        first, float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * COPIES
     )
     if len(files) > 1:
         return _of_folder(path, files, replace(given, axes=axes, outer=outer), header, named)
-    if not 0 <= channel < size.get("C", 1):
-        raise SettingsError(f"There is no channel {channel}: {first} has {size.get('C', 1)}, from 0 up.")
+    refuse_absent("channel", channel, first, size.get("C", 1))
     doubts = tuple(doubts_of(header, named, axes=axes, channel=channel, spacing=spacing))
     one = _Files(((first,),) * size.get("T", 1), named, header.sizes, channel, scene)
     return Images(
@@ -175,10 +169,8 @@ def _of_folder(path: Path, files: list[Path], given: _Given, header: Header, nam
                 "too. Name the axes, those of the names first: --axes TZCYX, or give one file."
             )
     of_names, of_files = (given.scene or 0, None) if "S" in found.axes else (0, given.scene)
-    refuse_scene(path, of_names, found.size("S"))
-    channels = found.size("C") * size.get("C", 1)
-    if not 0 <= given.channel < channels:
-        raise SettingsError(f"There is no channel {given.channel}: {path} has {channels}, from 0 up.")
+    refuse_absent("scene", of_names, path, found.size("S"))
+    refuse_absent("channel", given.channel, path, found.size("C") * size.get("C", 1))
     by_name = given.channel if "C" in found.axes else 0
     frames = found.frames(of_names, by_name)
     outer = [axis for axis in found.axes if axis in "CZ"]
@@ -202,8 +194,10 @@ def _of_folder(path: Path, files: list[Path], given: _Given, header: Header, nam
 def _header(path: Path, scene: int | None, partial: bool = False) -> Header:
     if path.suffix.lower() != ".png":
         return look_at_tiff(path, scene, partial)
-    refuse_scene(path, scene or 0, 1)
-    return _look_at_png(path)
+    refuse_absent("scene", scene or 0, path, 1)
+    with _png(path) as image:
+        (width, height), samples = image.size, len(image.getbands())
+    return Header("YX", (height, width)) if samples == 1 else Header("YXS", (height, width, samples))
 
 
 def _images_in(folder: Path) -> list[Path]:
@@ -231,16 +225,16 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
 
 
-def _look_at_png(path: Path) -> Header:
+@contextmanager
+def _png(path: Path) -> Iterator[Any]:
+    """Open a PNG; errors at damaged data become an InputError."""
     pillow = package("PIL.Image", "PNG", "images")
     _refuse_cut_png(path)
     try:
         with pillow.open(path, formats=["PNG"]) as image:
-            samples = len(image.getbands())
-            width, height = image.size
+            yield image
     except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
         raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
-    return Header("YX", (height, width)) if samples == 1 else Header("YXS", (height, width, samples))
 
 
 def _refuse_cut_png(path: Path) -> None:

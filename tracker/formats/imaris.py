@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, SettingsError
+from ..errors import InputError
 from .hdf5 import file_at
-from .stacks import Stack, damage_explained, refuse_scene
+from .stacks import Stack, damage_explained, refuse_absent
 from .units import unit_of
 
 SUFFIXES = (".ims",)
@@ -19,14 +19,13 @@ SUFFIXES = (".ims",)
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
     """See `stacks.Opener`."""
-    refuse_scene(source, scene or 0, 1)
+    refuse_absent("scene", scene or 0, source, 1)
     file = file_at(source)
     with damage_explained(source, "Imaris"):
         if "DataSet" not in file or "DataSetInfo" not in file:
             raise InputError(f"{source} has no DataSet as Imaris writes it. Save it anew from Imaris.")
         count = sum(name.startswith("ResolutionLevel") for name in file["DataSet"])
-        if not 0 <= level < count:
-            raise SettingsError(f"There is no level {level}: {source} has {count}, from 0 up.")
+        refuse_absent("level", level, source, count)
         sizes = tuple(_Pixels(file, source, each).shape for each in range(count))
         pixels = _Pixels(file, source, level)
         image = file["DataSetInfo/Image"].attrs

@@ -45,11 +45,12 @@ class _Pixels:
     def __init__(self, held: Held, image: Any, source: str) -> None:
         self._held, self._image, self._source = held, image, source
         self.shape, self.dtype = tuple(image.shape), image.dtype
-        self._outside = [axis for axis in image.dims if axis not in image.frames.frame_dims]
+        within = image.frames.frame_dims
+        self._outside = {axis: image.sizes[axis] for axis in image.dims if axis not in within}
 
     def __getitem__(self, where: tuple[int | slice, ...]) -> NDArray:
         by_axis = dict(zip(self._image.dims, where, strict=True))
-        chosen = {axis: np.atleast_1d(np.arange(size)[by_axis[axis]]) for axis, size in self._sizes.items()}
+        chosen = {axis: np.atleast_1d(np.arange(size)[by_axis[axis]]) for axis, size in self._outside.items()}
         inside = tuple(by_axis[axis] for axis in self._image.dims if axis not in self._outside)
         with damage_explained(self._source, "LIF"):
             planes = [
@@ -58,7 +59,3 @@ class _Pixels:
             ]
         lengths = [len(chosen[axis]) for axis in self._outside if isinstance(by_axis[axis], slice)]
         return np.stack(planes).reshape(*lengths, *planes[0].shape)
-
-    @property
-    def _sizes(self) -> dict[str, int]:
-        return {axis: self._image.sizes[axis] for axis in self._outside}

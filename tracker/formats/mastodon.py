@@ -36,19 +36,14 @@ def recognises(path: Path) -> bool:
 def read_tracks(path: Path) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     spots, links, unit = _read(path)
-    position, features = _columns(spots)
+    position, radius = np.ascontiguousarray(spots["place"][:, ::-1]), np.sqrt(np.maximum(spots["radius2"], 0))
     node = np.arange(len(spots), dtype=np.int64)
-    return tracks_of(path, node, spots["frame"], position, links, unit, features)
+    return tracks_of(path, node, spots["frame"], position, links, unit, {"radius": radius})
 
 
 def holds_tracks(path: Path) -> bool:
     """See `outbid.formats.holds_tracks`."""
     return len(_read(path)[1]) > 0
-
-
-def _columns(spots: NDArray) -> tuple[NDArray[np.float64], dict[str, NDArray]]:
-    radius = np.sqrt(np.maximum(spots["radius2"], 0))
-    return np.ascontiguousarray(spots["place"][:, ::-1]), {"radius": radius}
 
 
 def _read(path: Path) -> tuple[NDArray, NDArray[np.int64], str | None]:

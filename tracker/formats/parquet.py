@@ -30,8 +30,6 @@ RECORD = b"outbid"
 PARTS = "part-*.parquet"
 """Pattern of the files of a table in parts, which is a folder with a name such as tracks.parquet."""
 
-TAKES_COLUMNS = True
-
 
 def files_of(path: Path) -> list[Path]:
     """The file itself, or the parts in a folder, sorted."""
@@ -239,8 +237,10 @@ def _rows(
         value = rows[column][row].as_py()
         return f"row {before + row + 1}: {column} is {'blank' if value is None else repr(value)}"
 
-    unit = _unit(schema, _roles(schema.names, path, columns))
-    return table.Rows(path, rows, cell, unit, columns, first=before == 0)
+    x = _roles(schema.names, path, columns).get("x")
+    unit = None if x is None else (schema.field(x).metadata or {}).get(b"unit")
+    stated = None if unit is None else unit.decode(errors="replace")
+    return table.Rows(path, rows, cell, stated, columns, first=before == 0)
 
 
 def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[str]:
@@ -259,8 +259,3 @@ def _may_matter(kind: pa.DataType) -> bool:
     """Whether a column is read: numbers, lists of them, and text (for units and error messages)."""
     nested = pa.types.is_nested(kind) and not table.is_list(kind)
     return not (nested or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _unit(schema: pa.Schema, roles: Mapping[str, str]) -> str | None:
-    unit = (schema.field(roles["x"]).metadata or {}).get(b"unit") if "x" in roles else None
-    return unit.decode(errors="replace") if unit is not None else None

@@ -152,15 +152,6 @@ def frames_of(
         yield grey(found) if "S" in kept else found
 
 
-def explained(name: str, frames: Iterator[NDArray]) -> Iterator[NDArray]:
-    """Yield frames, turning errors of a damaged file into an InputError.
-
-    Raises InputError if a frame cannot be read.
-    """
-    with damage_explained(name, "images"):
-        yield from frames
-
-
 def grey(samples: NDArray) -> NDArray:
     """Average the colour channels; a fourth one, transparency, is ignored."""
     return samples[..., 0] if samples.shape[-1] < 3 else samples[..., :3].mean(axis=-1, dtype=np.float32)
@@ -198,16 +189,10 @@ def missing(what: str, extra: str) -> ResourceError:
     return ResourceError(f"{what} needs a package that is not installed: pip install 'outbid[{extra}]'.")
 
 
-def refuse_scene(path: object, number: int, count: int) -> None:
-    """Refuse the number of a scene that does not exist.
-
-    Raises
-    ------
-    SettingsError
-        The message states the number of scenes.
-    """
+def refuse_absent(what: str, number: int, path: object, count: int) -> None:
+    """Refuse the number of a scene, channel or level that is not there; a SettingsError says what is."""
     if not 0 <= number < count:
-        raise SettingsError(f"There is no scene {number}: {path} has {count}, from 0 up.")
+        raise SettingsError(f"There is no {what} {number}: {path} has {count}, from 0 up.")
 
 
 def listed(choice: Sequence[str]) -> str:
@@ -228,7 +213,7 @@ def chosen(source: str, scene: int | None, described: Sequence[str]) -> tuple[in
 
     Raises SettingsError if there is no such scene.
     """
-    refuse_scene(source, scene or 0, len(described))
+    refuse_absent("scene", scene or 0, source, len(described))
     return scene or 0, tuple(described) if len(described) > 1 and scene is None else ()
 
 

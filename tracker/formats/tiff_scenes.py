@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .decimals import decimal
-from .stacks import listed, refuse_scene
+from .stacks import listed, refuse_absent
 from .units import TIMES, unit_of
 
 _BY_LIKENESS = {"generic", "uniform", "shaped"}
@@ -65,7 +65,7 @@ def scene_of(path: Path, tiff: Any, number: int | None) -> TiffImage:
             f"{large[0].keyframe.index}). Save the file again; to leave it out: --scene 0."
         )
     if number is not None:
-        refuse_scene(path, number, len(images))
+        refuse_absent("scene", number, path, len(images))
         return TiffImage((images[number],), number)
     _refuse_unknown_pages(path, tiff, images)
     if len(images) == 1:

@@ -19,11 +19,12 @@ _BIG = 2e9
 
 
 def write_like(
-    path: Path, frames: Iterable[NDArray], movie: Images, dtype: DTypeLike, overwrite: bool
-) -> None:
+    path: Path, frames: Iterable[NDArray], movie: Images, dtype: DTypeLike, overwrite: bool,
+    interval: float | None = None,
+) -> None:  # fmt: skip
     """Write images with the shape, voxel size and frame count of a movie, holding one frame in memory.
 
-    Raises SettingsError if the output exists, or its folder does not.
+    The interval is in seconds. Raises SettingsError if the output exists, or its folder does not.
     """
     import tifffile
 
@@ -32,8 +33,11 @@ def write_like(
             yield from image
 
     metadata: dict[str, object] = {"axes": "TZYX"}
+    unit = {"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}.get(movie.unit, movie.unit)
     for axis, size in zip("ZYX", movie.spacing, strict=True):
-        metadata |= {f"PhysicalSize{axis}": size, f"PhysicalSize{axis}Unit": _ome(movie.unit)}
+        metadata |= {f"PhysicalSize{axis}": size, f"PhysicalSize{axis}Unit": unit}
+    if interval is not None:
+        metadata |= {"TimeIncrement": interval, "TimeIncrementUnit": "s"}
     shape = (movie.frame_count, *movie.shape)
 
     def write(file: BinaryIO) -> None:
@@ -41,8 +45,3 @@ def write_like(
             tiff.write(planes(), shape=shape, dtype=dtype, photometric="minisblack", metadata=metadata)
 
     write_whole(path, write, overwrite=overwrite)
-
-
-def _ome(unit: str) -> str:
-    """The symbol of a unit in OME-XML."""
-    return {"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}.get(unit, unit)

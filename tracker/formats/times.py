@@ -37,9 +37,8 @@ def frames_and_times(rows: Rows, name: str, step: float) -> tuple[NDArray[np.int
     times = floats_of(column)
     if step == 1:
         steps = np.diff(np.unique(times[np.isfinite(times)]))
-        rounded = (
-            8 * np.finfo(np.float64).eps * np.abs(times).max(initial=0)
-        )  # equal but for their last digits
+        # Of numbers that are equal but for their last digits.
+        rounded = 8 * np.finfo(np.float64).eps * np.abs(times).max(initial=0)
         step = float(steps[steps > rounded].min(initial=np.inf))
         if rows.first and not seconds_in_name(name):
             _LOG.warning(

@@ -24,10 +24,11 @@ from .decimals import decimal
 from .graph import detections_of, tracks_of
 from .memory import refuse_if_larger_than_memory
 from .records import record_from
-from .trackmate_write import CONTOUR, RECORD_MARK, key_of, write_model
+from .trackmate_write import CONTOUR, RECORD_MARK, key_of, write_tracks
 from .units import TIMES
 from .xml_stream import Enough, number, read_xml
 
+__all__ = ["holds_tracks", "read_detections", "read_record", "read_tracks", "write_tracks"]
 _PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
 _NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
 _MOST = 2**53
@@ -67,11 +68,6 @@ def holds_tracks(path: Path) -> bool:
 
     read_xml(path, begin)
     return bool(found)
-
-
-def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
-    """See `outbid.formats.write_tracks`."""
-    write_model(path, tracks, record, overwrite)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:

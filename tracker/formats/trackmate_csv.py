@@ -23,7 +23,7 @@ from .table import detections_of
 
 _ENDS = ("spot_source_id", "spot_target_id")
 
-TAKES_COLUMNS = RECORD_BESIDE = True
+RECORD_BESIDE = True
 
 
 def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001

@@ -91,17 +91,17 @@ def write_with_image(
         f"{place.parent}/", place.name, movie.shape, movie.frame_count, size, interval,
         "sec" if movie.interval else "frame",
     )  # fmt: skip
-    write_model(path, tracks, record, overwrite, shown)
+    write_tracks(path, tracks, record, overwrite, shown)
 
 
-def write_model(
+def write_tracks(
     path: Path,
     tracks: Tracks,
     record: Mapping[str, object] | None,
     overwrite: bool,
     image: _Image | None = None,
 ) -> None:
-    """Write tracks; see `outbid.formats.write_tracks`."""
+    """See `outbid.formats.write_tracks`."""
     seen = tracks.detections
     refuse_unwritable(seen)
     columns = _columns({name: of for name, of in seen.features.items() if not _is_of_spot(name, of)})

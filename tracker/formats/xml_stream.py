@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 from xml.sax import SAXException, SAXParseException
@@ -19,18 +20,15 @@ _DEEPEST = 64
 """Largest nesting depth of elements; the supported formats need eight."""
 
 Begin = Callable[[str, Mapping[str, str], int], object]
+Text = Callable[[str, str], object]
+End = Callable[[str], object]
 
 
 class Enough(Exception):
     """Raised by a callback to stop reading."""
 
 
-def read_xml(
-    path: Path,
-    begin: Begin,
-    text: Callable[[str, str], object] | None = None,
-    end: Callable[[str], object] | None = None,
-) -> None:
+def read_xml(path: Path, begin: Begin, text: Text | None = None, end: End | None = None) -> None:
     """Call `begin` with name, attributes and line of every element, in the order of the file.
 
     `text` gets the name of the innermost element and a piece of its text, `end` the name of an element.
@@ -98,35 +96,33 @@ def number(path: Path, line: int, what: str, attributes: Mapping[str, str], name
         ) from None
 
 
+@dataclass(eq=False)
 class _Handler(ContentHandler):
-    def __init__(
-        self,
-        path: Path,
-        begin: Begin,
-        text: Callable[[str, str], object] | None,
-        end: Callable[[str], object] | None,
-    ) -> None:
-        super().__init__()
-        self._path, self._begin, self._text, self._end = path, begin, text, end
-        self._open: list[str] = []
-        self._locator: Locator | None = None
-        self._prefixes = {"xml", "xmlns"}
+    """Calls the functions of `read_xml`."""
 
-    def setDocumentLocator(self, locator: Locator) -> None:
-        self._locator = locator
+    path: Path
+    begin: Begin
+    text: Text | None
+    end: End | None
+    _locator: Locator | None = None  # that the parser sets
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self._open: list[str] = []
+        self._prefixes = {"xml", "xmlns"}
 
     def startElement(self, name: str, attrs: AttributesImpl) -> None:
         line = (self._locator.getLineNumber() if self._locator else None) or 0
         self._open.append(name)
         if len(self._open) > _DEEPEST:
             raise InputError(
-                f"{self._path}, line {line}: more than {_DEEPEST} elements inside each other. "
+                f"{self.path}, line {line}: more than {_DEEPEST} elements inside each other. "
                 "This is no file of tracks."
             )
         names = (name, *attrs.getNames())
         if ":" in "".join(names):
             self._look_at_prefixes(names, line)
-        self._begin(name, cast(Mapping[str, str], attrs), line)
+        self.begin(name, cast(Mapping[str, str], attrs), line)
 
     def _look_at_prefixes(self, names: tuple[str, ...], line: int) -> None:
         """Refuse an undeclared namespace prefix, whose elements or attributes would be ignored."""
@@ -134,15 +130,15 @@ class _Handler(ContentHandler):
         unknown = {name.partition(":")[0] for name in names if ":" in name} - self._prefixes
         if unknown:
             raise InputError(
-                f"{self._path}, line {line}: the prefix {min(unknown)[:40]!r} of a name is not declared. "
+                f"{self.path}, line {line}: the prefix {min(unknown)[:40]!r} of a name is not declared. "
                 "The file may be damaged; export it again."
             )
 
     def endElement(self, name: str) -> None:
         self._open.pop()
-        if self._end is not None:
-            self._end(name)
+        if self.end is not None:
+            self.end(name)
 
     def characters(self, content: str) -> None:
-        if self._text is not None and self._open:
-            self._text(self._open[-1], content)
+        if self.text is not None and self._open:
+            self.text(self._open[-1], content)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, SettingsError
+from ..errors import InputError
 from .hdf5 import letters
-from .stacks import Stack, chosen, damage_explained, missing, opened, refuse_level
+from .stacks import Stack, chosen, damage_explained, missing, opened, refuse_absent, refuse_level
 from .units import TIMES, unit_of
 
 SUFFIXES = (".zarr", ".zarr.zip")
@@ -30,8 +31,6 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
 
 def recognises(source: str, is_folder: bool) -> bool:
     """Whether a name is that of a zarr store, or a folder with any name contains one."""
-    from pathlib import Path
-
     if ".zarr" in source.lower():
         return True
     marks = ("zarr.json", ".zgroup", ".zarray")
@@ -62,17 +61,14 @@ def _images(node: Any) -> dict[str, Any]:
             if child.ndim >= 2 and child.dtype.kind in "biuf":
                 found[name] = child
         elif name not in ("OME", "labels"):
-            found |= {f"{name}/{inner}".rstrip("/"): each for inner, each in _images_below(child).items()}
+            below = {"": child} if "multiscales" in _ome(child) else _images(child)
+            found |= {f"{name}/{inner}".rstrip("/"): each for inner, each in below.items()}
     return found
 
 
 def _natural(key: str) -> tuple[bool, int, str]:
     """Sort key by which 10 follows 9, and names follow numbers."""
     return not key.isdigit(), int(key) if key.isdigit() else 0, key
-
-
-def _images_below(group: Any) -> dict[str, Any]:
-    return {"": group} if "multiscales" in _ome(group) else _images(group)
 
 
 def _ome(node: Any) -> Mapping[str, Any]:
@@ -94,8 +90,7 @@ def _multiscale(source: str, group: Any, level: int) -> Stack:
     ome = _ome(group)
     stated = ome["multiscales"][0]
     levels = [group[each["path"]] for each in stated["datasets"]]
-    if not 0 <= level < len(levels):
-        raise SettingsError(f"There is no level {level}: {source} has {len(levels)}, from 0 up.")
+    refuse_absent("level", level, source, len(levels))
     array, facts = levels[level], [_axis(each) for each in stated.get("axes") or "tczyx"]
     axes = "".join(axis for axis, _ in facts)
     if len(axes) != array.ndim:

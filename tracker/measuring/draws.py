@@ -65,21 +65,15 @@ def variants_of(tracks: Tracks, rng: np.random.Generator) -> Variants:
     keys = [_sums(codes, label) for label in labels]
     _, first, variant = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
     begin = np.cumsum([0, *(len(key) for key in keys)])
-    parts, lengths = [], []
-    for number, label in enumerate(labels):
-        order = np.lexsort((frame, label))
-        size = np.bincount(label, minlength=len(keys[number]))
-        place = np.concatenate([[0], np.cumsum(size)])
-        for track in first[(first >= begin[number]) & (first < begin[number + 1])] - begin[number]:
-            parts.append(order[place[track] : place[track + 1]])
-            lengths.append((variant[begin[number] + track], len(parts) - 1))
-    in_order = [part for _, part in sorted(lengths)]
-    rows = [parts[part] for part in in_order]
+    orders = [np.lexsort((frame, label)) for label in labels]
+    starts = [np.concatenate([[0], np.cumsum(np.bincount(label))]) for label in labels]
+    draw = np.searchsorted(begin, first, side="right") - 1  # in which each variant occurs first
+    rows = [
+        orders[k][slice(*starts[k][at : at + 2])] for k, at in zip(draw, first - begin[draw], strict=True)
+    ]
     of_label = [variant[a:b] for a, b in zip(begin[:-1], begin[1:], strict=True)]
     drawn = of_label[1:] or of_label
-    order = np.lexsort((frame, labels[0]))
-    start = np.concatenate([[0], np.cumsum(np.bincount(labels[0], minlength=len(keys[0])))])
-    middle = order[(start[:-1] + start[1:]) // 2]
+    middle = orders[0][(starts[0][:-1] + starts[0][1:]) // 2]
     return Variants(
         np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64),
         np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64),

@@ -141,26 +141,21 @@ class Recording:
         """Time of an interval."""
         return self.lag * self.scale.frame
 
-    @property
-    def pieces(self) -> Pieces:
-        """Steps of the variants."""
-        return pieces_of(self.position, self.frame, self.owner, self.lag, len(self.group))
-
 
 def evaluated(movie: Recording, remarks: list[str]) -> Measures:
     """All tables of a movie."""
     simple = paths(movie.position, movie.frame, movie.owner, movie.lag, movie.scale.frame)
     motion = {name + end: np.full(len(movie.group), np.nan) for name in _FITTED for end in ("", "_error")}
     simple["confinement"] = np.full(len(movie.group), np.nan)
-    every, rows, curves, pieces = {}, [], [], movie.pieces
+    every, rows, curves = {}, [], []
+    pieces = pieces_of(movie.position, movie.frame, movie.owner, movie.lag, len(movie.group))
     for index, name in enumerate(movie.names):
         inside = movie.group == index
         weights, some = Samples.of(movie.variants, inside, movie.rng), pieces.take(inside)
         mean = weights.drawn.mean(axis=0)
         anomalous = pooled(some, mean, FRACTIONAL)
         fits = pooled(some, mean, FRACTIONAL, 1.0), anomalous, pooled(some, mean, PERSISTENT)
-        _fit_tracks(movie, some, fits, motion, inside)
-        _confine(movie, fits[0], motion, simple, inside)
+        _fit_tracks(movie, some, fits, (motion, simple), inside)
         every[name] = _estimates(movie, fits, weights, simple)
         rows.append(_row(movie, index, fits[0], every[name]))
         curves += _curves(movie, name, weights, anomalous)
@@ -178,13 +173,19 @@ def evaluated(movie: Recording, remarks: list[str]) -> Measures:
 _Fits = tuple[Pooled | None, Pooled | None, Pooled | None]
 
 
-def _fit_tracks(movie: Recording, pieces: Pieces, fits: _Fits, motion: Columns, inside: NDArray) -> None:
-    """Diffusion, exponent and persistence of the tracks of a group."""
-    diffusion, exponent, persistence = fits
+def _fit_tracks(
+    movie: Recording, pieces: Pieces, fits: _Fits, columns: tuple[Columns, Columns], inside: NDArray
+) -> None:
+    """Diffusion, confinement, exponent and persistence of the tracks of a group, into the columns."""
+    (diffusion, exponent, persistence), (motion, simple) = fits, columns
     if diffusion is not None:
         unit = diffusion.scale.mean() / (2 * movie.interval)
         found = [unit * each for each in scales(pieces, diffusion)]
         _put(motion, "diffusion", found, inside)
+        steps = 2 * len(movie.axes) * motion["diffusion"] * movie.interval
+        noise = float(np.maximum(diffusion.scale * diffusion.ratio, 0).sum())
+        confined = confinement(simple, steps, noise, simple["duration"] / movie.interval + 1)
+        simple["confinement"][inside] = confined[inside]
     if exponent is not None:
         _put(motion, "exponent", parameters(pieces, exponent, FRACTIONAL), inside)
     if persistence is not None:
@@ -197,15 +198,6 @@ def _fit_tracks(movie: Recording, pieces: Pieces, fits: _Fits, motion: Columns, 
 
 def _put(motion: Columns, name: str, found: Any, inside: NDArray) -> None:
     motion[name][inside], motion[name + "_error"][inside] = found[0][inside], found[1][inside]
-
-
-def _confine(movie: Recording, fit: Pooled | None, motion: Columns, simple: Columns, inside: NDArray) -> None:
-    if fit is None:
-        return
-    steps = 2 * len(movie.axes) * motion["diffusion"] * movie.interval
-    noise = float(np.maximum(fit.scale * fit.ratio, 0).sum())
-    found = confinement(simple, steps, noise, simple["duration"] / movie.interval + 1)
-    simple["confinement"][inside] = found[inside]
 
 
 def _with_linking(variants: Variants, motion: Columns) -> Columns:
@@ -228,7 +220,7 @@ def _with_linking(variants: Variants, motion: Columns) -> Columns:
 def _estimates(movie: Recording, fits: _Fits, weights: Samples, simple: Columns) -> dict[str, Estimate]:
     """The quantities of a group that are compared."""
     diffusion, exponent, persistence = fits
-    found = {}
+    found = dict.fromkeys(_FITTED, Estimate.unknown())
     if diffusion is not None:
         unit = 1 / (2 * movie.interval * len(movie.axes))
         influence = (diffusion.influence[:, 1:] * diffusion.scale).sum(axis=1) * unit
@@ -258,15 +250,11 @@ def _row(movie: Recording, index: int, fit: Pooled | None, found: dict[str, Esti
         "group": movie.names[index], "tracks": float(inside.sum()), "detections": float(size[inside].sum())
     }  # fmt: skip
     for name in (*_FITTED, "speed_mean", *_MEANS):
-        one = found.get(name)
-        row[name], row[name + "_error"] = (np.nan, np.nan) if one is None else (one.value, one.error)
-    one = found.get("diffusion")
-    row["linking_share"] = np.nan if one is None else _share(one)
-    for axis in "zyx":
-        place = movie.axes.find(axis)
-        known = place >= 0 and fit is not None
-        squared = fit.scale[place] * fit.ratio[place] if known and fit is not None else np.nan
-        row[f"localisation_error_{axis}"] = float(np.sqrt(np.maximum(squared, 0)))
+        row[name], row[name + "_error"] = found[name].value, found[name].error
+    row["linking_share"] = _share(found["diffusion"])
+    noise = [] if fit is None else np.sqrt(np.maximum(fit.scale * fit.ratio, 0)).tolist()
+    known = dict(zip(movie.axes, noise, strict=False))
+    row |= {f"localisation_error_{axis}": known.get(axis, np.nan) for axis in "zyx"}
     born, lost = starts_and_ends(movie.tracks)
     family = families(movie.tracks, movie.scale.frame)
     cycle = family["cycle_time"][inside]
@@ -310,23 +298,25 @@ _Point = tuple[str, str, float, float, float, float, str, str]
 def _curves(movie: Recording, name: str, weights: Samples, fit: Pooled | None) -> list[_Point]:
     """Points of the curves of a group."""
     scale, time = movie.scale, movie.interval
-    sums = lagged(movie.position, movie.frame, movie.owner, movie.lag, len(movie.group))
+    square, product, pairs, products = lagged(
+        movie.position, movie.frame, movie.owner, movie.lag, len(movie.group)
+    )
     points: list[_Point] = []
 
     def add(curve: str, at: float, one: Estimate, many: float, units: tuple[str, str]) -> None:
         if many > 0:
             points.append((name, curve, at, one.value, one.error, many, *units))
 
-    for k, (square, pairs) in enumerate(zip(sums.square, sums.pairs, strict=True), 1):
+    for k, number in enumerate(pairs):
         units = scale.unit(0, 1), scale.unit(2, 0)
-        many = float((weights.drawn @ pairs).mean())
-        add("msd", k * time, ratio(weights, square, pairs), many, units)
+        many = float((weights.drawn @ number).mean())
+        add("msd", (k + 1) * time, ratio(weights, square[k], number), many, units)
         if fit is not None:
-            mean = float(fit.displacement(np.array(float(k))))
-            add("msd_fit", k * time, Estimate(mean, np.nan, np.nan, np.empty(0)), many, units)
-    for k, (product, many_of) in enumerate(zip(sums.velocity, sums.products, strict=True)):
-        many = float((weights.drawn @ many_of).mean())
-        one = ratio(weights, product / time**2, many_of)
+            mean = float(fit.displacement(np.array(float(k + 1))))
+            add("msd_fit", (k + 1) * time, Estimate.unknown(mean), many, units)
+    for k, number in enumerate(products):
+        many = float((weights.drawn @ number).mean())
+        one = ratio(weights, product[k] / time**2, number)
         add("velocity_autocorrelation", k * time, one, many, (scale.unit(0, 1), scale.unit(2, -2)))
     begin = steps_of(movie.owner)
     begin = begin[movie.frame[begin + 1] - movie.frame[begin] == movie.lag]
@@ -342,16 +332,10 @@ def _curves(movie: Recording, name: str, weights: Samples, fit: Pooled | None) -
 def _table_of_curves(points: list[_Point]) -> pa.Table:
     import pyarrow as pa
 
-    text, number = pa.string(), pa.float64()
-    kinds = {
-        "group": text, "curve": text, "x": number, "value": number, "error": number, "count": number,
-        "x_unit": text, "value_unit": text,
-    }  # fmt: skip
-    columns = list(zip(*points, strict=True)) or [()] * len(kinds)
-    arrays = [
-        pa.array(column, kind, from_pandas=True) for column, kind in zip(columns, kinds.values(), strict=True)
-    ]
-    return pa.table(dict(zip(kinds, arrays, strict=True)))
+    names = ("group", "curve", "x", "value", "error", "count", "x_unit", "value_unit")
+    kinds = [pa.string()] * 2 + [pa.float64()] * 4 + [pa.string()] * 2
+    columns = zip(list(zip(*points, strict=True)) or [()] * len(names), kinds, strict=True)
+    return pa.table([pa.array(column, kind, from_pandas=True) for column, kind in columns], names)
 
 
 def _on_linking(movie: Recording, linking: Columns, every: dict[str, dict[str, Estimate]]) -> list[str]:

@@ -27,7 +27,7 @@ def families(tracks: Tracks, interval: float) -> dict[str, Floats]:
     mother = np.full(count, -1)
     mother[daughter] = mother_of
     generation = np.zeros(count)
-    born, begin = np.unique(daughter), _first(frame, label, count)
+    born, begin = np.unique(daughter), tracks.span[0]
     for track in born[np.argsort(begin[born], kind="stable")]:
         generation[track] = generation[mother[track]] + 1  # mothers start earlier
     division = np.full(count, np.iinfo(np.int64).max)
@@ -58,18 +58,8 @@ def starts_and_ends(tracks: Tracks) -> tuple[np.ndarray, np.ndarray]:
 
     Tracks that start or end by a division or merge do neither.
     """
-    frame, label, count = tracks.detections.frame.astype(np.int64), tracks.track_id, tracks.track_count
-    source, target = tracks.links.T
-    joined = label[source] != label[target]
-    last = np.zeros(count, dtype=np.int64)
-    np.maximum.at(last, label, frame)
-    every = np.arange(count)
-    born = (_first(frame, label, count) > frame.min(initial=0)) & ~np.isin(every, label[target[joined]])
-    lost = (last < frame.max(initial=0)) & ~np.isin(every, label[source[joined]])
+    source, target = tracks.track_id[tracks.links.T]
+    joined, every, (first, last) = source != target, np.arange(tracks.track_count), tracks.span
+    born = (first > first.min(initial=0)) & ~np.isin(every, target[joined])
+    lost = (last < last.max(initial=0)) & ~np.isin(every, source[joined])
     return born, lost
-
-
-def _first(frame: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
-    first = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(first, label, frame)
-    return first

@@ -63,6 +63,11 @@ class Estimate:
     samples: Floats
 
     @classmethod
+    def unknown(cls, value: float = np.nan) -> Estimate:
+        """Of which nothing more is known."""
+        return cls(value, np.nan, np.nan, np.full(SAMPLES, np.nan))
+
+    @classmethod
     def of(cls, drawn: Floats, samples: Floats) -> Estimate:
         """From the values in each draw and in each bootstrap sample."""
         linking = float(drawn.std(ddof=1)) if len(drawn) > 1 else np.nan
@@ -83,7 +88,7 @@ def ratio(weights: Samples, above: Floats, below: Floats) -> Estimate:
 def shifted(weights: Samples, value: float, influence: Floats) -> Estimate:
     """A maximum likelihood estimate, moved by the influence (V,) of the tracks of each sample."""
     if not np.isfinite(influence).all():  # at an end of its range
-        return Estimate(value, np.nan, np.nan, np.full(SAMPLES, np.nan))
+        return Estimate.unknown(value)
     return Estimate.of(value + weights.drawn @ influence, value + weights.resampled @ influence)
 
 
@@ -93,43 +98,27 @@ def mean_of(weights: Samples, values: Floats) -> Estimate:
     return ratio(weights, np.where(known, values, 0.0), known.astype(np.float64))
 
 
-@dataclass(frozen=True, eq=False)
-class Lagged:
-    """Sums over pairs of detections of one track that are some intervals apart.
+def lagged(position: Floats, frame: NDArray, owner: NDArray, lag: int, count: int) -> Floats:
+    """Sums for the mean square displacement and the velocity autocorrelation of all tracks, (4, K, V).
 
-    Parameters
-    ----------
-    square, velocity : (K, V) float64 array
-        Sum of squared displacements at lag k + 1, and of products of steps at lag k.
-    pairs, products : (K, V) float64 array
-        How many there are.
+    Of squared displacements at lag k + 1, of products of steps at lag k, and how many there are of either.
     """
-
-    square: Floats
-    pairs: Floats
-    velocity: Floats
-    products: Floats
-
-
-def lagged(position: Floats, frame: NDArray, owner: NDArray, lag: int, count: int) -> Lagged:
-    """Sums for the mean square displacement and the velocity autocorrelation of all tracks."""
     size = int(np.bincount(owner).max(initial=1)) if len(owner) else 1
     lags = max(1, min(LAGS, size // 2))
     first = int(frame.min(initial=0))
     span = int(frame.max(initial=0)) - first + 1 + lag * (lags + 2)
     key = owner.astype(np.int64) * span + (frame - first)
-    square, pairs, velocity, products = np.zeros((4, lags, count))
+    sums = np.zeros((4, lags, count))
     begin, end = _apart(key, lag)
     step, at = position[end] - position[begin], key[begin]
     for k in range(lags):
         here, there = _apart(key, lag * (k + 1))
         moved = np.square(position[there] - position[here]).sum(axis=1)
-        square[k] = np.bincount(owner[here], moved, count)
-        pairs[k] = np.bincount(owner[here], minlength=count)
-        here, there = _apart(at, lag * k)
-        alike, of = (step[here] * step[there]).sum(axis=1), owner[begin[here]]
-        velocity[k], products[k] = np.bincount(of, alike, count), np.bincount(of, minlength=count)
-    return Lagged(square, pairs, velocity, products)
+        nearby, near = _apart(at, lag * k)
+        alike, of = (step[nearby] * step[near]).sum(axis=1), owner[begin[nearby]]
+        sums[:2, k] = np.bincount(owner[here], moved, count), np.bincount(of, alike, count)
+        sums[2:, k] = [np.bincount(each, minlength=count) for each in (owner[here], of)]
+    return sums
 
 
 def _apart(key: NDArray, by: int) -> tuple[NDArray, NDArray]:

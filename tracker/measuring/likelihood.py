@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky, solve_triangular, toeplitz
+from scipy.linalg import LinAlgError, cholesky, lapack, toeplitz
 
 Floats = NDArray[np.float64]
 
@@ -119,7 +119,7 @@ def whitening(motion: Motion, parameter: float, ratio: float, length: int) -> Fl
         lower = cholesky(toeplitz(row), lower=True)
     except LinAlgError:
         return None
-    return np.asarray(solve_triangular(lower, np.eye(length), lower=True))
+    return np.asarray(lapack.dtrtri(lower, lower=1)[0])  # threads of solve_triangular wait for one another
 
 
 def squares_and_logdets(white: Floats, pieces: Pieces, axis: int) -> tuple[Floats, Floats]:

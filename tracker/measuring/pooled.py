@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
@@ -133,21 +134,19 @@ def _influence(
             total -= 0.5 * (square / np.exp(size) + steps * size + logdet)
         return total
 
+    def difference(of: Callable[[Floats], Floats], where: Floats, k: int) -> Floats:
+        aside = np.where(np.arange(len(where)) == k, _STEP, 0.0)
+        return of(where + aside) - of(where - aside)
+
     def scores(where: Floats) -> Floats:
         found = np.zeros((pieces.count, len(where)))
-        for k in np.flatnonzero(moving):
-            ahead, back = where.copy(), where.copy()
-            ahead[k] += _STEP
-            back[k] -= _STEP
-            found[:, k] = (likelihood(ahead) - likelihood(back)) / (2 * _STEP)
+        for k in np.flatnonzero(moving).tolist():
+            found[:, k] = difference(likelihood, where, k) / (2 * _STEP)
         return found
 
     own, information = scores(values), np.zeros((len(values), len(values)))
-    for k in np.flatnonzero(moving):
-        ahead, back = values.copy(), values.copy()
-        ahead[k] += _STEP
-        back[k] -= _STEP
-        information[k] = -(weight @ (scores(ahead) - scores(back))) / (2 * _STEP)
+    for k in np.flatnonzero(moving).tolist():
+        information[k] = -(weight @ difference(scores, values, k)) / (2 * _STEP)
     some = np.ix_(moving, moving)
     result = np.zeros(own.shape)
     if np.isfinite(information[some]).all():

@@ -27,7 +27,6 @@ _WHOLE = {
     "detections", "generation", "mother", "daughters", "tracks", "track_id", "appearances", "disappearances",
     "divisions", "cycles",
 }  # fmt: skip
-_ANGLES = {"turning_angle"}
 SUFFIXES = (".csv", ".tsv", ".parquet", ".xlsx")
 
 
@@ -44,14 +43,10 @@ def table_of(columns: Mapping[str, object], scale: Scale) -> pa.Table:
     fields, arrays = [], []
     for name, values in columns.items():
         quantity = name if name in DIMENSIONS else name.removesuffix("_error")
-        unit = "deg" if quantity in _ANGLES else scale.unit(*DIMENSIONS.get(quantity, (0, 0)))
+        unit = "deg" if quantity == "turning_angle" else scale.unit(*DIMENSIONS.get(quantity, (0, 0)))
         array = np.asarray(values)
-        if array.dtype.kind == "f":
-            column = pa.array(array, from_pandas=True)
-            if name in _WHOLE:
-                column = pa.array([None if np.isnan(one) else int(one) for one in array.tolist()], pa.int64())
-        else:
-            column = pa.array(array.tolist())
+        column = pa.array(array if array.dtype.kind == "f" else array.tolist(), from_pandas=True)
+        column = column.cast(pa.int64()) if name in _WHOLE else column
         suffix = unit.replace("^", "").replace("/", "_per_").replace("1_per", "per")
         fields.append(pa.field(f"{name}_{suffix}" if unit else name, column.type, metadata={"unit": unit}))
         arrays.append(column)

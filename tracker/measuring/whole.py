@@ -161,10 +161,9 @@ def _joined(movies: list[Tracks], label: NDArray) -> tuple[Tracks, NDArray, NDAr
     shared = [name for name in seen[0].features if all(name in one.features for one in seen)]
     frame = np.concatenate([one.frame for one in seen])
     order = np.argsort(frame, kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
     begin = np.cumsum([0, *map(len, seen)])
-    links = np.concatenate([place[movie.links + at] for movie, at in zip(movies, begin, strict=False)])
+    links = np.concatenate([movie.links + at for movie, at in zip(movies, begin, strict=False)])
+    links = np.argsort(order)[links]
     features = {name: np.concatenate([one.features[name] for one in seen]) for name in shared}
     joined = Detections.from_table(
         frame, np.concatenate([one.position for one in seen]), unit=seen[0].unit, features=features

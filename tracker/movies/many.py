@@ -295,17 +295,15 @@ def _in_processes(tasks: list[_Task], jobs: int) -> Iterator[Outcome]:
     """
     left = list(tasks)
     while left:
-        alone: list[_Task] = []
         done: set[str] = set()
         for outcome in _in_a_pool(left, jobs):
             done.add(outcome.source)
             yield outcome
         left = [task for task in left if task.source not in done]
-        if left:
-            alone, left = left[:jobs], left[jobs:]
-        for task in alone:
+        for task in left[:jobs]:
             found = list(_in_a_pool([task], 1))
             yield found[0] if found else task._failed(_KILLED, ResourceError.exit_code)
+        left = left[jobs:]
 
 
 def _in_a_pool(tasks: Sequence[_Task], jobs: int) -> Iterator[Outcome]:

@@ -119,8 +119,8 @@ def too_low(values: Mapping[str, float | None], limits: Mapping[str, float]) -> 
     >>> too_low({"link_f1": 0.5, "idf1": 0.9}, {"link_f1": 0.99, "idf1": 0.9})
     ['link_f1 is 0.5, under 0.99.']
     """
-    numbers = {name: math.nan if values[name] is None else values[name] for name in limits}
-    low = {name: value for name, value in numbers.items() if value is None or not value >= limits[name]}
+    numbers = {name: math.nan if (of := values[name]) is None else of for name in limits}
+    low = {name: value for name, value in numbers.items() if not value >= limits[name]}
     return [f"{name} is {value:.6g}, under {limits[name]:.6g}." for name, value in low.items()]
 
 

@@ -8,19 +8,18 @@ linked as a whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import free_memory
 from .._threads import in_threads
 from ..formats.outputs import write_whole
-from ..linking import CANDIDATE_SHARE, LinkCosts, link
-from ..tracking import TrackingSettings
+from ..linking import host_share, link
+from ..tracking import TrackingSettings, costs_of
 from .files import links_file, numbers_file, save_arrays
 from .plan import Range
 from .tasks import roots
@@ -124,7 +123,8 @@ class Joining:
     def _save(self, of: _OfRange, first: NDArray[np.int64], later: NDArray[np.int64]) -> None:
         """Write the track numbers of a range: of chains of its first frame, and of those that begin later."""
         held = {"first": first, "later": later, "into": of.into, "into_values": of.into_values}
-        _save(numbers_file(self._folder, of.range.number), held)
+        path = numbers_file(self._folder, of.range.number)
+        write_whole(path, lambda file: save_arrays(file, held), overwrite=True)
 
     def number_tracks(self, settings: TrackingSettings) -> Chains:
         """Write the track numbers of each range that has none yet; all ranges are linked.
@@ -151,30 +151,20 @@ class Joining:
         return Chains(int(begins.sum()), self._facts, links, gap)
 
 
-def _save(path: Path, held: Mapping[str, NDArray]) -> None:
-    write_whole(path, lambda file: save_arrays(file, held), overwrite=True)
-
-
 def _close_gaps(
     found: list[_OfRange], folder: Path, settings: TrackingSettings, before: NDArray[np.int64]
 ) -> tuple[int, float]:
     """Close gaps: write each chain's predecessor and the links into each range; return count and gap."""
-    assert settings.max_distance is not None
     ends, starts = (_loose(found, folder, side) for side in ("end", "start"))
     frames = np.concatenate([ends.frame, starts.frame])
     ends = ends.take(ends.frame < frames.max(initial=0))
     starts = starts.take(starts.frame > frames.min(initial=0))
-    distance = settings.max_distance if settings.gap_distance is None else settings.gap_distance
-    costs = LinkCosts(
-        distance, settings.cost, settings.unmatched_cost, settings.solver, settings.exact_margins,
-        settings.periodic,
-    )  # fmt: skip
     links = link(
         (ends.position * settings.spacing, starts.position * settings.spacing),
         (2, int(settings.max_gap or 0) + 1),
-        costs,
+        costs_of(settings)[1],
         blocks=(ends.frame, starts.frame),
-        most_bytes=int(CANDIDATE_SHARE * 0.8 * free_memory()),
+        most_bytes=host_share(),
     )
     source, target = links.pairs.T
     before[starts.chain[target]] = ends.chain[source]
@@ -185,8 +175,7 @@ def _close_gaps(
     return len(links.pairs), links.gap
 
 
-@dataclass(frozen=True, eq=False)
-class _Loose:
+class _Loose(NamedTuple):
     """Ends or starts of chains: their positions, and the chains that they belong to."""
 
     frame: NDArray[np.int32]
@@ -196,9 +185,7 @@ class _Loose:
     chain: NDArray[np.int64]
 
     def take(self, kept: NDArray[np.bool_]) -> _Loose:
-        return _Loose(
-            self.frame[kept], self.position[kept], self.row[kept], self.range[kept], self.chain[kept]
-        )
+        return _Loose._make(each[kept] for each in self)
 
 
 def _loose(found: list[_OfRange], folder: Path, side: str) -> _Loose:
@@ -215,5 +202,4 @@ def _loose(found: list[_OfRange], folder: Path, side: str) -> _Loose:
             with np.load(links_file(folder, found[number - 1].range.number)) as held:
                 part = part.take(~np.isin(rows, held["onto"][:, 1]))
         parts.append(part)
-    names = ("frame", "position", "row", "range", "chain")
-    return _Loose(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return _Loose._make(map(np.concatenate, zip(*parts, strict=True)))

@@ -67,8 +67,8 @@ class Workers:
 class Cluster:
     """Run tasks on a cluster; see `outbid.ranges.tasks.Runner`."""
 
-    def __init__(self, client: Any, started: Any = None) -> None:
-        self.client, self.started = client, started
+    def __init__(self, client: Any) -> None:
+        self.client = client
 
     @property
     def dashboard(self) -> str:
@@ -110,21 +110,22 @@ class Cluster:
                 heard = self._heard(heard)
                 for future in done:
                     task = left.pop(future)
-                    error = None if future.status == "finished" else self._error(future)
                     name = task.output.name
-                    if error is None:
+                    if future.status == "finished":
                         found = future.result()
                         if isinstance(found, _Unwritten):
                             left[self._elsewhere(task, found, full.setdefault(name, []))] = task
                         else:
                             yield found
                         continue
+                    error = _lost() if future.status == "cancelled" else future.exception()
                     often[name] = often.get(name, 0) + 1
                     if not isinstance(error, KilledWorker | ConnectionError) or often[name] > _AGAIN:
                         raise error
                     left[self._submit(task)] = task
         finally:
-            self._cancel(list(left))
+            if left and self.client.status == "running":
+                self.client.cancel(list(left))
 
     def _submit(self, task: Task, workers: Sequence[str] | None = None) -> Any:
         # Workers that are named may be lost; then any other does it.
@@ -149,13 +150,6 @@ class Cluster:
         _LOG.warning("Worker %s cannot write %s: %s. Another does it.", found.worker, task.output, found.why)
         return self._submit(task, sorted(others))
 
-    def _error(self, future: Any) -> BaseException:
-        """The error of a task without a result."""
-        if future.status == "cancelled":
-            return _lost()
-        found = future.exception()
-        return found if isinstance(found, BaseException) else RuntimeError(str(found))
-
     def _heard(self, before: float) -> float:
         """The time of the last answer from the scheduler.
 
@@ -169,10 +163,6 @@ class Cluster:
         if time.monotonic() - before > _LOST:
             raise _lost()
         return before
-
-    def _cancel(self, futures: list[Any]) -> None:
-        if futures and self.client.status == "running":
-            self.client.cancel(futures)
 
 
 def _lost() -> ResourceError:
@@ -198,18 +188,17 @@ def connected(workers: Workers) -> Iterator[Cluster]:
         ) from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # lost workers are reported here
     with ExitStack() as held:
-        started = None
+        address: Any = workers.scheduler
         try:
             if workers.kind is not None:
-                started = held.enter_context(_started(workers))
-            address = started if workers.scheduler is None else workers.scheduler
+                address = held.enter_context(_started(workers))
             client = held.enter_context(distributed.Client(address, timeout=_LOST))
         except (OSError, TimeoutError, ValueError) as error:
             raise ResourceError(
                 f"No scheduler answers at {workers.scheduler or workers.kind}: {error}. Is it running?"
             ) from None
         _LOG.info("Dashboard: %s", client.dashboard_link)
-        yield Cluster(client, started)
+        yield Cluster(client)
 
 
 def _started(workers: Workers) -> Any:

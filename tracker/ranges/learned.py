@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,6 @@ ROWS = 200_000
 """Rows of a range: smaller than with a gate, because learning needs more memory and time."""
 OVERLAP = 10
 """Frames before and after a range that are linked with it; longer than the gaps that are closed."""
-_PARTS = 3
-"""Number of ranges from which the model is learned."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +74,6 @@ class LinkLearned:
         held: dict[str, NDArray] = {name: values[own] for name, values in run.tracks.measures.items()}
         held |= {"pairs": pairs[own], "worst_gap": np.array(run.stats["worst_gap"], dtype=np.float64)}
         return written(self.output, lambda file: save_arrays(file, held), len(run.tracks.detections), begun)
-
-
-def parts_to_learn(ranges: Sequence[Range]) -> list[Range]:
-    """The first, the middle and the last range."""
-    chosen = {0, len(ranges) // 2, len(ranges) - 1}
-    return [ranges[k] for k in sorted(chosen)][:_PARTS]
 
 
 def model_of(tasks: Sequence[LearnRange]) -> PooledModel:
@@ -143,8 +135,3 @@ def together(tasks: Sequence[LinkLearned]) -> tuple[NDArray[np.int64], Mapping[s
     kept = kept[np.lexsort((pairs[kept, 1], pairs[kept, 0]))]
     gap = max((float(part["worst_gap"]) for part in parts), default=0.0)
     return pairs[kept], {name: values[kept] for name, values in measures.items()}, gap
-
-
-def fixed(settings: TrackingSettings, model: PooledModel) -> TrackingSettings:
-    """Settings with the model's values fixed; values that the user fixed take precedence."""
-    return replace(settings, known={**model.known, **settings.known})

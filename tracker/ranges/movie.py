@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import formats
 from .._threads import begun
-from ..batches import RECORDED, Batches, account
+from ..batches import RECORDED
 from ..detection import detect
 from ..detections import Detections
 from ..device import device_for
@@ -25,6 +25,7 @@ from ..formats.outputs import remove_folder, write_whole, write_whole_folder
 from ..formats.parts import DRAFT, begin_folder
 from ..formats.records import record_bytes
 from ..movies.jobs import DetectJob, TrackJob
+from ..stream import stats_of
 from ..tracking import WORTH_A_GPU
 from ..tracks import Tracks
 from . import learned
@@ -128,7 +129,7 @@ def track_in_ranges(
         joining = Joining(ranges, folder)
         # On the CPU and without gaps, the rows of a range are final when all ranges before it are linked.
         at_once = used.device == "cpu" and not used.max_gap
-        at_first = _stats([], used.solver, "cpu", exact_margins=used.exact_margins)
+        at_first = stats_of([], used)
 
         def write(which: Sequence[int], stats: Mapping[str, Any]) -> list[Task]:
             content = record_bytes(_recorded(recording.result(), stats)) if which else b""
@@ -142,10 +143,7 @@ def track_in_ranges(
 
         _done(link, folder, how, 2 * len(ranges), joined)
         chains = joining.number_tracks(used)
-        stats = _stats(chains.facts, used.solver, used.device, exact_margins=used.exact_margins) | {
-            "tracks": chains.tracks,
-            "gap_links": chains.gap_links,
-        }
+        stats = stats_of(chains.facts, used, chains.tracks) | {"gap_links": chains.gap_links}
         stats["links"] += chains.gap_links
         stats["worst_gap"] = max(stats["worst_gap"], chains.gap)
         whole = _recorded(recording.result(), stats)
@@ -206,7 +204,7 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
         if output.suffix == ".parquet" and files:
             join_parts(files, output, record, overwrite=how.overwrite)
         else:
-            found = _together([formats.read_detections(file) for file in files], empty)
+            found = Detections.joined([formats.read_detections(file) for file in files] or [empty])
             formats.write_detections(output, found, record=record, overwrite=how.overwrite)
         _keep_account(folder, output)
     return {
@@ -227,26 +225,23 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
     record = job.record(job.origin(str(source)), used)
     with _folder(output, record | {"rows_of_a_range": size}, how, parts=False) as folder:
         place = _place(source, folder, job, how)
-        chosen = learned.parts_to_learn(ranges)
+        chosen = [ranges[k] for k in sorted({0, len(ranges) // 2, len(ranges) - 1})]
         total = len(chosen) + len(ranges)
         learn = [LearnRange(place, each, used) for each in chosen]
         _done(learn, folder, how, total)
         model = learned.model_of(learn)
-        given = learned.fixed(used, model)
+        given = replace(used, known={**model.known, **used.known})  # what the user fixed goes before
         extended = learned.around(ranges, counts)
         link = [LinkLearned(place, each, rows, given) for each, rows in zip(ranges, extended, strict=True)]
         _done(link, folder, how, total)
         pairs, measures, gap = learned.together(link)
         detections = formats.read_detections(source, columns=job.columns)
         tracks = Tracks(detections, pairs, **measures)
-        stats = _stats([], used.solver, "cpu", exact_margins=False) | {
-            "links": len(pairs),
-            "gap_links": int((np.diff(detections.frame[pairs], axis=1) > 1).sum()),
+        stats = stats_of([], used, tracks.track_count) | {
+            "links": len(pairs), "gap_links": int((np.diff(detections.frame[pairs], axis=1) > 1).sum()),
             "divisions": int((tracks.successors > 1).sum()),
-            "merges": int((tracks.predecessors > 1).sum()),
-            "tracks": tracks.track_count,
-            "worst_gap": gap,
-        }
+            "merges": int((tracks.predecessors > 1).sum()), "worst_gap": gap,
+        }  # fmt: skip
         whole = record | {"model": {"known": dict(model.known), "parts": list(model.movies)}}
         formats.write_tracks(output, tracks, record=whole, overwrite=how.overwrite)
         _keep_account(folder, output)
@@ -342,22 +337,6 @@ def _keep_account(folder: Path, output: Path) -> None:
     write_whole(path, lambda file: file.write(content), overwrite=True)
 
 
-def _stats(facts: list[dict[str, Any]], solver: str, device: str, *, exact_margins: bool) -> dict[str, Any]:
-    """Statistics over all ranges, as `TrackingRun.stats`."""
-    on_gpu = facts if device == "gpu" else []
-    batches = sum((Batches.from_dict(fact) for fact in on_gpu), Batches())
-    return {
-        "links": sum(fact["links"] for fact in facts),
-        "gap_links": 0,
-        "divisions": 0,
-        "merges": 0,
-        "tracks": 0,
-        "worst_gap": max((fact["worst_gap"] for fact in facts), default=0.0),
-        "solver": solver,
-        **account(batches, device, exact_margins=exact_margins),
-    }
-
-
 def _as_folder(files: Sequence[Path], output: Path, *, overwrite: bool) -> None:
     """Move the folder of parts to the output path."""
 
@@ -375,15 +354,3 @@ def _foreign(path: Path) -> str | None:
     if names and all(name.startswith("part-") and name.endswith(".parquet") for name in names):
         return None
     return f"{path} is no folder of parts that Outbid wrote. Choose another name, or remove it."
-
-
-def _together(parts: Sequence[Detections], empty: Detections) -> Detections:
-    """Concatenate the detections of all parts."""
-    if not parts:
-        return empty
-    return Detections(
-        np.concatenate([part.frame for part in parts]),
-        np.concatenate([part.position for part in parts]),
-        parts[0].unit,
-        {name: np.concatenate([part.features[name] for part in parts]) for name in parts[0].features},
-    )

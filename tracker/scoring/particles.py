@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,28 +68,26 @@ def particle_scores(matched: MatchedTracks) -> dict[str, float]:
     (0.5, 0.333, 0.5)
     """
     gate, truth, tracks = matched.gate, matched.truth, matched.tracks
-    true, found = _lives(truth), _lives(tracks)
+    true, found = _lengths(truth), _lengths(tracks)
     pairs, distance, squares = _near_tracks(truth, tracks, gate)
-    union = np.maximum(true.last[pairs.true], found.last[pairs.found]) + 1
-    union -= np.minimum(true.first[pairs.true], found.first[pairs.found])
+    spans = truth.span[:, pairs.true], tracks.span[:, pairs.found]
+    union = np.maximum(*spans)[1] + 1 - np.minimum(*spans)[0]
     # How much a pair saves against pairing none, gate * frames - distance, with whole frames apart so
     # that a track scored against itself gives 1 to the last bit.
-    frames = true.length[pairs.true] - union + pairs.count
-    chosen = heaviest_matching(
-        pairs.true, pairs.found, gate * frames - distance, (len(true.first), len(found.first))
-    )
+    frames = true[pairs.true] - union + pairs.count
+    chosen = heaviest_matching(pairs.true, pairs.found, gate * frames - distance, (len(true), len(found)))
     saved = gate * int(frames[chosen].sum()) - float(distance[chosen].sum())
-    left_over = np.ones(len(found.first), dtype=bool)
+    left_over = np.ones(len(found), dtype=bool)
     left_over[pairs.found[chosen]] = False
-    bound = gate * int(true.length.sum())
+    bound = gate * int(true.sum())
     hits = int(pairs.count[chosen].sum())
-    missed = int(true.length.sum()) - hits
-    wrong = _chargeable(tracks, true, found, pairs.true[chosen], pairs.found[chosen]) - hits
+    missed = int(true.sum()) - hits
+    wrong = _chargeable(tracks, truth, pairs.found[chosen], pairs.true[chosen]) - hits
     return {
         "alpha": ratio(saved, bound),
-        "beta": ratio(saved, bound + gate * int(found.length[left_over].sum())),
+        "beta": ratio(saved, bound + gate * int(found[left_over].sum())),
         "jsc": ratio(hits, hits + missed + wrong),
-        "jsc_theta": ratio(int(chosen.sum()), len(true.first) + int(left_over.sum())),
+        "jsc_theta": ratio(int(chosen.sum()), len(true) + int(left_over.sum())),
         "rmse": float(np.sqrt(ratio(float(squares[chosen].sum()), hits))),
     }
 
@@ -105,28 +101,12 @@ def skipped_frames(tracks: Tracks) -> int:
     >>> skipped_frames(Tracks(seen, np.array([[0, 1]])))
     2
     """
-    return int(_lives(tracks).length.sum()) - len(tracks.detections)
+    return int(_lengths(tracks).sum()) - len(tracks.detections)
 
 
-@dataclass(frozen=True, eq=False)
-class _Lives:
-    """First and last frame of every track, (T,) int64 arrays."""
-
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-
-    @property
-    def length(self) -> NDArray[np.int64]:
-        return self.last - self.first + 1
-
-
-def _lives(tracks: Tracks) -> _Lives:
-    first = np.zeros(tracks.track_count, dtype=np.int64)
-    last = first.copy()
-    # Frames never decrease, so the value that is written last is the latest, or backwards the first.
-    last[tracks.track_id] = tracks.detections.frame
-    first[tracks.track_id[::-1]] = tracks.detections.frame[::-1]
-    return _Lives(first, last)
+def _lengths(tracks: Tracks) -> NDArray[np.int64]:
+    """(track_count,) int64: frames from the first to the last of each track."""
+    return np.diff(tracks.span, axis=0)[0] + 1
 
 
 def _near_tracks(truth: Tracks, tracks: Tracks, gate: float) -> tuple[TrackPairs, NDArray, NDArray]:
@@ -163,19 +143,15 @@ def _without_gaps(tracks: Tracks, frames: NDArray[np.int32]) -> tuple[Detections
     return Detections(all_frames[order], position[order]), owner[order]
 
 
-def _chargeable(
-    tracks: Tracks, true: _Lives, found: _Lives, true_pair: NDArray[np.int64], found_pair: NDArray[np.int64]
-) -> int:
+def _chargeable(tracks: Tracks, truth: Tracks, found: NDArray[np.int64], true: NDArray[np.int64]) -> int:
     """Frames that are false positives unless they are hits, for pairs of tracks given as two (K,) arrays.
 
     Inside the life of the true track, and in tracks left over, only what was seen counts; outside it
     every frame does: so the organisers' program has it.
     """
-    begin = np.full(len(found.first), np.iinfo(np.int64).min)
-    end = np.full(len(found.first), np.iinfo(np.int64).max)
-    begin[found_pair], end[found_pair] = true.first[true_pair], true.last[true_pair]
-    frame, track_id = tracks.detections.frame, tracks.track_id
-    seen_inside = int(((frame >= begin[track_id]) & (frame <= end[track_id])).sum())
-    early = np.maximum(true.first[true_pair] - found.first[found_pair], 0)
-    late = np.maximum(found.last[found_pair] - true.last[true_pair], 0)
-    return seen_inside + int((early + late).sum())
+    limits = np.repeat([[np.iinfo(np.int64).min], [np.iinfo(np.int64).max]], tracks.track_count, axis=1)
+    limits[:, found] = truth.span[:, true]
+    (begin, end), frame = limits[:, tracks.track_id], tracks.detections.frame
+    early, late = (truth.span[:, true] - tracks.span[:, found]) * [[1], [-1]]
+    outside = np.maximum(early, 0) + np.maximum(late, 0)
+    return int(((frame >= begin) & (frame <= end)).sum() + outside.sum())

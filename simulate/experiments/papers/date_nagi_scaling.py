@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
 
 from outbid._arrays import to_device
 from outbid.assignment import AssignmentProblem
@@ -16,16 +18,22 @@ from outbid.assignment.shards.search import Setup, found
 
 from ...experiment import Panel, Row, Size
 from ...matrices import uniform
-from ...paper import Claim, Key, Paper, curves_of, extent, paper_value, where
+from ...paper import Claim, Paper, curves_of, extent, paper_value, where
 
 VARIANTS = ("classical", "tree")
 
 
+@dataclass(frozen=True, kw_only=True)
 class Scaling(Paper):
-    """Seconds are those of one shard; messages and bytes those of a shard."""
+    """Integers in [0, 10n]. Seconds are those of one shard; messages and bytes those of a shard."""
 
     table: str
     is_weak: bool
+    shows: str
+    quick: Size
+    cpu: Size
+    gpu: Size
+    takes = "2 minutes; seconds with --quick"
     cell = ("n", "shards", "case")
 
     def cells(self, problems: Size) -> list[tuple[int, int]]:
@@ -36,21 +44,20 @@ class Scaling(Paper):
     def rows(self, problems: Size) -> Iterator[Row]:
         for variant in VARIANTS:  # compiles
             _divided(uniform(40, "[0, 10n]", 0), 2, variant, problems.device)
-        for size, shards in self.cells(problems):
-            for instance in range(problems.seeds):
-                problem = uniform(size, "[0, 10n]", instance)
-                for variant in VARIANTS:
-                    seconds, stats = _divided(problem, shards, variant, problems.device)
-                    row: Row = {"n": size, "shards": shards, "case": variant, "instance": instance}
-                    row |= {"seconds": seconds if shards == 1 else ""}
-                    row |= {name: stats[name] for name in ("messages", "bytes_sent")}
-                    yield row | self._of_paper(size, shards, variant)
+        for (size, shards), instance in product(self.cells(problems), range(problems.seeds)):
+            problem = uniform(size, "[0, 10n]", instance)
+            for variant in VARIANTS:
+                seconds, stats = _divided(problem, shards, variant, problems.device)
+                row: Row = {"n": size, "shards": shards, "case": variant, "instance": instance}
+                row |= {"seconds": seconds if shards == 1 else ""}
+                row |= {name: stats[name] for name in ("messages", "bytes_sent")}
+                yield row | self._of_paper(size, shards, variant)
 
     def _of_paper(self, size: int, shards: int, variant: str) -> Row:
         """Seconds and efficiency of the paper with as many GPUs; of strong scaling at its own sizes alone."""
-        known: Key = {"shards": shards} if self.is_weak else {"shards": shards, "n": size}
-        seconds = paper_value(self.table, variant, **known)
-        first = paper_value(self.table, variant, **(known | {"shards": 1}))
+        known: Row = {"shards": shards} if self.is_weak else {"shards": shards, "n": size}
+        seconds = paper_value(self.table, variant, known)
+        first = paper_value(self.table, variant, known | {"shards": 1})
         if isinstance(seconds, str) or isinstance(first, str):
             return {"paper_seconds": seconds, "paper_efficiency": ""}
         share = first / seconds / (1 if self.is_weak else shards)
@@ -58,12 +65,12 @@ class Scaling(Paper):
 
     def figures(self, summary: list[Row]) -> list[Panel]:
         largest = max(int(row["n"]) for row in summary)
-        lines = summary if self.is_weak else where(summary, n=largest)
+        lines = summary if self.is_weak else where(summary, {"n": largest})
         sent = curves_of(lines, "shards", "bytes_sent")
         paper = curves_of(lines, "shards", "paper_efficiency", "{}, paper", kind="theory")
         return [
             Panel("", "shards", "bytes of a shard", sent),
-            Panel("the paper's", "shards", "efficiency", [one for one in paper if one.x]),
+            Panel("the paper's", "shards", "efficiency", paper),
         ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
@@ -86,28 +93,15 @@ def _divided(
     return time.perf_counter() - start - stats["reading_seconds"], stats
 
 
-class Table4(Scaling):
-    """Integers in [0, 10n]."""
-
-    table = "date-nagi-table4"
-    is_weak = True
-    shows = "Date & Nagi's Table 4: weak scaling: messages of shards, seconds of one."
-    takes = "2 minutes; seconds with --quick"
-    quick = extent((60,))
-    cpu = extent((500, 1000))
-    gpu = extent((10_000,), instances=3, device="gpu")
-
-
-class Table5(Scaling):
-    """Integers in [0, 10n]."""
-
-    table = "date-nagi-table5"
-    is_weak = False
-    shows = "Date & Nagi's Table 5: strong scaling: messages of shards, seconds of one."
-    takes = "2 minutes; seconds with --quick"
-    quick = extent((90,))
-    cpu = extent((1000, 1414, 2000))
-    gpu = extent((10_000, 14_142, 20_000), instances=1, device="gpu")
-
-
-PAPERS = {one.table: one for one in (Table4(), Table5())}
+weak = Scaling(
+    table="date-nagi-table4", is_weak=True,
+    shows="Date & Nagi's Table 4: weak scaling: messages of shards, seconds of one.",
+    quick=extent((60,)), cpu=extent((500, 1000)), gpu=extent((10_000,), instances=3, device="gpu"),
+)  # fmt: skip
+strong = Scaling(
+    table="date-nagi-table5", is_weak=False,
+    shows="Date & Nagi's Table 5: strong scaling: messages of shards, seconds of one.",
+    quick=extent((90,)), cpu=extent((1000, 1414, 2000)),
+    gpu=extent((10_000, 14_142, 20_000), instances=1, device="gpu"),
+)  # fmt: skip
+PAPERS = {one.table: one for one in (weak, strong)}

@@ -8,24 +8,21 @@ from outbid.assignment.hungarian import Hungarian, processors
 
 from ...experiment import Panel, Row, Size
 from ...matrices import uniform
-from ...paper import Claim, Key, Paper, compared, curves_of, extent, paid, paper_value, solved
+from ...paper import Cases, Claim, Paper, compared, curves_of, each_solved, extent, paid, paper_value
 
 NAME = "date-nagi-table1"
-GPU = {"CU-CLASS": Hungarian("classical"), "CU-TREE": Hungarian("tree")}
+GPU: Cases = {"CU-CLASS": ("gpu", Hungarian("classical")), "CU-TREE": ("gpu", Hungarian("tree"))}
 """What the paper calls its variants on the GPU."""
 
 
-def threaded(counts: tuple[int, ...]) -> dict[str, Hungarian]:
-    """The tree variant with so many threads, as the paper calls it."""
-    return {f"OMP-{count}": Hungarian("tree", count) for count in counts if count <= max(processors(), 1)}
-
-
-def _cases(device: str, instance: int) -> dict[str, Hungarian]:
-    """What is measured with an instance."""
-    on_cpu = {**threaded((1, 2, 4, 8, 16)), "CPU-CLASS": Hungarian("classical")}
+def _cases(device: str, instance: int) -> Cases:
+    """What is measured with an instance: the tree variant with so many threads is OMP."""
+    counts = [count for count in (1, 2, 4, 8, 16) if count <= max(processors(), 1)]
+    on_cpu: Cases = {f"OMP-{count}": ("cpu", Hungarian("tree", count)) for count in counts}
+    on_cpu = {**on_cpu, "CPU-CLASS": ("cpu", Hungarian("classical"))}
     if device == "cpu":
         return on_cpu
-    return GPU if instance else on_cpu | GPU
+    return GPU if instance else {**on_cpu, **GPU}
 
 
 class Table1(Paper):
@@ -44,24 +41,19 @@ class Table1(Paper):
     def rows(self, problems: Size) -> Iterator[Row]:
         for size, instance in problems.runs():
             problem = uniform(size, "[0, n]", instance)
-            for case, solver in _cases(problems.device, instance).items():
-                device = "gpu" if case.startswith("CU-") else "cpu"
-                seconds, answer = solved(problem, solver, device, compiled=instance > 0)
-                row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
-                row["objective"] = paid(problem, answer)
-                row["iterations"] = answer.stats["iterations"]
-                row["paper_seconds"] = paper_value(NAME, case, n=size)
-                row["paper_objective"] = paper_value(NAME, "objective", n=size)
-                yield row
+            for row, answer in each_solved(problem, _cases(problems.device, instance), size, instance, 3):
+                row |= {"objective": paid(problem, answer), "iterations": answer.stats["iterations"]}
+                row["paper_seconds"] = paper_value(NAME, str(row["case"]), {"n": size})
+                yield row | {"paper_objective": paper_value(NAME, "objective", {"n": size})}
 
     def figures(self, summary: list[Row]) -> list[Panel]:
         ours = curves_of(summary, "n", "seconds")
         paper = curves_of(summary, "n", "paper_seconds", "{}, paper", kind="theory")
-        return [Panel("", "n", "seconds", [*ours, *(one for one in paper if one.x)])]
+        return [Panel("", "n", "seconds", [*ours, *paper])]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         large = [row for row in summary if int(row["n"]) >= 1500] or [{"n": 0}]
-        one: Key = {"case": "OMP-1"}
+        one: Row = {"case": "OMP-1"}
         return [
             compared(
                 large, "The GPU is faster than one thread for n >= 1500", "section 6.1",

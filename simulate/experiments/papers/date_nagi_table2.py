@@ -30,11 +30,11 @@ class Table2(Paper):
             problem = uniform(size, "[0, n]", instance)
             stats = solved(problem, Hungarian("tree"), problems.device, repeats=1)[1].stats
             row: Row = {"n": size, "instance": instance, "initial": stats["initial_assignments"]}
-            row["paper_initial"] = paper_value(NAME, "initial", n=size)
+            row["paper_initial"] = paper_value(NAME, "initial", {"n": size})
             for k in range(_FIVES):
                 name = f"[{5 * k + 1}-{5 * k + 5}]"
                 row[name] = stats.get(f"paths_{5 * k + 1}_to_{5 * k + 5}", 0)
-                row[f"paper_{name}"] = paper_value(NAME, name, n=size)
+                row[f"paper_{name}"] = paper_value(NAME, name, {"n": size})
             yield row
 
     def figures(self, summary: list[Row]) -> list[Panel]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 
 from outbid.assignment.hungarian import Hungarian, processors
 
 from ...experiment import Panel, Row, Size
 from ...matrices import RANGES, uniform
-from ...paper import Claim, Key, Paper, curves_of, extent, paid, paper_value, ratio, solved, where
+from ...paper import Cases, Claim, Paper, curves_of, each_solved, extent, paid, paper_value, ratio, where
+from .date_nagi_table1 import GPU
 
 NAME = "date-nagi-table3"
 STAGES = ("initial_reduction", "compress", "forward_pass", "dual_update", "augmentation_pass")
@@ -25,35 +27,21 @@ class Table3(Paper):
     cell = ("n", "costs", "case")
 
     def rows(self, problems: Size) -> Iterator[Row]:
-        for size in problems.sizes:
-            for costs in RANGES:
-                for instance in range(problems.seeds):
-                    problem = uniform(size, costs, instance)
-                    for case, solver in self._cases(problems).items():
-                        device = "gpu" if case.startswith("CU-") else "cpu"
-                        again = instance > 0
-                        seconds, answer = solved(problem, solver, device, repeats=1, compiled=again)
-                        row: Row = {"n": size, "costs": costs, "case": case, "instance": instance}
-                        row |= {"seconds": seconds, "objective": paid(problem, answer)}
-                        names = ("initial_assignments", "iterations", "dual_updates")
-                        row |= {name: answer.stats[name] for name in names}
-                        row |= {name: answer.stats.get(f"{name}_seconds", 0.0) for name in STAGES}
-                        row["serial_seconds"] = _serial(answer.stats, solver.variant)
-                        known: Key = {"n": size, "costs": costs}
-                        row["paper_seconds"] = paper_value(NAME, case, **known)
-                        row["paper_initial"] = paper_value(NAME, "initial", **known)
-                        yield row
-
-    def _cases(self, problems: Size) -> dict[str, Hungarian]:
-        if problems.device == "gpu":
-            return {"CU-CLASS": Hungarian("classical"), "CU-TREE": Hungarian("tree")}
-        counts = sorted({1, min(8, processors())})
-        tree = {f"OMP-{count}": Hungarian("tree", count) for count in counts}
-        return tree | {f"OMP-{count}-CLASS": Hungarian("classical", count) for count in counts}
+        for size, costs, instance in product(problems.sizes, RANGES, range(problems.seeds)):
+            problem = uniform(size, costs, instance)
+            known: Row = {"n": size, "costs": costs}
+            for timed, answer in each_solved(problem, _cases(problems.device), size, instance):
+                row = known | timed | {"objective": paid(problem, answer)}
+                names = ("initial_assignments", "iterations", "dual_updates")
+                row |= {name: answer.stats[name] for name in names}
+                row |= {name: answer.stats.get(f"{name}_seconds", 0.0) for name in STAGES}
+                row["serial_seconds"] = _serial(answer.stats, is_classical="CLASS" in str(row["case"]))
+                row["paper_seconds"] = paper_value(NAME, str(row["case"]), known)
+                yield row | {"paper_initial": paper_value(NAME, "initial", known)}
 
     def figures(self, summary: list[Row]) -> list[Panel]:
         return [
-            Panel(costs, "n", "seconds", curves_of(where(summary, costs=costs), "n", "seconds"))
+            Panel(costs, "n", "seconds", curves_of(where(summary, {"costs": costs}), "n", "seconds"))
             for costs in RANGES
         ]
 
@@ -61,16 +49,16 @@ class Table3(Paper):
         largest = max(int(row["n"]) for row in summary)
         found = []
         for costs, slower in (("[0, n/10]", "tree"), ("[0, n]", "classical"), ("[0, 10n]", "classical")):
-            cases = {str(row["case"]) for row in where(summary, n=largest, costs=costs)}
+            cases = {str(row["case"]) for row in where(summary, {"n": largest, "costs": costs})}
             tree = next((c for c in sorted(cases, reverse=True) if "CLASS" not in c), "")
             other = "CU-CLASS" if tree == "CU-TREE" else f"{tree}-CLASS"
-            at: Key = {"n": largest, "costs": costs}
+            at: Row = {"n": largest, "costs": costs}
             over = ratio(summary, "seconds", at | {"case": other}, at | {"case": tree})
             holds = None if over is None else (over > 1) == (slower == "classical")
             text = "" if over is None else f"classical over tree: {over:.2f} at n = {largest} ({tree})"
             claim = f"{slower} is the slower variant in {costs}"
             found.append(Claim(claim, "Table 3, n = 20,000", text, holds))
-        first = {costs: where(summary, n=largest, costs=costs)[0] for costs in RANGES}
+        first = {costs: where(summary, {"n": largest, "costs": costs})[0] for costs in RANGES}
         initial = [float(row["initial_assignments"]) / largest for row in first.values()]
         falls = initial[0] >= initial[1] >= initial[2]
         shares = ", ".join(f"{share:.1%}" for share in initial)
@@ -81,10 +69,22 @@ class Table3(Paper):
         return found
 
 
-def _serial(stats: Mapping[str, float], variant: str) -> float:
+def _cases(device: str) -> Cases:
+    if device == "gpu":
+        return GPU
+    counts = sorted({1, min(8, processors())})
+    variants = {"": "tree", "-CLASS": "classical"}
+    return {
+        f"OMP-{count}{end}": ("cpu", Hungarian(variant, count))
+        for end, variant in variants.items()
+        for count in counts
+    }
+
+
+def _serial(stats: Mapping[str, float], *, is_classical: bool) -> float:
     """Seconds of the stages that have no threads; the joins of trees are not timed apart."""
     names = ["optimality_check", "reverse_pass"]
-    names += ["forward_pass"] if variant == "classical" else []
+    names += ["forward_pass"] if is_classical else []
     return sum(stats.get(f"{name}_seconds", 0.0) for name in names)
 
 

@@ -12,9 +12,9 @@ from outbid.assignment import AssignmentProblem
 from outbid.assignment.greedy_switching import Evaluation
 from outbid.assignment.problem import on_gpu
 
-from ...experiment import Panel, Row, Size
+from ...experiment import Row, Size
 from ...matrices import geom
-from ...paper import Claim, Paper, compared, curves_of, extent, timed
+from ...paper import Claim, Paper, compared, extent, timed
 
 FORMS = ("shared", "global")
 
@@ -39,9 +39,6 @@ class Figure1(Paper):
                 yield {**row, "case": form, "seconds": timed(partial(_to_the_end, there))[0]}
                 taken = timed(partial(_with_transfers, problem, form))[0]
                 yield {**row, "case": f"{form} with transfers", "seconds": taken}
-
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        return [Panel("", "n", "seconds", curves_of(summary, "n", "seconds"))]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         return [

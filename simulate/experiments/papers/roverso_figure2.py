@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from outbid.assignment import solve_and_certify
 from outbid.assignment.greedy_switching import GreedySwitching
 
-from ...experiment import Panel, Row, Size
+from ...experiment import Row, Size
 from ...matrices import geom
-from ...paper import Claim, Key, Paper, compared, curves_of, extent, judged, paid, ratio, solved
+from ...paper import Cases, Claim, Paper, compared, each_solved, extent, judged, paid, ratio
 
-CASES = {
+CASES: Cases = {
     "CPU": ("cpu", GreedySwitching()),
     "CPU parallel": ("cpu", GreedySwitching(parallel=True)),
     "CPU greedy start": ("cpu", GreedySwitching(start="greedy")),
@@ -30,29 +30,21 @@ class Figure2(Paper):
     quick = extent((40, 80))
     cpu = extent((256, 512, 1024, 2048), instances=3)
     gpu = extent((256, 512, 1024, 2048, 4096), instances=5, device="gpu")
+    drawn = (("seconds", "seconds"), ("% from the optimum", "error_percent"))
 
     def rows(self, problems: Size) -> Iterator[Row]:
         for size, instance in problems.runs():
             problem = geom(size, instance)
             best = solve_and_certify(problem, "sparsified").primal_cost
-            for case, (device, solver) in CASES.items():
-                if device == "gpu" and problems.device != "gpu":
-                    continue
-                seconds, answer = solved(problem, solver, device, repeats=1, compiled=instance > 0)
-                row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
+            cases = {case: way for case, way in CASES.items() if way[0] in ("cpu", problems.device)}
+            for row, answer in each_solved(problem, cases, size, instance):
                 row["error_percent"] = 100 * (paid(problem, answer) - float(best)) / abs(float(best))
                 yield row | {name: answer.stats[name] for name in ("evaluations", "rounds", "switches")}
-
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        return [
-            Panel("", "n", label, curves_of(summary, "n", column))
-            for label, column in (("seconds", "seconds"), ("% from the optimum", "error_percent"))
-        ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         largest = max(int(row["n"]) for row in summary)
         worst = max(float(row["error_percent"]) for row in summary if "greedy" not in str(row["case"]))
-        at: Key = {"n": largest}
+        at: Row = {"n": largest}
         start = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "CPU greedy start"})
         return [
             Claim("The answer is at most 0.6 % from the optimum", "section 3", f"{worst:.3f} %", worst < 0.6),

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from outbid.assignment.auction import Auction
 from outbid.assignment.greedy_switching import GreedySwitching
 
-from ...experiment import Panel, Row, Size
+from ...experiment import Row, Size
 from ...matrices import geom
-from ...paper import Claim, Paper, curves_of, extent, judged, solved, where
+from ...paper import Cases, Claim, Paper, each_solved, extent, judged, solved, where
 
 SHARE = 1e-4
 """The fixed ε over the side of the square: n ε is then some .1 % of the sum for n in the hundreds."""
@@ -24,33 +24,27 @@ class Figure3(Paper):
     quick = extent((32, 64))
     cpu = extent((128, 256, 512))
     gpu = extent((256, 512, 1024, 2048), instances=5, device="gpu")
+    drawn = (("times as fast as the auction", "speed_up"),)
 
     def rows(self, problems: Size) -> Iterator[Row]:
         epsilon = SHARE * _SIDE
         auctions = {"fixed": Auction(epsilon, 1.0), "scaled": Auction(epsilon)}
         for size, instance in problems.runs():
             problem = geom(size, instance, _SIDE)
-            switching = {"CPU": ("cpu", GreedySwitching())}
+            switching: Cases = {"CPU": ("cpu", GreedySwitching())}
             if problems.device == "gpu":
-                switching["GPU"] = ("gpu", GreedySwitching(parallel=True))
-            again = instance > 0
-            spent = {
-                case: solved(problem, solver, device, repeats=1, compiled=again)[0]
-                for case, (device, solver) in switching.items()
-            }
+                switching = {**switching, "GPU": ("gpu", GreedySwitching(parallel=True))}
+            spent = [row for row, _ in each_solved(problem, switching, size, instance)]
             for kind, auction in auctions.items():
-                over, answer = solved(problem, auction, problems.device, repeats=1, compiled=again)
-                for case, seconds in spent.items():
-                    row: Row = {"n": size, "case": f"{case} over {kind} ε", "instance": instance}
-                    row |= {"seconds": seconds, "auction_seconds": over}
-                    yield row | {"auction_rounds": answer.stats["rounds"], "speed_up": over / seconds}
-
-    def figures(self, summary: list[Row]) -> list[Panel]:
-        return [Panel("", "n", "times as fast as the auction", curves_of(summary, "n", "speed_up"))]
+                over, answer = solved(problem, auction, problems.device, 1, compiled=instance > 0)
+                for row in spent:
+                    line = row | {"case": f"{row['case']} over {kind} ε", "auction_seconds": over}
+                    speed_up = over / float(row["seconds"])
+                    yield line | {"auction_rounds": answer.stats["rounds"], "speed_up": speed_up}
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         def most(case: str) -> float | None:
-            found = [float(row["speed_up"]) for row in where(summary, case=case)]
+            found = [float(row["speed_up"]) for row in where(summary, {"case": case})]
             return max(found) if found else None
 
         cpu, gpu, scaled = most("CPU over fixed ε"), most("GPU over fixed ε"), most("CPU over scaled ε")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from outbid.tracks import Tracks
 
 from ...experiment import Panel, Row, Size
 from ...linkers import linker_named
-from ...paper import Claim, Paper, curve, extent, where
+from ...paper import Claim, Paper, curves_of, extent, where
 from ...scenes import Scene
 
 TURNOVERS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -32,32 +33,26 @@ class Failure(Paper):
     cell = ("n", "turnover", "case")
 
     def rows(self, problems: Size) -> Iterator[Row]:
-        for size, instance in problems.runs():
-            for turnover in TURNOVERS:
-                scene = Scene(0.1, noise=0.0, turnover=turnover, particles=size, frames=_FRAMES)
-                film = scene.film(instance)
-                for name, case in LINKERS.items():
-                    settings = linker_named(name).defaults(gaps=False) or {}
-                    links = linker_named(name).link(film.detections, settings, scene.length_unit)
-                    row: Row = {"n": size, "turnover": turnover, "case": case, "instance": instance}
-                    yield row | judged(film, links)
+        for (size, instance), turnover in product(problems.runs(), TURNOVERS):
+            scene = Scene(0.1, noise=0.0, turnover=turnover, particles=size, frames=_FRAMES)
+            film = scene.film(instance)
+            for name, case in LINKERS.items():
+                settings = linker_named(name).defaults(gaps=False) or {}
+                links = linker_named(name).link(film.detections, settings, scene.length_unit)
+                row: Row = {"n": size, "turnover": turnover, "case": case, "instance": instance}
+                yield row | judged(film, links)
 
     def figures(self, summary: list[Row]) -> list[Panel]:
+        labels = {"swapped": "share of ends that are linked", "wrong": "share of links that are wrong"}
         return [
-            Panel(
-                "", "turnover", label,
-                [curve(case, where(summary, case=case), "turnover", column) for case in LINKERS.values()],
-            )
-            for label, column in (
-                ("share of ends that are linked", "swapped"),
-                ("share of links that are wrong", "wrong"),
-            )
-        ]  # fmt: skip
+            Panel("", "turnover", label, curves_of(summary, "turnover", column))
+            for column, label in labels.items()
+        ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         whole, optional = LINKERS.values()
         most = max(TURNOVERS)
-        of_all, of_some = (where(summary, turnover=most, case=case)[0] for case in (whole, optional))
+        of_all, of_some = (where(summary, {"turnover": most, "case": case})[0] for case in (whole, optional))
         ends, wrong = ([float(row[name]) for row in (of_all, of_some)] for name in ("swapped", "wrong"))
         return [
             Claim(

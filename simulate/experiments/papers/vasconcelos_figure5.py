@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from math import hypot
 
 from outbid.scoring import score
@@ -11,7 +12,7 @@ from outbid.tracks import Tracks
 
 from ...experiment import Panel, Row, Size
 from ...linkers import linker_named
-from ...paper import Claim, Paper, curve, extent, where
+from ...paper import Claim, Paper, curves_of, extent, where
 from ...scenes import Scene
 
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -38,32 +39,28 @@ class Figure5(Paper):
     cell = ("n", "persistence", "steps", "case")
 
     def rows(self, problems: Size) -> Iterator[Row]:
-        for size, instance in problems.runs():
-            for level in LEVELS:
-                for steps, constant in STEPS.items():
-                    scene = of_level(level, size, constant=constant)
-                    film = scene.film(instance)
-                    for name, case in LINKERS.items():
-                        links = linker_named(name).link(film.detections, {}, scene.length_unit)
-                        values = score(Tracks(film.detections, links), film, families=("links",)).values
-                        row: Row = {"n": size, "persistence": level, "steps": steps, "case": case}
-                        yield row | {"instance": instance, "link_f1": values["link_f1"]}
+        for (size, instance), level, steps in product(problems.runs(), LEVELS, STEPS):
+            scene = of_level(level, size, constant=STEPS[steps])
+            film = scene.film(instance)
+            for name, case in LINKERS.items():
+                links = linker_named(name).link(film.detections, {}, scene.length_unit)
+                values = score(Tracks(film.detections, links), film, families=("links",)).values
+                row: Row = {"n": size, "persistence": level, "steps": steps, "case": case}
+                yield row | {"instance": instance, "link_f1": values["link_f1"]}
 
     def figures(self, summary: list[Row]) -> list[Panel]:
+        drawn = {
+            steps: curves_of(where(summary, {"steps": steps}), "persistence", "link_f1") for steps in STEPS
+        }
         return [
-            Panel(
-                f"steps {steps}", "level of persistence", "link F1",
-                [
-                    curve(case, where(summary, steps=steps, case=case), "persistence", "link_f1")
-                    for case in LINKERS.values()
-                ],
-            )
-            for steps in STEPS
-        ]  # fmt: skip
+            Panel(f"steps {steps}", "level of persistence", "link F1", curves)
+            for steps, curves in drawn.items()
+        ]
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         def f1(level: float, steps: str, case: str) -> float:
-            return float(where(summary, persistence=level, steps=steps, case=case)[0]["link_f1"])
+            wanted: Row = {"persistence": level, "steps": steps, "case": case}
+            return float(where(summary, wanted)[0]["link_f1"])
 
         own, held = STEPS
         auction, learned = LINKERS.values()

@@ -10,7 +10,7 @@ from outbid.assignment.hungarian import Hungarian
 
 from ...experiment import Panel, Row, Size
 from ...matrices import distances
-from ...paper import Claim, Paper, compared, curves_of, extent, paid, solved
+from ...paper import Cases, Claim, Paper, compared, curves_of, each_solved, extent, paid
 from ...scenes import Scene
 
 EPSILON = 0.01
@@ -32,19 +32,17 @@ class Figure6(Paper):
             seen = scene.film(instance).detections
             problem = distances(seen.position[:size], seen.position[size:])
             best = float(solve_and_certify(problem, "sparsified").primal_cost)
-            cases = {
+            cases: Cases = {
                 "CPU Hungarian": ("cpu", Hungarian("classical", 1)),
                 "CPU auction": ("cpu", Auction(EPSILON, 1.0)),
                 "CPU auction, ε scaling": ("cpu", Auction()),
             }
             if problems.device == "gpu":
-                cases["GPU auction"] = ("gpu", Auction(EPSILON, 1.0))
-                cases["GPU auction, ε scaling"] = ("gpu", Auction())
-            for case, (device, solver) in cases.items():
-                seconds, answer = solved(problem, solver, device, repeats=1, compiled=instance > 0)
-                cost = paid(problem, answer)
-                row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
-                yield row | {"error_percent": 100 * (cost - best) / best if best else 0.0}
+                on_gpu: Cases = {"GPU auction": ("gpu", Auction(EPSILON, 1.0))}
+                cases = {**cases, **on_gpu, "GPU auction, ε scaling": ("gpu", Auction())}
+            for row, answer in each_solved(problem, cases, size, instance):
+                above = paid(problem, answer) - best
+                yield row | {"error_percent": 100 * above / best if best else 0.0}
 
     def figures(self, summary: list[Row]) -> list[Panel]:
         return [Panel("", "particles", "seconds", curves_of(summary, "n", "seconds"))]

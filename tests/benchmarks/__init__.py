@@ -1,0 +1,1 @@
+"""Programs that measure speed and scale, and how they measure."""
