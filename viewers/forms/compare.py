@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 from ..judged import JudgedLinks
-from ..layers import Layer, difference_layers
 from .pair import PairForm
 from .work import Report
 
@@ -17,6 +16,7 @@ class CompareForm(PairForm):
     run_text = "Compare"
     first_text, second_text = "one", "other"
     error_text = "difference"
+    names = ("one", "other")
 
     def hold(
         self,
@@ -39,7 +39,3 @@ class CompareForm(PairForm):
         }
         record = {"command": "compare", "version": version("outbid"), "gate": gate, "values": values}
         return table, record, ""
-
-    def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
-        """Links of both grey, of one orange, of the other blue; differences as points."""
-        return difference_layers(judged, ("one", "other"), spacing=spacing)

@@ -18,7 +18,7 @@ from outbid.tracks import Tracks
 
 from ..headline import meaning
 from ..judged import JudgedLinks, judge_links
-from ..layers import Layer
+from ..layers import Layer, error_layers
 from ..scene import frames_that_fit, in_frames
 from ..taken import moved, tracks_from
 from .fields import LayerBox, NumberBox, WayBox
@@ -72,6 +72,8 @@ class PairForm(Form):
 
     first_text, second_text = "tracks", "truth"
     error_text = "error"
+    names: tuple[str, str] | None = None
+    """Of the results in layers, where neither is the truth."""
 
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
@@ -97,10 +99,6 @@ class PairForm(Form):
         self, judged: JudgedLinks, gate: float, report: Report
     ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
         """Compute the table, the record and a remark, from tracks in world units; runs in its own thread."""
-        raise NotImplementedError
-
-    def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
-        """The layers, the errors last, of tracks in voxels."""
         raise NotImplementedError
 
     # ------------------------------------------------------------ what a run is
@@ -132,7 +130,7 @@ class PairForm(Form):
             back = tuple(1 / size for size in place.spacing)
             shift = tuple(-by / size for by, size in zip(place.shift, place.spacing, strict=True))
             in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
-            layers = self.layers_of(in_voxels, place.spacing)
+            layers = error_layers(in_voxels, self.names, spacing=place.spacing)
             remark = remark if given is not None else f"{gate} {remark}".strip()
             return Held(values, record, remark, layers, place, gate.distance, (first, second))
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from outbid.scoring import score
 
 from ..judged import JudgedLinks
-from ..layers import Layer, error_layers
 from .pair import PairForm
 from .shown import record_of
 from .work import Report
@@ -41,7 +40,3 @@ class ScoreForm(PairForm):
                 f"Is {others[-1].name}, which was opened last, the truth? There are {len(others)} layers "
                 "that may be."
             )
-
-    def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
-        """True links green, false ones red, missed ones blue; errors as points."""
-        return error_layers(judged, spacing=spacing)
