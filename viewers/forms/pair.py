@@ -81,17 +81,16 @@ class PairForm(Form):
         self.second = LayerBox(self.viewer, can_be_held)
         self.gate = NumberBox(None, automatic="half of the spacing")
         self.kind = QComboBox()
-        self.way = WayBox()
+        self.way = WayBox(self._first)
         self.table = QTableWidget(0, 2)
         self._held: Held | None = None
         self._added: dict[int, Any] = {}
         self._frames: tuple[int, int] | None = None
-        self._at = -1
+        self._rows = np.empty(0, np.int64)  # of the errors that are gone through
         self._fill()
         self._connect()
         self._first_chosen()
         self._guess()
-        self._show_errors()
 
     # ------------------------------------------------------------ what a form of this kind says
 
@@ -139,7 +138,6 @@ class PairForm(Form):
     def show_result(self, result: Held) -> None:
         """Show the table and the layers, and hide the two compared layers."""
         self._held = result
-        self._at = -1
         self._show_table(result.values)
         self._show_layers(self._now())
         for layer in result.taken:
@@ -148,7 +146,7 @@ class PairForm(Form):
         with signals_blocked(self.kind):
             self.kind.clear()
             self.kind.addItems(["all", *kinds])
-        self._show_errors()
+        self._list_errors()
         hidden = " and ".join(layer.name for layer in result.taken)
         remark = f" {result.remark}" if result.remark else ""
         note = self._frames_note()
@@ -156,51 +154,31 @@ class PairForm(Form):
 
     # ------------------------------------------------------------ from error to error
 
-    def go(self, step: int) -> None:
-        """Go to the next error, or the one before; the first time, to the first from the current frame on."""
-        rows = self._rows()
-        if len(rows) == 0 or self._held is None:
+    def _list_errors(self, _: object = None) -> None:
+        """Lead through the errors of the kind that is chosen."""
+        if self._held is None:
             return
-        if self._at < 0:
-            time = self._held.errors.data[rows, 0]
-            at = int(np.searchsorted(time, self._now() - 0.5)) - (step < 0)
-        else:
-            at = self._at + step
-        self._at = at % len(rows)
-        point = self._held.errors.data[rows[self._at]]
+        kinds, chosen = self._held.errors.features["kind"], self.kind.currentText()
+        self._rows = np.flatnonzero((kinds == chosen) | (chosen == "all"))
+        count = len(self._rows)
+        self.way.lead(count, f"{count:,} {self.error_text}{'s' * (count != 1)}")
+
+    def _first(self) -> int:
+        """Of these errors, the first from the frame that is shown on."""
+        assert self._held is not None
+        return int(np.searchsorted(self._held.errors.data[self._rows, 0], self._now() - 0.5))
+
+    def _go(self, at: int) -> None:
+        """Show an error."""
+        assert self._held is not None
+        row = self._rows[at]
+        point, kind = self._held.errors.data[row], self._held.errors.features["kind"][row]
         if self._frames is not None and not self._frames[0] <= point[0] <= self._frames[1]:
             self._show_layers(point[0])
             self.show_message(self._frames_note())
         go_to(self.viewer, point, self._held.place, near=20 * self._held.gate)
-        self._show_errors()
-
-    def _rows(self) -> np.ndarray:
-        """Rows of the errors of the kind that is chosen."""
-        if self._held is None:
-            return np.empty(0, np.int64)
-        kinds = self._held.errors.features["kind"]
-        chosen = self.kind.currentText()
-        return np.nonzero(kinds == chosen if self.kind.currentIndex() > 0 else np.full(len(kinds), True))[0]
-
-    def _kind_chosen(self) -> None:
-        self._at = -1
-        self._show_errors()
-
-    def _show_errors(self) -> None:
-        rows = self._rows()
-        for button in (self.way.previous_button, self.way.next_button):
-            button.setEnabled(len(rows) > 0)
-        if self._held is None:
-            self.way.where.setText("")
-        elif self._at < 0 or len(rows) == 0:
-            self.way.where.setText(f"{len(rows):,} {self.error_text}{'s' * (len(rows) != 1)}")
-        else:
-            errors = self._held.errors
-            row = rows[self._at]
-            self.way.where.setText(
-                f"{self.error_text} {self._at + 1:,} of {len(rows):,}: {errors.features['kind'][row]}, "
-                f"frame {errors.data[row, 0]:.0f}"
-            )
+        count = f"{at + 1:,} of {len(self._rows):,}"
+        self.way.where.setText(f"{self.error_text} {count}: {kind}, frame {point[0]:.0f}")
 
     # ------------------------------------------------------------ looks
 
@@ -276,8 +254,8 @@ class PairForm(Form):
         self.fields.addRow(self.table)
 
     def _connect(self) -> None:
-        self.way.gone.connect(self.go)
-        self.kind.currentIndexChanged.connect(self._kind_chosen)
+        self.way.gone.connect(self._go)
+        self.kind.currentIndexChanged.connect(self._list_errors)
         self.first.chosen.connect(self._first_chosen)
         self.viewer.layers.events.inserted.connect(self._keep_apart, position="last")
         self.viewer.layers.events.inserted.connect(self._guess, position="last")

@@ -171,7 +171,7 @@ class TrackForm(Form):
             record["learned"] = run.learned.as_dict()
         layer = tracks_layer(run.tracks, spacing=source.place.spacing, name=f"Tracks of {source.name}")
         self._recolour(self.show_layer(layer, source.place, record))
-        self.doubts.hold(run.tracks, source.place, source.place.spacing)
+        self.doubts.hold(run.tracks, source.place)
         if source.labels:
             labels = labels_by_track(source.image, run.tracks)
             name, layers = f"{source.name} by track", self.viewer.layers
