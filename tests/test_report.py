@@ -107,14 +107,14 @@ def test_the_fit_of_the_displacement_is_that_of_outbid_measure(found: Tracks) ->
 
 def test_accuracy_of_each_frame_is_that_of_its_links(found: Tracks, truth: Tracks) -> None:
     judged = judge_links(found, truth)
-    curve = curves.accuracy_over_time(judged)
-    assert curve.frame.tolist() == list(range(29))
-    for frame, precision, recall in zip(*curve, strict=True):
+    frames, precisions, recalls = curves.accuracy_over_time(judged)
+    assert frames.tolist() == list(range(29))
+    for frame, precision, recall in zip(frames, precisions, recalls, strict=True):
         starts_found = found.detections.frame[found.links[:, 0]] == frame
         starts_true = truth.detections.frame[truth.links[:, 0]] == frame
         assert precision == judged.right[starts_found].mean()
         assert recall == judged.found_again[starts_true].mean()
-    assert np.nanmin(curve.precision) < 1
+    assert np.nanmin(precisions) < 1
 
 
 def test_long_movies_are_drawn_by_groups_of_frames() -> None:
@@ -122,9 +122,9 @@ def test_long_movies_are_drawn_by_groups_of_frames() -> None:
     seen = Detections.from_table(frame, np.column_stack([frame * 0, frame * 0, np.arange(2002) % 2 * 20]))
     truth = Tracks.from_track_ids(seen, np.arange(2002) % 2)
     tracks = Tracks(seen, truth.links[truth.links[:, 0] < 1000])
-    curve = curves.accuracy_over_time(judge_links(tracks, truth))
-    assert len(curve.frame) <= 300
-    assert (curve.recall[curve.frame < 498].min(), curve.recall[curve.frame > 502].max()) == (1, 0)
+    frames, _, recall = curves.accuracy_over_time(judge_links(tracks, truth))
+    assert len(frames) <= 300
+    assert (recall[frames < 498].min(), recall[frames > 502].max()) == (1, 0)
     middle, count = curves.detections_a_frame(tracks)
     assert len(middle) <= 300
     assert set(count) == {2.0}  # the last group is of fewer frames

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from outbid.tracks import Tracks
 
 from .crops import Crops
-from .curves import Accuracy, Displacement, Speed, WorstLinks
+from .curves import Displacement, WorstLinks
 from .judged import JudgedLinks
 from .taken import moved
 
@@ -51,12 +51,12 @@ def image(figure: Figure) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(saved(figure, 'svg', 130)).decode('ascii')}"
 
 
-def accuracy(curve: Accuracy) -> Figure:
+def accuracy(
+    frame: NDArray[np.float64], precision: NDArray[np.float64], recall: NDArray[np.float64]
+) -> Figure:
     """Precision and recall of the links over time."""
-    figure, axes = _over_frames(
-        curve.frame, (curve.precision, "precision"), (curve.recall, "recall"), width=1.4
-    )
-    low = np.nanmin([*curve.precision, *curve.recall, 1.0])
+    figure, axes = _over_frames(frame, (precision, "precision"), (recall, "recall"), width=1.4)
+    low = np.nanmin([*precision, *recall, 1.0])
     axes.set(ylabel="share of right links", ylim=(max(0.0, low - 0.05 * (1.05 - low)), 1.005))
     axes.legend(frameon=False, loc="best")
     return figure
@@ -72,11 +72,7 @@ def detections(frame: NDArray[np.float64], count: NDArray[np.float64]) -> Figure
 def speed_histogram(lengths: NDArray[np.float64], unit: str) -> Figure:
     """Histogram of speeds from frame to frame, with the median."""
     figure, axes = _figure()
-    if len(lengths):
-        axes.hist(lengths, bins=min(60, max(10, int(np.sqrt(len(lengths))))), color=_BLUE)
-        median = float(np.median(lengths))
-        axes.axvline(median, color=_ORANGE, lw=1.4, label=f"median {median:.3g}")
-        axes.legend(frameon=False)
+    _histogram(axes, lengths, min(60, max(10, int(np.sqrt(len(lengths))))), ".3g")
     axes.set(xlabel=f"speed ({_shown(unit)} per frame)", ylabel="links", xlim=(0, None))
     return figure
 
@@ -84,15 +80,12 @@ def speed_histogram(lengths: NDArray[np.float64], unit: str) -> Figure:
 def lengths_of_tracks(lengths: NDArray[np.int64]) -> Figure:
     """Histogram of track lengths, with the median."""
     figure, axes = _figure()
-    if len(lengths):
-        width = -(-int(lengths.max()) // 60)
-        edges = np.arange(1, lengths.max() + 2 * width, width) - 0.5
-        axes.hist(lengths, bins=edges.tolist(), color=_BLUE)
-        median = float(np.median(lengths))
-        axes.axvline(median, color=_ORANGE, lw=1.4, label=f"median {median:g}")
-        axes.legend(frameon=False)
-        if np.bincount(lengths).max() > 20 * np.median(np.bincount(lengths)[np.bincount(lengths) > 0]):
-            axes.set_yscale("log")
+    most = int(lengths.max(initial=1))
+    width = -(-most // 60)
+    _histogram(axes, lengths, (np.arange(1, most + 2 * width, width) - 0.5).tolist(), "g")
+    tracks = np.bincount(lengths)
+    if len(lengths) and tracks.max() > 20 * np.median(tracks[tracks > 0]):
+        axes.set_yscale("log")
     axes.set(xlabel="detections in a track", ylabel="tracks")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
@@ -123,10 +116,11 @@ def starts_and_ends(
     return figure
 
 
-def speeds(speed: Speed, unit: str) -> Figure:
+def speeds(curve: NDArray[np.float64], unit: str) -> Figure:
     """Median speed over time, with its quartiles."""
-    figure, axes = _over_frames(speed.frame, (speed.median, ""), width=1.3)
-    axes.fill_between(speed.frame, speed.low, speed.high, color=_BLUE, alpha=0.25, lw=0)
+    frame, low, median, high = curve
+    figure, axes = _over_frames(frame, (median, ""), width=1.3)
+    axes.fill_between(frame, low, high, color=_BLUE, alpha=0.25, lw=0)
     axes.set(ylabel=f"speed ({_shown(unit)} per frame)", ylim=(0, None))
     return figure
 
@@ -208,6 +202,15 @@ def _half_width(tracks: Tracks, rows: NDArray[np.int64]) -> float:
 def _figure() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(4.7, 3.0), layout="constrained")
     return figure, figure.subplots()
+
+
+def _histogram(axes: Axes, values: NDArray, bins: int | list[float], form: str) -> None:
+    """Bars, and the median as a line, with its number in this format."""
+    if len(values):
+        axes.hist(values, bins=bins, color=_BLUE)
+        median = float(np.median(values))
+        axes.axvline(median, color=_ORANGE, lw=1.4, label=f"median {median:{form}}")
+        axes.legend(frameon=False)
 
 
 def _over_frames(

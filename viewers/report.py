@@ -197,7 +197,7 @@ def _figures(
         return
     if judged is not None:
         yield (
-            plots.accuracy(curves.accuracy_over_time(judged)),
+            plots.accuracy(*curves.accuracy_over_time(judged)),
             "Link accuracy over time. Precision is the share of the links found that are right, recall the "
             "share of the true links that were found, by the frame in which a link starts.",
         )
