@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.measuring.groups import apart
+from outbid.measuring.groups import rows_apart
 from outbid.measuring.pooled import fitted
 from outbid.tracks import Tracks
 
@@ -210,7 +210,7 @@ def mean_square_displacement(
     track, frame = tracks.track_id[order], tracks.detections.frame[order].astype(np.int64)
     place = tracks.detections.position[order] * np.asarray(spacing, dtype=np.float64)
     key = track * (int(np.ptp(frame)) + most_lags + 1 if len(frame) else 1) + frame
-    rows = [apart(key, lag) for lag in range(1, most_lags + 1)]
+    rows = [rows_apart(key, lag) for lag in range(1, most_lags + 1)]
     squares = [np.square(place[there] - place[here]).sum(axis=1) for here, there in rows]
     pairs = np.array([len(one) for one in squares])
     seen = np.flatnonzero(pairs) + 1
