@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QValidator
 from qtpy.QtWidgets import (
+    QAbstractSpinBox,
     QComboBox,
     QDoubleSpinBox,
     QGridLayout,
@@ -61,6 +61,7 @@ class NumberBox(_Automatic, QDoubleSpinBox):
         self.first = first
         self.setMinimumWidth(60)
         self.setDecimals(15)
+        self.setStepType(QAbstractSpinBox.StepType.AdaptiveDecimalStepType)
         self.setRange(minimum, maximum)
         self.setSpecialValueText(automatic)
         self.set_number(value)
@@ -96,13 +97,11 @@ class NumberBox(_Automatic, QDoubleSpinBox):
         return QValidator.State.Acceptable if allowed else QValidator.State.Intermediate, given, place
 
     def stepBy(self, steps: int) -> None:
-        """Step by a tenth of the value's order of magnitude."""
-        value = self.value()
-        if value == 0:
+        """Step by a tenth of the value's order of magnitude, from 0 to `first`."""
+        if self.value() == 0:
             self.setValue(self.first * steps)
-            return
-        size = 10.0 ** math.floor(math.log10(abs(value))) / 10
-        self.setValue(float(f"{value + steps * size:.6g}"))
+        else:
+            super().stepBy(steps)
 
     def _bare(self, text: str | None) -> str:
         return (text or "").strip().removesuffix(self.suffix().strip()).strip().replace(",", ".")
