@@ -1,18 +1,15 @@
-"""The most important scores, each with a line that explains it."""
+"""What scores are called at the top of a report, and a sentence about each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from outbid.scoring import Scores
-
-_LABELS = {
+LABELS = {
     "link_f1": "Link F1", "link_precision": "Link precision", "link_recall": "Link recall", "idf1": "IDF1",
     "hota": "HOTA", "jsc": "Jaccard index", "complete_tracks": "Complete tracks",
     "division_f1": "Division F1", "merge_f1": "Merge F1", "id_switches": "Identity switches",
 }  # fmt: skip
-"""Label of each score at the top of a report."""
+"""Label of each score at the top of a report, in order."""
 _MEANINGS: Mapping[str, str] = {
     "link_precision": "Share of the links found that are true.",
     "link_recall": "Share of the true links that are found.",
@@ -34,26 +31,6 @@ _MEANINGS: Mapping[str, str] = {
     "target_effectiveness": "Share of a particle's detections that are in one track.",
 }
 """In a sentence; docs/explanation/scores.md has the definitions."""
-
-
-class Headline(NamedTuple):
-    """A score formatted for display."""
-
-    label: str
-    value: str
-    meaning: str
-
-
-def headlines(scores: Scores) -> list[Headline]:
-    """The scores at the top of a report that apply to these tracks.
-
-    Examples
-    --------
-    >>> headlines(Scores({"link_f1": 0.5, "mota": 0.9}, {}))[0].value
-    '0.5000'
-    """
-    shown = scores.shown()
-    return [Headline(label, shown[name], meaning(name)) for name, label in _LABELS.items() if name in shown]
 
 
 def meaning(score: str) -> str:

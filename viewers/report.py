@@ -23,7 +23,7 @@ from outbid.tracks import Tracks
 from . import curves
 from .crops import Crops
 from .explained import why
-from .headline import headlines
+from .headline import LABELS, meaning
 from .judged import JudgedLinks, judge_links
 from .lineage import trees
 from .projections import colours, projections
@@ -173,7 +173,9 @@ def _about(tracks: Tracks) -> _Context:
 def _scored(scores: Scores | None) -> _Context:
     if scores is None:
         return {"scores": [], "score_remarks": []}
-    return {"scores": headlines(scores), "score_remarks": [str(scores.gate), *filter(None, [scores.remark])]}
+    shown = scores.shown()
+    cards = [(label, shown[name], meaning(name)) for name, label in LABELS.items() if name in shown]
+    return {"scores": cards, "score_remarks": [str(scores.gate), *filter(None, [scores.remark])]}
 
 
 def _drawn(tracks: Tracks, spacing: _Spacing) -> _Context:

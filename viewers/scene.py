@@ -125,11 +125,9 @@ def scene(
     if frames is not None and frames[0] > frames[1]:
         raise SettingsError(f"The first frame, {frames[0]}, is after the last, {frames[1]}. Exchange them.")
     layers = [points_layer(of, spacing=grid.spacing, name=name) for name, of in points.items()]
-    layers += [tracks_layer(of, spacing=grid.spacing, name=name) for name, of in tracks.items()]
-    hidden: set[str] = set()
-    if truth is not None:
-        layers.append(tracks_layer(truth, spacing=grid.spacing, name="Truth"))
-    reach = None
+    shown = [*tracks.items(), *([] if truth is None else [("Truth", truth)])]
+    layers += [tracks_layer(of, spacing=grid.spacing, name=name) for name, of in shown]
+    hidden, reach = set[str](), None
     if truth is not None and tracks:
         hidden = {"Truth", *points, *tracks}
         found, world = next(iter(tracks.values())), moved(truth, grid.spacing)
@@ -324,12 +322,9 @@ def _rows(layer: Layer, kept: NDArray[np.bool_]) -> Layer:
         return replace(layer, data=data, features=features)
     number, data[:, 0] = np.unique(data[:, 0], return_inverse=True)
     new = {int(old): k for k, old in enumerate(number)}
-    graph = {
-        new[child]: [new[p] for p in of if p in new] for child, of in layer.graph.items() if child in new
-    }
-    return replace(
-        layer, data=data, features=features, graph={child: of for child, of in graph.items() if of}
-    )
+    held = [(child, [new[p] for p in of if p in new]) for child, of in layer.graph.items()]
+    graph = {new[child]: of for child, of in held if child in new and of}
+    return replace(layer, data=data, features=features, graph=graph)
 
 
 def _without_lone(layer: Layer) -> Layer:
