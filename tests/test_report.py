@@ -135,11 +135,6 @@ def test_steps_leave_out_gaps() -> None:
     assert curves.step_lengths(Tracks.from_track_ids(seen, [0, 0, 0]), SPACING).tolist() == [2]
 
 
-def test_track_lengths_count_single_detections() -> None:
-    seen = Detections.from_table([0, 0, 1], [[0, 0, 0], [0, 5, 0], [0, 0, 1]])
-    assert curves.track_lengths(Tracks(seen, np.array([[0, 2]]))).tolist() == [2, 1]
-
-
 def test_the_worst_links_are_the_least_probable_else_of_least_margin_else_the_dearest() -> None:
     seen = Detections.from_table([0, 1, 2, 3], [[0, 0, x] for x in (0, 1, 3, 9)])
     links = np.array([[0, 1], [1, 2], [2, 3]])
@@ -280,11 +275,6 @@ def test_any_unit_can_be_drawn(unit: str) -> None:
     with plots.style():
         drawn = plots.image(plots.speed_histogram(np.array([1.0, 2.0]), unit))
         assert drawn != plots.image(plots.speed_histogram(np.array([1.0, 2.0]), "pixel"))
-
-
-@given(tracks_with_gaps())
-def test_any_tracks_have_a_worst_link_only_if_they_have_links(tracks: Tracks) -> None:
-    assert len(curves.worst_links(tracks, 12).row) == min(12, len(tracks.links))
 
 
 @pytest.mark.parametrize("frames", [[], [3], [2, 2], [0, 5]])

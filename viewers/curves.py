@@ -176,11 +176,6 @@ def speed_over_time(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1,
     return np.vstack([groups.middle, np.transpose(quartiles)])
 
 
-def track_lengths(tracks: Tracks) -> NDArray[np.int64]:
-    """(track_count,) int64: detections of each track; one that is not linked is a track of 1."""
-    return np.bincount(tracks.track_id)
-
-
 def mean_square_displacement(
     tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1), most_lags: int = _MOST_LAGS
 ) -> Displacement:

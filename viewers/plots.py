@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -62,10 +62,13 @@ def accuracy(
     return figure
 
 
-def detections(frame: NDArray[np.float64], count: NDArray[np.float64]) -> Figure:
-    """Detections per frame over time."""
-    figure, axes = _over_frames(frame, (count, ""))
-    axes.set(ylabel="detections", ylim=(0, 1.08 * max(count.max(initial=0), 1)))
+def counts(frame: NDArray[np.float64], curves: Mapping[str, NDArray[np.float64]]) -> Figure:
+    """Detections per frame over time; or two kinds of ends of tracks."""
+    figure, axes = _over_frames(frame, *((count, name) for name, count in curves.items()))
+    top = 1.15 * max(1.0, *(count.max(initial=0) for count in curves.values()))
+    axes.set(ylabel="tracks" if len(curves) > 1 else next(iter(curves)), ylim=(0, top))
+    if len(curves) > 1:
+        axes.legend(frameon=False, loc="best", ncols=2)
     return figure
 
 
@@ -103,16 +106,6 @@ def displacement(curve: Displacement, unit: str) -> Figure:
             axes.plot(lag, curve.fit[positive], color=_ORANGE, lw=1.4, label=label)
             axes.legend(frameon=False)
     axes.set(xlabel="lag (frames)", ylabel=f"mean square displacement\n({_shown(unit)}, squared)")
-    return figure
-
-
-def starts_and_ends(
-    frame: NDArray[np.float64], starts: NDArray[np.float64], ends: NDArray[np.float64]
-) -> Figure:
-    """Track starts and ends per frame over time."""
-    figure, axes = _over_frames(frame, (starts, "starts"), (ends, "ends"))
-    axes.set(ylabel="tracks", ylim=(0, 1.15 * max(starts.max(initial=0), ends.max(initial=0), 1)))
-    axes.legend(frameon=False, loc="best", ncols=2)
     return figure
 
 

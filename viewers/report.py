@@ -157,7 +157,7 @@ def _packed(name: str) -> str:
 
 def _about(tracks: Tracks) -> _Context:
     """Top of the page: the summary sentence, the warning, and the main facts."""
-    seen, lengths = tracks.detections, curves.track_lengths(tracks)
+    seen, lengths = tracks.detections, np.bincount(tracks.track_id)
     divisions, merges = int((tracks.successors >= 2).sum()), int((tracks.predecessors >= 2).sum())
     facts = [f"{seen.frame_count:,} frames", f"positions in {seen.unit}"]
     if len(lengths):
@@ -203,9 +203,11 @@ def _figures(
             "Link accuracy over time. Precision is the share of the links found that are right, recall the "
             "share of the true links that were found, by the frame in which a link starts.",
         )
-    yield plots.detections(*curves.detections_a_frame(tracks)), "Detections per frame."
+    frame, count = curves.detections_a_frame(tracks)
+    yield plots.counts(frame, {"detections": count}), "Detections per frame."
+    frame, starts, ends = curves.starts_and_ends(tracks)
     yield (
-        plots.starts_and_ends(*curves.starts_and_ends(tracks)),
+        plots.counts(frame, {"starts": starts, "ends": ends}),
         "Track starts and ends per frame. A peak at one frame points at a fault of the recording.",
     )
     yield (
@@ -223,7 +225,7 @@ def _figures(
         "a power of the lag, and localisation error.",
     )
     yield (
-        plots.lengths_of_tracks(curves.track_lengths(tracks)),
+        plots.lengths_of_tracks(np.bincount(tracks.track_id)),
         "Track lengths. An unlinked detection counts as a track of length 1.",
     )
 
