@@ -114,7 +114,7 @@ def test_links_are_shown_by_what_they_are_with_the_scores(window: Window) -> Non
     window.shot("score_form")
 
 
-def test_next_jumps_from_error_to_error_and_around(window: Window) -> None:
+def test_next_jumps_from_error_to_error_and_around_or_through_those_of_a_kind(window: Window) -> None:
     form = run(window, opened(window), "2")
     window.viewer.dims.set_point(0, 6)
     seen = []
@@ -130,10 +130,6 @@ def test_next_jumps_from_error_to_error_and_around(window: Window) -> None:
     assert round(window.viewer.dims.point[0]) == 4
     assert round(window.viewer.dims.point[1], 3) == 6.0  # z, too
     window.shot("score_error")
-
-
-def test_a_kind_of_error_can_be_chosen(window: Window) -> None:
-    form = run(window, opened(window), "2")
     assert [form.kind.itemText(row) for row in range(form.kind.count())] == ["all", "false", "missed"]
     form.kind.setCurrentText("missed")
     assert form.way.where.text() == "4 errors"

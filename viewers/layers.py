@@ -273,8 +273,7 @@ def graph_links(number: NDArray[np.int64], graph: Mapping[int, Sequence[int]]) -
 def _only(tracks: Tracks, chosen: NDArray[np.bool_]) -> Tracks:
     """The chosen links and the detections that they join."""
     links = tracks.links[chosen]
-    kept, renumbered = np.unique(links, return_inverse=True)
-    return Tracks(tracks.detections.take(kept), renumbered.reshape(-1, 2).astype(np.int64))
+    return Tracks(tracks.detections, links).take(np.unique(links))
 
 
 def _without_graph(layer: Layer) -> Layer:

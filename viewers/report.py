@@ -34,8 +34,6 @@ _Context = dict[str, Any]
 _GALLERY = 12
 _MOST_VALUES = 8
 """Longest list of numbers shown in the details; longer lists are shown as count and range."""
-_TREE = 7.0
-"""Largest distance in pixels between neighbouring leaves of a lineage tree."""
 
 
 def report(
@@ -181,12 +179,8 @@ def _scored(scores: Scores | None) -> _Context:
 def _drawn(tracks: Tracks, spacing: _Spacing) -> _Context:
     """Pictures of the projections and lineage trees."""
     found, families = trees(tracks)
-    shown = [
-        {**tree._asdict(), "path": tree.path, "shown": round(min(_TREE / 9 * tree.height + 16, 512))}
-        for tree in found
-    ]
     return {
-        "views": projections(tracks, spacing), "colours": colours(), "trees": shown,
+        "views": projections(tracks, spacing), "colours": colours(), "trees": found,
         "more_trees": families if families > len(found) else 0,
     }  # fmt: skip
 
@@ -247,17 +241,13 @@ def _worst(
     if crops is not None:
         caption += " The image is red in the frame in which the link starts, green in that in which it ends."
     header = ["track", "frame", "z", "y", "x", "to frame", "z", "y", "x", worst.measure, "remark"]
-    rows = [
-        [
-            str(tracks.track_id[target]),
-            *_place(tracks, source),
-            *_place(tracks, target),
-            f"{value:.3g}",
-            why(tracks, int(link), spacing),
-            *([] if judged is None else ["right" if judged.right[link] else "wrong"]),
-        ]
-        for link, (source, target), value in zip(worst.row, tracks.links[worst.row], worst.value, strict=True)
-    ]
+    seen, rows = tracks.detections, []
+    for link, value in zip(worst.row.tolist(), worst.value, strict=True):
+        ends = tracks.links[link]
+        places = [[str(seen.frame[row]), *(f"{x:.6g}" for x in seen.position[row])] for row in ends]
+        said = [f"{value:.3g}", why(tracks, link, spacing)]
+        verdict = [] if judged is None else ["right" if judged.right[link] else "wrong"]
+        rows.append([str(tracks.track_id[ends[1]]), *places[0], *places[1], *said, *verdict])
     return {
         "uri": plots.image(plots.gallery(tracks, worst, spacing, judged, crops)), "caption": caption,
         "meaning": _meaning(worst), "rows": rows,
@@ -277,10 +267,6 @@ def _meaning(worst: curves.WorstLinks) -> str:
             "alternative, including no link, would lower the probability of the set of links as a whole."
         )
     return text
-
-
-def _place(tracks: Tracks, row: int) -> list[str]:
-    return [str(tracks.detections.frame[row]), *(f"{value:.6g}" for value in tracks.detections.position[row])]
 
 
 # ---------------------------------------------------------------- the details
