@@ -113,7 +113,7 @@ def test_a_movie_has_its_voxels_and_is_read_frame_by_frame(tmp_path: Path, plane
     assert len(keywords["scale"]) == len(keywords["units"]) == len(keywords["axis_labels"]) == frames.ndim
 
 
-def test_every_scene_of_a_file_is_a_layer(tmp_path: Path) -> None:
+def test_every_scene_and_every_channel_of_a_file_is_a_layer(tmp_path: Path) -> None:
     path, values = str(tmp_path / "two.ome.tif"), np.arange(120, dtype=np.uint16).reshape(6, 4, 5)
     with tifffile.TiffWriter(path, ome=True) as file:
         for planes, size in ((values[:2], 0.5), (values[2:], 2.0)):
@@ -125,6 +125,13 @@ def test_every_scene_of_a_file_is_a_layer(tmp_path: Path) -> None:
     assert np.array_equal(np.asarray(first[0]), values[:2])
     assert np.array_equal(np.asarray(second[0]), values[2:])
     assert [tuple(layer[1]["scale"]) for layer in (first, second)] == [(1, 0.5, 0.5), (1, 2, 2)]
+    path, values = str(tmp_path / "a.tif"), np.arange(3 * 2 * 16 * 12, dtype=np.uint16).reshape(3, 2, 16, 12)
+    tifffile.imwrite(path, values, imagej=True, metadata={"axes": "TCYX"})
+    assert read_movie(path) is layers_of_movie
+    layers = layers_of_movie(path)
+    assert [attributes["name"] for _, attributes, _ in layers] == ["a.tif: channel 0", "a.tif: channel 1"]
+    for channel, (data, _, _) in enumerate(layers):
+        np.testing.assert_array_equal(np.asarray(data), values[:, channel])
 
 
 def test_asking_about_a_file_loads_nothing_heavy() -> None:

@@ -79,6 +79,7 @@ def test_a_run_that_is_cancelled_ends_before_the_next_family_of_scores(
     window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() == form.bar.maximum() // 3)
     window.click(form.cancel_button)
     window.wait(no_thread_is_left, 1)
+    assert not form.bar.isVisible()
     assert form.table.rowCount() == 0
 
 
