@@ -104,26 +104,6 @@ def test_colours_distinguish_doubtful_links_from_sure_ones(window: Window) -> No
     assert window.count(changed, "#ff2d2d") + window.count(changed, "#4cc9ff") == 0
 
 
-def test_divisions_stand_in_the_graph(window: Window) -> None:
-    from scenes import tissue
-
-    seen = tissue(cells=60, frames=20).detections
-    window.viewer.add_points(rows_of(seen), name="tissue", size=0.1, scale=(1, 10, 10, 10))
-    form = window.form("Track particles")
-    run(window, form)
-    graph = named(window, "Tracks of tissue").graph
-    spaced = track(seen, TrackingSettings(spacing=(10, 10, 10)))
-    assert graph == tracks_layer(spaced.tracks).graph
-    assert len(graph) >= 10
-    window.viewer.dims.ndisplay = 3
-    window.viewer.reset_view()
-    window.shot("track_divisions")
-    window.tick(form.rows["divisions"], False)
-    run(window, form)
-    assert len(window.viewer.layers) == 3
-    assert window.viewer.layers[-1].graph == {}
-
-
 def test_what_fuses_has_two_parents_in_the_graph(window: Window) -> None:
     from scenes import backward, tissue
 
@@ -237,15 +217,23 @@ def test_columns_of_detection_are_ticked_unasked(window: Window) -> None:
     assert rows_in(form.columns)["angle"] == (True, "angle=180", "")
 
 
-def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: Window) -> None:
+def test_divisions_stand_in_the_graph_also_of_a_result_that_loses_them(
+    window: Window,
+) -> None:
     """What napari keeps of an emptied graph lets vispy crash with Mesa: another layer stands in its place."""
     from scenes import tissue
 
-    window.viewer.add_points(rows_of(tissue(cells=60, frames=20).detections), name="tissue", size=0.1)
+    seen = tissue(cells=60, frames=20).detections
+    window.viewer.add_points(rows_of(seen), name="tissue", size=0.1, scale=(1, 10, 10, 10))
     form = window.form("Track particles")
     run(window, form)
     divided = named(window, "Tracks of tissue")
-    assert divided.graph
+    spaced = track(seen, TrackingSettings(spacing=(10, 10, 10)))
+    assert divided.graph == tracks_layer(spaced.tracks).graph
+    window.viewer.dims.ndisplay = 3
+    window.viewer.reset_view()
+    window.shot("track_divisions")
+    window.viewer.dims.ndisplay = 2
     window.viewer.add_labels(np.zeros((3, 8, 8), np.uint8), name="above")
     form.result.choose(divided)
     window.tick(form.rows["divisions"], False)
@@ -259,6 +247,9 @@ def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: 
     assert [layer.name for layer in window.viewer.layers] == ["tissue", "Tracks of tissue", "above"]
     assert form.result.layer() is single
     assert len(single.graph) >= 10
+    form.result.choose(None)
+    run(window, form)
+    assert len(window.viewer.layers) == 4
 
 
 def test_settings_come_back_from_a_result_and_a_run_replaces_it(window: Window) -> None:
