@@ -70,25 +70,6 @@ def test_what_a_link_has_stands_where_it_ends() -> None:
     assert layer.color_by == "confidence"
 
 
-def test_a_track_that_begins_and_divides_at_once_has_the_value_of_its_first_link() -> None:
-    seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 5, 0]])
-    layer = tracks_layer(Tracks(seen, np.array([[0, 1], [0, 2]]), np.array([3.0, 4.0])))
-    assert layer.features["link_cost"].tolist() == [3, 3, 4]
-
-
-def test_all_layers_have_the_same_scale_units_and_axes(found: Tracks, truth: Tracks) -> None:
-    spacing = (2.0, 0.5, 0.5)
-    layers = [
-        tracks_layer(found, spacing=spacing), points_layer(found.detections, spacing=spacing),
-        *error_layers(judge_links(found, truth), spacing=spacing),
-    ]  # fmt: skip
-    keywords = [layer.as_tuple()[1] for layer in layers]
-    assert {(one["scale"], one["units"], one["axis_labels"]) for one in keywords} == {
-        ((1, 2.0, 0.5, 0.5), ("pixel",) * 4, ("t", "z", "y", "x"))
-    }
-    assert ["graph" in one for one in keywords] == [layer.kind == "tracks" for layer in layers]
-
-
 @pytest.mark.parametrize(("unit", "shown"), [("micrometer", "micrometer"), ("stone's throw", "pixel")])
 def test_a_unit_that_napari_does_not_know_stands_as_pixel(unit: str, shown: str) -> None:
     seen = Detections.from_table([0], [[0, 0, 0]], unit=unit)
