@@ -73,7 +73,7 @@ def test_the_gate_comes_from_the_spacing_unless_it_is_set(window: Window) -> Non
 def test_a_run_that_is_cancelled_ends_before_the_next_family_of_scores(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbid.viewers.forms.score.score", endless)
+    monkeypatch.setattr("outbid.viewers.forms.pair.score", endless)
     form = opened(window)
     window.click(form.run_button)
     window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() == form.bar.maximum() // 3)

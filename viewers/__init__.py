@@ -4,8 +4,8 @@
 the numbers that a report plots, `plots` plots them, `crops` cuts parts
 of a movie, and `report` makes one page of everything.
 
-For `outbid view`: `opened` determines the kinds of files, `contrast` finds its grey values, `scene`
-puts everything on one grid of voxels, `screen` finds a display and `window` opens napari.
+For `outbid view`: `opened` determines the kinds of files, `scene` puts everything on one grid of voxels,
+`screen` finds a display and `window` opens napari.
 
 For the forms: `taken` makes detections and tracks of layers, `nearby` selects a part of a movie that
 is small enough for a preview, `objects` numbers the objects of a label image by their tracks, `proofreading`

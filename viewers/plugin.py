@@ -138,7 +138,7 @@ def layers_of_movie(path: str) -> list[LayerData]:
 
 
 def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
-    from .contrast import contrast_of
+    from .scene import contrast_of
 
     frames = movie.lazy()
     frames = frames[:, 0] if movie.shape[0] == 1 else frames

@@ -309,6 +309,25 @@ def point_size(layer: Layer) -> float:
     return float(np.clip(usual / 2, 3.0, 10.0)) if np.isfinite(usual) else 10.0
 
 
+def contrast_of(frame: NDArray) -> tuple[float, float]:
+    """Grey values shown as black and white: the background, and a value that few voxels exceed.
+
+    Examples
+    --------
+    >>> contrast_of(np.array([[[0, 0, 9, 0]]]))
+    (0.0, 9.0)
+    """
+    values = frame[np.isfinite(frame)] if frame.dtype.kind == "f" else frame.ravel()
+    if values.size == 0:
+        return 0.0, 1.0
+    thinned = values[:: max(values.size // 2_000_000, 1)]
+    low, high = np.quantile(thinned, [0.01, 0.999], method="nearest")
+    least, most = float(values.min()), float(values.max())
+    if low == high:
+        low, high = least, most
+    return (float(low), float(high)) if low < high else (float(low), float(low) + 1.0)
+
+
 def _time(layer: Layer) -> NDArray[np.float64]:
     """(n,): the frame number of each row."""
     return layer.data[:, 1 if layer.kind == "tracks" else 0]

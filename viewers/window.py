@@ -12,10 +12,9 @@ from napari.layers import Tracks as NapariTracks
 from outbid.errors import ResourceError
 from outbid.formats.frames import Images
 
-from .contrast import contrast_of
 from .forms.shown import show
 from .layers import AXES, Layer
-from .scene import Grid, View
+from .scene import Grid, View, contrast_of
 
 _SIDE, _MARGIN = 1200, 0.04  # of pictures: pixels of the longer side, share of it that is left free
 

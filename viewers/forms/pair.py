@@ -1,9 +1,10 @@
-"""Base class of the forms that compare two layers of tracks: a score table and error navigation."""
+"""The forms *Score against truth* and *Compare*: a table, links by what they are, a way through errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from qtpy.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidg
 from superqt.utils import signals_blocked
 
 from outbid.errors import InputError
+from outbid.scoring import score
 from outbid.scoring.gate import gate_for
 from outbid.tracks import Tracks
 
@@ -265,6 +267,67 @@ class PairForm(Form):
         if layer is not None:
             self.gate.setSuffix(f" {place_of(layer).symbol}")
         self._keep_apart()
+
+
+class ScoreForm(PairForm):
+    """Form that scores tracks against the true tracks."""
+
+    run_text = "Score"
+
+    def hold(
+        self, judged: JudgedLinks, gate: float, report: Report
+    ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
+        """Compute all scores of the tracks against the true tracks."""
+        scores = score(judged.tracks, judged.truth, gate=gate, progress=report)
+        table = dict(line.split() for line in str(scores).splitlines())
+        record = {"command": "score", "values": scores.values, "provenance": scores.provenance}
+        return table, record, scores.remark
+
+    def _guess(self, _: object = None) -> None:
+        """Take the last result of tracking, and as its truth the tracks that were opened last beside it."""
+        layers = [layer for layer in self.viewer.layers if self.first.takes(layer)]
+        results = [layer for layer in layers if (record_of(layer) or {}).get("command") == "track"]
+        others = [layer for layer in layers if layer not in results]
+        if not results or not others:
+            return
+        self.first.choose(results[-1])
+        self.second.choose(others[-1])
+        if len(others) > 1:
+            self.show_message(
+                f"Is {others[-1].name}, which was opened last, the truth? There are {len(others)} layers "
+                "that may be."
+            )
+
+
+class CompareForm(PairForm):
+    """Form that compares two tracking results link by link."""
+
+    run_text = "Compare"
+    first_text, second_text = "one", "other"
+    error_text = "difference"
+    names = ("one", "other")
+
+    def hold(
+        self,
+        judged: JudgedLinks,
+        gate: float,
+        report: Report,  # noqa: ARG002 - it is done at once
+    ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
+        """Count the links that the two tracking results share."""
+        both, of_one, of_other = int(judged.right.sum()), len(judged.right), len(judged.found_again)
+        either = of_one + of_other - both
+        values = {
+            "links in both": both, "links only in one": of_one - both, "links only in other": of_other - both,
+            "shared (Jaccard index)": both / either if either else float("nan"),
+            "tracks of one": judged.tracks.track_count, "tracks of other": judged.truth.track_count,
+            "detections of one": len(judged.tracks.detections),
+            "detections of other": len(judged.truth.detections),
+        }  # fmt: skip
+        table = {
+            name: f"{value:,}" if isinstance(value, int) else f"{value:.4f}" for name, value in values.items()
+        }
+        record = {"command": "compare", "version": version("outbid"), "gate": gate, "values": values}
+        return table, record, ""
 
 
 def tracks_of(layer: Any) -> Tracks:
