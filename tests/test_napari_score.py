@@ -248,6 +248,8 @@ def test_the_motion_of_each_track_is_a_table(window: Window) -> None:
     assert float(speed.data()) == pytest.approx(5 * SCALE[3] / 30, rel=1e-3)
     assert "errors exclude those of linking" in form.message.text()
     window.shot("measure_form")
+    form.table.setCurrentIndex(model.index(1, 0))
+    assert window.viewer.scene.camera.center[1] == pytest.approx(ROWS[1] * SCALE[2])
 
 
 def test_without_tracks_there_is_nothing_to_measure(window: Window) -> None:

@@ -302,22 +302,15 @@ def flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from flat(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list | tuple):
-        yield name, _listed(value)
     else:
         yield name, _text(value)
 
 
-def _listed(values: Sequence[object]) -> str:
-    """A list as text; a long list as its count and range."""
-    if len(values) <= _MOST_VALUES and not any(isinstance(one, list | tuple | Mapping) for one in values):
-        return ", ".join(map(_text, values))
-    numbers = [one for one in values if isinstance(one, int | float)]
-    if len(numbers) == len(values):
-        return f"{len(values)} values from {_text(min(numbers))} to {_text(max(numbers))}"
-    return f"{len(values)} values"
-
-
 def _text(value: object) -> str:
-    """A plain value as text, numbers in their shortest readable form."""
-    return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    """A value as text, numbers in their shortest readable form; a long list as its count and range."""
+    if not isinstance(value, list | tuple):
+        return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    if len(value) <= _MOST_VALUES and not any(isinstance(one, list | tuple | Mapping) for one in value):
+        return ", ".join(map(_text, value))
+    numbers = all(isinstance(one, int | float) for one in value)
+    return f"{len(value)} values" + (f" from {_text(min(value))} to {_text(max(value))}" if numbers else "")
