@@ -175,9 +175,8 @@ def _draw_links(
     axes: Axes, tracks: Tracks, frame: int, middle: NDArray, half: float, look: tuple[str, str, float]
 ) -> None:
     """The links that start in a frame, as far as they are near."""
-    place = tracks.detections.position
-    first, stop = np.searchsorted(tracks.detections.frame, [frame, frame + 1])
-    begin, end = np.searchsorted(tracks.links[:, 0], [first, stop])
+    place, rows = tracks.detections.position, tracks.detections.rows_of(frame)
+    begin, end = np.searchsorted(tracks.links[:, 0], [rows.start, rows.stop])
     links = tracks.links[begin:end]
     near = (np.abs(place[links[:, 0], 1:] - middle) <= 2 * half).all(axis=1)
     lines = list(place[links[near]][..., [2, 1]])
