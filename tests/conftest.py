@@ -11,7 +11,7 @@ import pytest
 from checkout import REPOSITORY
 from examples import examples
 
-from outbid import TrackingSettings, read_detections, score, track
+from outbid import TrackingSettings, Tracks, read_detections, read_tracks, score, track
 from outbid._arrays import gpu_names
 from outbid.data import sample
 
@@ -36,6 +36,18 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data (../shared/data) are not beside this checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def truth() -> Tracks:
+    """The tracks of the sample."""
+    return read_tracks(sample("walks"))
+
+
+@pytest.fixture(scope="session")
+def found() -> Tracks:
+    """What a linker makes of its detections, not without errors."""
+    return track(read_detections(sample("walks")), TrackingSettings(max_distance=4, max_gap=2)).tracks
 
 
 @pytest.fixture

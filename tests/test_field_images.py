@@ -190,19 +190,6 @@ def test_channels_are_said(axes: str, words: list[str], tmp_path: Path) -> None:
     assert all(word in done.stderr for word in words), done.stderr
 
 
-def test_napari_shows_all_channels(tmp_path: Path) -> None:
-    pytest.importorskip("napari.layers")
-    from outbid.viewers.plugin import layers_of_movie, read_movie
-
-    voxels = np.arange(3 * 2 * 16 * 12, dtype=np.uint16).reshape(3, 2, 16, 12)
-    tifffile.imwrite(tmp_path / "a.tif", voxels, imagej=True, metadata={"axes": "TCYX"})
-    assert read_movie(str(tmp_path / "a.tif")) is layers_of_movie
-    layers = layers_of_movie(str(tmp_path / "a.tif"))
-    assert [attributes["name"] for _, attributes, _ in layers] == ["a.tif: channel 0", "a.tif: channel 1"]
-    for channel, (data, _, _) in enumerate(layers):
-        np.testing.assert_array_equal(np.asarray(data), voxels[:, channel])
-
-
 def test_the_unit_of_the_interval(tmp_path: Path) -> None:
     voxels = np.zeros((3, 16, 12), np.uint16)
     metadata = {"axes": "TYX", "finterval": 2.0, "tunit": "min"}

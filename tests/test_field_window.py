@@ -9,13 +9,11 @@ from napari_scenes import Window, named, run, walks
 
 from outbid import read_tracks
 from outbid.data import sample
+from outbid.viewers import layers
 
 
 def tracks_layer(window: Window, name: str) -> Any:
-    found = read_tracks(sample("walks"))
-    order = np.lexsort((found.detections.frame, found.track_id))
-    rows = np.column_stack([found.track_id, found.detections.frame, found.detections.position])[order]
-    return window.viewer.add_tracks(rows[:500], name=name)
+    return window.viewer.add_tracks(layers.tracks_layer(read_tracks(sample("walks"))).data[:500], name=name)
 
 
 @pytest.mark.parametrize("form", ["Detect spots", "Track particles"])
@@ -64,16 +62,6 @@ def test_the_truth_is_what_was_opened_last(window: Window) -> None:
     assert (scoring.first.currentText(), scoring.second.currentText()) == ("Tracks of walks", "truth")
     assert "Is truth, which was opened last, the truth? There are 2" in scoring.message.text()
     assert named(window, "Tracks of walks") is scoring.first.layer()
-
-
-def test_scores_have_tooltips(window: Window) -> None:
-    from outbid.viewers.forms.score import ScoreForm
-
-    form = window.form("Score against truth")
-    assert isinstance(form, ScoreForm)
-    form._show_table({"link_f1": "1.0", "division_recall": "0.5"})
-    assert "precision and recall" in form.table.item(0, 0).toolTip()
-    assert form.table.item(1, 0).toolTip() == "Share of the true divisions that are found."
 
 
 def test_a_refused_table_gives_its_reason(tmp_path: Path) -> None:

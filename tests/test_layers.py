@@ -2,34 +2,12 @@
 
 import numpy as np
 import pytest
-from commands import fresh_python
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbid import (
-    Detections,
-    SettingsError,
-    TrackingSettings,
-    Tracks,
-    read_detections,
-    read_tracks,
-    score,
-    track,
-)
-from outbid.data import sample
+from outbid import Detections, SettingsError, Tracks, score
 from outbid.viewers.judged import judge_links
-from outbid.viewers.layers import Layer, error_layers, link_speed, points_layer, tracks_layer
-
-
-@pytest.fixture(scope="module")
-def truth() -> Tracks:
-    return read_tracks(sample("walks"))
-
-
-@pytest.fixture(scope="module")
-def found() -> Tracks:
-    settings = TrackingSettings(max_distance=4, max_gap=2)
-    return track(read_detections(sample("walks")), settings).tracks
+from outbid.viewers.layers import Layer, error_layers, points_layer, tracks_layer
 
 
 @st.composite
@@ -92,41 +70,10 @@ def test_what_a_link_has_stands_where_it_ends() -> None:
     assert layer.color_by == "confidence"
 
 
-def test_a_track_that_begins_and_divides_at_once_has_the_value_of_its_first_link() -> None:
-    seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 5, 0]])
-    layer = tracks_layer(Tracks(seen, np.array([[0, 1], [0, 2]]), np.array([3.0, 4.0])))
-    assert layer.features["link_cost"].tolist() == [3, 3, 4]
-
-
-def test_speed_is_a_frame_s_over_a_gap() -> None:
-    seen = Detections.from_table([0, 3], [[0, 0, 0], [0, 0, 6]])
-    assert link_speed(Tracks(seen, np.array([[0, 1]]))).tolist() == [2]
-
-
-def test_all_layers_have_the_same_scale_units_and_axes(found: Tracks, truth: Tracks) -> None:
-    spacing = (2.0, 0.5, 0.5)
-    layers = [
-        tracks_layer(found, spacing=spacing), points_layer(found.detections, spacing=spacing),
-        *error_layers(judge_links(found, truth), spacing=spacing),
-    ]  # fmt: skip
-    keywords = [layer.as_tuple()[1] for layer in layers]
-    assert {(one["scale"], one["units"], one["axis_labels"]) for one in keywords} == {
-        ((1, 2.0, 0.5, 0.5), ("pixel",) * 4, ("t", "z", "y", "x"))
-    }
-    assert ["graph" in one for one in keywords] == [layer.kind == "tracks" for layer in layers]
-
-
 @pytest.mark.parametrize(("unit", "shown"), [("micrometer", "micrometer"), ("stone's throw", "pixel")])
 def test_a_unit_that_napari_does_not_know_stands_as_pixel(unit: str, shown: str) -> None:
     seen = Detections.from_table([0], [[0, 0, 0]], unit=unit)
     assert points_layer(seen).as_tuple()[1]["units"] == ("pixel", shown, shown, shown)
-
-
-def test_points_carry_their_features() -> None:
-    seen = Detections.from_table([1, 0], [[1, 2, 3], [4, 5, 6]], features={"mass": [7, 8]})
-    data, attributes, kind = points_layer(seen).as_tuple()
-    assert (data.tolist(), kind) == ([[0, 4, 5, 6], [1, 1, 2, 3]], "points")
-    assert attributes["features"]["mass"].tolist() == [8, 7]
 
 
 # ---------------------------------------------------------------- errors
@@ -177,14 +124,6 @@ def test_nothing_gives_empty_layers() -> None:
     none = Tracks(Detections.from_table([], []), np.empty((0, 2), np.int64))
     layers = [tracks_layer(none), points_layer(none.detections), *error_layers(judge_links(none, none))]
     assert [layer.data.shape for layer in layers] == [(0, 5), (0, 4), (0, 5), (0, 5), (0, 5), (0, 4)]
-
-
-def test_layers_need_no_screen() -> None:
-    code = """
-import outbid.viewers.layers, sys
-print([name for name in ("napari", "qtpy", "matplotlib", "numba") if name in sys.modules])
-"""
-    assert fresh_python(code) == "[]"
 
 
 @pytest.mark.parametrize("gate", [0.0, -3.0, np.inf, np.nan])

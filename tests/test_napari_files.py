@@ -17,8 +17,6 @@ from outbid.viewers.plugin import (
     layers_of_positions,
     read_movie,
     read_positions,
-    sample_movie,
-    sample_walks,
     write_points,
 )
 from outbid.viewers.plugin import write_tracks as write_tracks_layer
@@ -115,7 +113,7 @@ def test_a_movie_has_its_voxels_and_is_read_frame_by_frame(tmp_path: Path, plane
     assert len(keywords["scale"]) == len(keywords["units"]) == len(keywords["axis_labels"]) == frames.ndim
 
 
-def test_every_scene_of_a_file_is_a_layer(tmp_path: Path) -> None:
+def test_every_scene_and_every_channel_of_a_file_is_a_layer(tmp_path: Path) -> None:
     path, values = str(tmp_path / "two.ome.tif"), np.arange(120, dtype=np.uint16).reshape(6, 4, 5)
     with tifffile.TiffWriter(path, ome=True) as file:
         for planes, size in ((values[:2], 0.5), (values[2:], 2.0)):
@@ -127,21 +125,20 @@ def test_every_scene_of_a_file_is_a_layer(tmp_path: Path) -> None:
     assert np.array_equal(np.asarray(first[0]), values[:2])
     assert np.array_equal(np.asarray(second[0]), values[2:])
     assert [tuple(layer[1]["scale"]) for layer in (first, second)] == [(1, 0.5, 0.5), (1, 2, 2)]
-
-
-def test_samples_can_be_detected_and_tracked() -> None:
-    (points, _, _), (tracks, _, _) = sample_walks()
-    assert len(points) == len(tracks) == 3429
-    ((movie, keywords, kind),) = sample_movie()
-    assert (kind, movie.shape) == ("image", (20, 7, 81, 81))
-    assert tuple(keywords["scale"]) == (1, 2, 1, 1)
+    path, values = str(tmp_path / "a.tif"), np.arange(3 * 2 * 16 * 12, dtype=np.uint16).reshape(3, 2, 16, 12)
+    tifffile.imwrite(path, values, imagej=True, metadata={"axes": "TCYX"})
+    assert read_movie(path) is layers_of_movie
+    layers = layers_of_movie(path)
+    assert [attributes["name"] for _, attributes, _ in layers] == ["a.tif: channel 0", "a.tif: channel 1"]
+    for channel, (data, _, _) in enumerate(layers):
+        np.testing.assert_array_equal(np.asarray(data), values[:, channel])
 
 
 def test_asking_about_a_file_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from outbid.viewers import plugin; "
+        "import sys; from outbid.viewers import layers, plugin; "
         f"assert plugin.read_positions({str(sample('walks'))!r}); plugin.read_movie('nothing.tif'); "
-        "print([name for name in ('napari', 'qtpy', 'PyQt6', 'numba') if name in sys.modules])"
+        "print([name for name in ('napari', 'qtpy', 'PyQt6', 'matplotlib', 'numba') if name in sys.modules])"
     )
     assert fresh_python(code) == "[]"
 
@@ -150,6 +147,7 @@ def test_napari_opens_and_saves_through_the_plugin(window: Window, tmp_path: Pat
     viewer = window.viewer
     viewer.open_sample("outbid", "walks")
     truth = viewer.layers["walks: truth"]
+    assert len(viewer.layers["walks"].data) == 3429
     viewer.layers.selection.active = truth
     saved = truth.save(str(tmp_path / "saved.parquet"), plugin="outbid")
     assert saved == [str(tmp_path / "saved.parquet")]
@@ -160,6 +158,7 @@ def test_napari_opens_and_saves_through_the_plugin(window: Window, tmp_path: Pat
     window.shot("opened")
     viewer.layers.clear()
     (movie,) = viewer.open_sample("outbid", "movie")
+    assert (type(movie).__name__, movie.data.shape) == ("Image", (20, 7, 81, 81))
     movie.data = movie.data[:4]  # files are asked for here, not the movie
     form = window.form("Track particles")
     window.click(form.run_button)

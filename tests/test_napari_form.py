@@ -24,19 +24,6 @@ from napari_scenes import (
 )  # fmt: skip
 
 
-def test_a_run_ends_when_it_reports_its_progress_after_it_was_cancelled(
-    window: Window, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("outbid.viewers.forms.track.track", endless)
-    walks(window)
-    form = window.form("Track particles")
-    window.click(form.run_button)
-    window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() == form.bar.maximum() // 3)
-    window.click(form.cancel_button)
-    window.wait(no_thread_is_left, 1)
-    assert not form.bar.isVisible()
-
-
 def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(window: Window) -> None:
     many(window, 200_000, 50)
     form = window.form("Track particles")

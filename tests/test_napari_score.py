@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from napari_scenes import UNITS, Window, endless, no_thread_is_left
+from napari_scenes import UNITS, Window, endless, named, no_thread_is_left
 
 from outbid import Detections, Tracks, score
+from outbid.viewers.headline import meaning
+from outbid.viewers.layers import tracks_layer
 
 FRAMES, ROWS = 12, (20.0, 50.0)
 SCALE = (1.0, 2.0, 0.5, 0.5)
@@ -33,14 +35,7 @@ def found_tracks() -> Tracks:
 
 
 def add(window: Window, tracks: Tracks, name: str, *, scale: tuple[float, ...] = SCALE, **more: Any) -> Any:
-    seen = tracks.detections
-    order = np.lexsort((seen.frame, tracks.track_id))
-    data = np.column_stack([tracks.track_id, seen.frame, seen.position])[order]
-    return window.viewer.add_tracks(data, name=name, scale=scale, units=UNITS, **more)
-
-
-def layer(window: Window, name: str) -> Any:
-    return next((layer for layer in window.viewer.layers if layer.name == name), None)
+    return window.viewer.add_tracks(tracks_layer(tracks).data, name=name, scale=scale, units=UNITS, **more)
 
 
 def table(form: Any) -> dict[str, str]:
@@ -48,10 +43,10 @@ def table(form: Any) -> dict[str, str]:
     return {form.table.item(row, 0).text(): form.table.item(row, 1).text() for row in rows}
 
 
-def opened(window: Window, found: Tracks | None = None) -> Any:
+def opened(window: Window) -> Any:
     """The form with the two layers."""
     add(window, true_tracks(), "truth")
-    add(window, found_tracks() if found is None else found, "found")
+    add(window, found_tracks(), "found")
     form = window.form("Score against truth")
     assert (form.first.currentText(), form.second.currentText()) == ("found", "truth")
     assert form.gate.suffix() == " µm"
@@ -78,12 +73,13 @@ def test_the_gate_comes_from_the_spacing_unless_it_is_set(window: Window) -> Non
 def test_a_run_that_is_cancelled_ends_before_the_next_family_of_scores(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbid.viewers.forms.score.score", endless)
+    monkeypatch.setattr("outbid.viewers.forms.pair.score", endless)
     form = opened(window)
     window.click(form.run_button)
     window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() == form.bar.maximum() // 3)
     window.click(form.cancel_button)
     window.wait(no_thread_is_left, 1)
+    assert not form.bar.isVisible()
     assert form.table.rowCount() == 0
 
 
@@ -96,18 +92,20 @@ def test_links_are_shown_by_what_they_are_with_the_scores(window: Window) -> Non
     expected = score(*in_units, gate=2)
     assert table(form) == dict(line.split() for line in str(expected).splitlines())
     assert expected.values["n_correct_links"] == 18
+    tips = [form.table.item(row, 0).toolTip() for row in range(form.table.rowCount())]
+    assert tips == [meaning(name) for name in table(form)]
     assert "division_f1" not in table(form)
     assert expected.remark in form.message.text()
     for name, links in (("True links", 18), ("False links", 4), ("Missed links", 4)):
-        shown = layer(window, name)
+        shown = named(window, name)
         assert tuple(shown.scale) == SCALE
         assert tuple(map(str, shown.units)) == UNITS
         count = len(shown.data) - len(np.unique(shown.data[:, 0]))
         assert count == links, name
         assert shown.metadata["outbid"]["command"] == "score"
-    assert len(layer(window, "Errors").data) == 8
-    assert not layer(window, "found").visible
-    assert not layer(window, "truth").visible
+    assert len(named(window, "Errors").data) == 8
+    assert not named(window, "found").visible
+    assert not named(window, "truth").visible
     window.viewer.dims.set_point(0, FRAMES - 1)
     window.viewer.reset_view()
     red, green, blue = np.moveaxis(window.shot("score", canvas_only=True)[..., :3].astype(int), -1, 0)
@@ -117,7 +115,7 @@ def test_links_are_shown_by_what_they_are_with_the_scores(window: Window) -> Non
     window.shot("score_form")
 
 
-def test_next_jumps_from_error_to_error_and_around(window: Window) -> None:
+def test_next_jumps_from_error_to_error_and_around_or_through_those_of_a_kind(window: Window) -> None:
     form = run(window, opened(window), "2")
     window.viewer.dims.set_point(0, 6)
     seen = []
@@ -133,10 +131,6 @@ def test_next_jumps_from_error_to_error_and_around(window: Window) -> None:
     assert round(window.viewer.dims.point[0]) == 4
     assert round(window.viewer.dims.point[1], 3) == 6.0  # z, too
     window.shot("score_error")
-
-
-def test_a_kind_of_error_can_be_chosen(window: Window) -> None:
-    form = run(window, opened(window), "2")
     assert [form.kind.itemText(row) for row in range(form.kind.count())] == ["all", "false", "missed"]
     form.kind.setCurrentText("missed")
     assert form.way.where.text() == "4 errors"
@@ -145,25 +139,19 @@ def test_a_kind_of_error_can_be_chosen(window: Window) -> None:
     assert form.way.where.text() == "error 1 of 4: missed, frame 4"
 
 
-def test_perfect_tracks_have_no_error_to_jump_to(window: Window) -> None:
-    form = run(window, opened(window, true_tracks()))
-    assert table(form)["link_f1"] == "1.0000"
-    assert form.way.where.text() == "0 errors"
-    assert not form.way.next_button.isEnabled()
-    assert len(layer(window, "Errors").data) == 0
-    assert layer(window, "False links") is None
-
-
-def test_a_second_run_replaces_the_layers_of_the_first(window: Window) -> None:
+def test_a_second_run_replaces_the_layers_of_the_first_and_may_find_no_error(window: Window) -> None:
     form = run(window, opened(window), "2")
     count = len(window.viewer.layers)
-    layer(window, "found").data = layer(window, "truth").data
+    named(window, "found").data = named(window, "truth").data
     form.table.setRowCount(0)
     run(window, form)
     assert table(form)["link_f1"] == "1.0000"
     assert len(window.viewer.layers) == count - 2  # no false and no missed links
-    assert len(layer(window, "Errors").data) == 0
-    assert len(layer(window, "True links").data) == 2 * FRAMES
+    assert len(named(window, "Errors").data) == 0
+    assert len(named(window, "True links").data) == 2 * FRAMES
+    assert named(window, "False links") is None
+    assert form.way.where.text() == "0 errors"
+    assert not form.way.next_button.isEnabled()
 
 
 def test_layers_that_lie_elsewhere_are_scored_where_they_lie(window: Window) -> None:
@@ -173,18 +161,16 @@ def test_layers_that_lie_elsewhere_are_scored_where_they_lie(window: Window) -> 
     add(window, found_tracks(), "found")
     form = run(window, window.form("Score against truth"), "1")
     assert table(form)["n_correct_links"] == "18"
-    np.testing.assert_allclose(layer(window, "Missed links").data[:, 2], 3.0)
+    np.testing.assert_allclose(named(window, "Missed links").data[:, 2], 3.0)
 
 
 def test_a_movie_in_the_plane_can_be_scored(window: Window) -> None:
-    seen = true_tracks().detections
-    flat = np.column_stack([true_tracks().track_id, seen.frame, seen.position[:, 1:]])
-    data = flat[np.lexsort((seen.frame, flat[:, 0]))]
+    data = tracks_layer(true_tracks()).in_plane().data
     window.viewer.add_tracks(data, name="truth", scale=SCALE[:1] + SCALE[2:])
     cut = data[(data[:, 0] == 0) | (data[:, 1] != 5)]
     window.viewer.add_tracks(cut, name="found", scale=SCALE[:1] + SCALE[2:])
     form = run(window, window.form("Score against truth"))
-    assert layer(window, "Missed links").data.shape == (3, 4)
+    assert named(window, "Missed links").data.shape == (3, 4)
     window.click(form.way.next_button)
     assert window.viewer.dims.point[0] in (5, 6)
 
@@ -204,9 +190,9 @@ def test_what_cannot_be_scored_is_said(other: str | None, window: Window) -> Non
 def test_a_layer_deleted_while_it_is_scored_does_no_harm(window: Window) -> None:
     form = opened(window)
     window.click(form.run_button)
-    window.viewer.layers.remove(layer(window, "found"))
+    window.viewer.layers.remove(named(window, "found"))
     window.wait(form.table.rowCount)
-    assert layer(window, "True links") is not None
+    assert named(window, "True links") is not None
 
 
 def test_too_many_links_are_shown_around_the_frame(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,12 +203,12 @@ def test_too_many_links_are_shown_around_the_frame(window: Window, monkeypatch: 
     assert shown is not None
     first, last = map(int, shown.groups())
     assert last < 8  # the window opens in frame 5, between the errors
-    assert {first, last} == {layer(window, "True links").data[:, 1].min(), last}
-    assert len(layer(window, "Errors").data) == 8
+    assert {first, last} == {named(window, "True links").data[:, 1].min(), last}
+    assert len(named(window, "Errors").data) == 8
     form.kind.setCurrentText("missed")
     window.click(form.way.next_button)
     assert form.way.where.text() == "error 3 of 4: missed, frame 8"
-    assert layer(window, "Missed links").data[:, 1].max() == 8
+    assert named(window, "Missed links").data[:, 1].max() == 8
 
 
 def test_two_results_are_compared(window: Window) -> None:
@@ -232,7 +218,7 @@ def test_two_results_are_compared(window: Window) -> None:
     assert table(form)["links in both"] == "18"
     assert table(form)["links only in one"] == table(form)["links only in other"] == "4"
     assert table(form)["shared (Jaccard index)"] == f"{18 / 26:.4f}"
-    assert all(layer(window, name) for name in ("Links in both", "Only in one", "Only in other"))
+    assert all(named(window, name) for name in ("Links in both", "Only in one", "Only in other"))
     window.viewer.dims.set_point(0, 0)
     window.click(form.way.next_button)
     assert form.way.where.text().startswith("difference 1 of 8: only in ")
@@ -262,6 +248,8 @@ def test_the_motion_of_each_track_is_a_table(window: Window) -> None:
     assert float(speed.data()) == pytest.approx(5 * SCALE[3] / 30, rel=1e-3)
     assert "errors exclude those of linking" in form.message.text()
     window.shot("measure_form")
+    form.table.setCurrentIndex(model.index(1, 0))
+    assert window.viewer.scene.camera.center[1] == pytest.approx(ROWS[1] * SCALE[2])
 
 
 def test_without_tracks_there_is_nothing_to_measure(window: Window) -> None:

@@ -1,6 +1,5 @@
 """The form *Track particles*, in a real window, driven as a user drives it."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 from napari_scenes import SCALE, UNITS, Window, gated, is_settled, link_count, named, rows_of, run, walks
 
-from outbid import Detections, SettingsError, TrackingSettings, Tracks, track
+from outbid import SettingsError, TrackingSettings, track
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.nearby import part_around
 from outbid.viewers.taken import detections_from
@@ -103,26 +102,6 @@ def test_colours_distinguish_doubtful_links_from_sure_ones(window: Window) -> No
     form.colour.setCurrentText("track length")
     changed = window.shot("track_length", canvas_only=True)
     assert window.count(changed, "#ff2d2d") + window.count(changed, "#4cc9ff") == 0
-
-
-def test_divisions_stand_in_the_graph(window: Window) -> None:
-    from scenes import tissue
-
-    seen = tissue(cells=60, frames=20).detections
-    window.viewer.add_points(rows_of(seen), name="tissue", size=0.1, scale=(1, 10, 10, 10))
-    form = window.form("Track particles")
-    run(window, form)
-    graph = named(window, "Tracks of tissue").graph
-    spaced = track(seen, TrackingSettings(spacing=(10, 10, 10)))
-    assert graph == tracks_layer(spaced.tracks).graph
-    assert len(graph) >= 10
-    window.viewer.dims.ndisplay = 3
-    window.viewer.reset_view()
-    window.shot("track_divisions")
-    window.tick(form.rows["divisions"], False)
-    run(window, form)
-    assert len(window.viewer.layers) == 3
-    assert window.viewer.layers[-1].graph == {}
 
 
 def test_what_fuses_has_two_parents_in_the_graph(window: Window) -> None:
@@ -238,26 +217,39 @@ def test_columns_of_detection_are_ticked_unasked(window: Window) -> None:
     assert rows_in(form.columns)["angle"] == (True, "angle=180", "")
 
 
-def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: Window) -> None:
+def test_divisions_stand_in_the_graph_also_of_a_result_that_loses_them(
+    window: Window,
+) -> None:
+    """What napari keeps of an emptied graph lets vispy crash with Mesa: another layer stands in its place."""
     from scenes import tissue
 
-    window.viewer.add_points(rows_of(tissue(cells=60, frames=20).detections), name="tissue", size=0.1)
+    seen = tissue(cells=60, frames=20).detections
+    window.viewer.add_points(rows_of(seen), name="tissue", size=0.1, scale=(1, 10, 10, 10))
     form = window.form("Track particles")
     run(window, form)
     divided = named(window, "Tracks of tissue")
-    assert divided.graph
+    spaced = track(seen, TrackingSettings(spacing=(10, 10, 10)))
+    assert divided.graph == tracks_layer(spaced.tracks).graph
+    window.viewer.dims.ndisplay = 3
+    window.viewer.reset_view()
+    window.shot("track_divisions")
+    window.viewer.dims.ndisplay = 2
+    window.viewer.add_labels(np.zeros((3, 8, 8), np.uint8), name="above")
     form.result.choose(divided)
     window.tick(form.rows["divisions"], False)
     run(window, form)
     single = named(window, "Tracks of tissue")
     assert single.graph == {}
-    assert form.result.layer() is single
+    assert form.result.layer() is single is not divided
     assert not form.rows["divisions"].isChecked()
     window.tick(form.rows["divisions"])
     run(window, form)
-    assert [layer.name for layer in window.viewer.layers] == ["tissue", "Tracks of tissue"]
+    assert [layer.name for layer in window.viewer.layers] == ["tissue", "Tracks of tissue", "above"]
     assert form.result.layer() is single
     assert len(single.graph) >= 10
+    form.result.choose(None)
+    run(window, form)
+    assert len(window.viewer.layers) == 4
 
 
 def test_settings_come_back_from_a_result_and_a_run_replaces_it(window: Window) -> None:
@@ -346,19 +338,3 @@ def test_real_nuclei_from_the_raw_stacks(window: Window, real_data: Path) -> Non
     assert link_count(tracks) > 0.4 * len(tracks.data)  # nothing set: texture of nuclei counts as spots
     window.viewer.reset_view()
     window.shot("track_nuclei")
-
-
-def test_tracks_whose_graph_is_emptied_become_another_layer_of_their_name(window: Window) -> None:
-    """What napari keeps of an emptied graph lets vispy crash with Mesa, once the layer is removed."""
-    show = import_module("outbid.viewers.forms.shown").show
-    seen = Detections.from_table([0, 1, 1, 2, 2], [[0, 5, 5], [0, 4, 5], [0, 6, 5], [0, 3, 5], [0, 7, 5]])
-    divided = tracks_layer(Tracks(seen, np.array([[0, 1], [0, 2], [1, 3], [2, 4]])), name="cells")
-    single = tracks_layer(Tracks(seen, np.array([[1, 3], [2, 4]])), name="cells")
-    first = show(window.viewer, divided)
-    window.viewer.add_points(np.zeros((1, 4)), name="above")
-    second = show(window.viewer, single, instead_of=first)
-    assert [layer.name for layer in window.viewer.layers] == ["cells", "above"]
-    assert second is named(window, "cells") is not first
-    assert second.graph == {}
-    assert show(window.viewer, divided, instead_of=second) is second
-    assert len(second.graph) == 2

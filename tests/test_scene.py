@@ -9,12 +9,12 @@ import tifffile
 
 from outbid import Detections, InputError, SettingsError, Tracks, write_detections, write_tracks
 from outbid.formats.images import open_movie
-from outbid.viewers.contrast import contrast_of
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.opened import open_files, scene_of
 from outbid.viewers.scene import (
     LAST_FRAME,
     Grid,
+    contrast_of,
     grid_of,
     in_frames,
     on_grid,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from outbid.measuring.groups import rows_apart
 from outbid.measuring.pooled import fitted
 from outbid.tracks import Tracks
 
@@ -15,24 +16,6 @@ from .layers import link_speed
 
 _MOST_BINS = 300
 _MOST_LAGS = 30
-
-
-class Accuracy(NamedTuple):
-    """Share of right links by the frame in which a link starts; NaN where there is none.
-
-    Parameters
-    ----------
-    frame : (B,) float64 array
-        Middle of each group of frames; a group is one frame in movies of up to 300.
-    precision : (B,) float64 array
-        Of the found links.
-    recall : (B,) float64 array
-        Of the true links.
-    """
-
-    frame: NDArray[np.float64]
-    precision: NDArray[np.float64]
-    recall: NDArray[np.float64]
 
 
 class Displacement(NamedTuple):
@@ -77,8 +60,41 @@ class WorstLinks(NamedTuple):
     value: NDArray[np.float64]
 
 
-def accuracy_over_time(judged: JudgedLinks) -> Accuracy:
-    """Precision and recall of the links that start in each frame; divisions do not count, as in the scores.
+class _Groups(NamedTuple):
+    """Equal groups of frames, at most 300: one frame each in movies of up to 300.
+
+    Parameters
+    ----------
+    edges : (B + 1,) int64 array
+        First frame of each group, and the first after them.
+    middle : (B,) float64 array
+    sizes : (B,) int64 array
+        Frames of each group up to the last one of the movie.
+    """
+
+    edges: NDArray[np.int64]
+    middle: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, frame: NDArray) -> _Groups:
+        """Groups of the frames from the first of these to the last."""
+        first, stop = (int(frame.min()), int(frame.max()) + 1) if len(frame) else (0, 1)
+        width = -(-(stop - first) // _MOST_BINS)
+        edges = np.arange(first, stop + width, width)
+        return cls(edges, (edges[1:] + edges[:-1] - 1) / 2, np.diff(np.minimum(edges, stop)))
+
+    def within(self, frame: NDArray) -> NDArray[np.int64]:
+        """(B,): how many of these frames are in each group."""
+        return np.histogram(frame, self.edges)[0]
+
+
+def accuracy_over_time(
+    judged: JudgedLinks,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Middle of each group of frames, and precision and recall of the links that start in its frames, (B,).
+
+    NaN where there is none. Divisions do not count, as in the scores.
 
     Examples
     --------
@@ -86,19 +102,16 @@ def accuracy_over_time(judged: JudgedLinks) -> Accuracy:
     >>> from .judged import judge_links
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> found, truth = Tracks(seen, np.array([[0, 1], [0, 2]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
-    >>> accuracy = accuracy_over_time(judge_links(found, truth))
-    >>> accuracy.frame.tolist(), accuracy.precision.tolist(), accuracy.recall.tolist()
-    ([0.0, 1.0], [0.5, nan], [1.0, 0.0])
+    >>> [side.tolist() for side in accuracy_over_time(judge_links(found, truth))]
+    [[0.0, 1.0], [0.5, nan], [1.0, 0.0]]
     """
     found = _start_frames(judged.tracks)[judged.found_counts]
     true = _start_frames(judged.truth)[judged.true_counts]
-    edges = _frame_groups(np.concatenate([found, true]))
-    right = judged.right[judged.found_counts]
-    again = judged.found_again[judged.true_counts]
+    groups = _Groups.of(np.concatenate([found, true]))
     with np.errstate(invalid="ignore"):
-        precision = np.histogram(found[right], edges)[0] / np.histogram(found, edges)[0]
-        recall = np.histogram(true[again], edges)[0] / np.histogram(true, edges)[0]
-    return Accuracy((edges[1:] + edges[:-1] - 1) / 2, precision, recall)
+        precision = groups.within(found[judged.right[judged.found_counts]]) / groups.within(found)
+        recall = groups.within(true[judged.found_again[judged.true_counts]]) / groups.within(true)
+    return groups.middle, precision, recall
 
 
 def detections_a_frame(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -111,10 +124,8 @@ def detections_a_frame(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.
     >>> [side.tolist() for side in detections_a_frame(Tracks(seen, np.empty((0, 2), np.int64)))]
     [[2.0, 3.0, 4.0], [1.0, 0.0, 2.0]]
     """
-    edges = _frame_groups(tracks.detections.frame)
-    last = int(tracks.detections.frame.max(initial=0)) + 1
-    counts = np.histogram(tracks.detections.frame, edges)[0]
-    return (edges[1:] + edges[:-1] - 1) / 2, counts / np.diff(np.minimum(edges, last))
+    groups = _Groups.of(tracks.detections.frame)
+    return groups.middle, groups.within(tracks.detections.frame) / groups.sizes
 
 
 def step_lengths(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
@@ -137,57 +148,32 @@ def starts_and_ends(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.flo
     >>> [side.tolist() for side in starts_and_ends(Tracks(seen, np.array([[1, 2]])))]
     [[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
     """
-    frame = tracks.detections.frame.astype(np.int64)
-    edges, last = _frame_groups(frame), int(frame.max(initial=0))
-    sizes = np.diff(np.minimum(edges, last + 1))
-    linked = (tracks.successors + tracks.predecessors) > 0
-    starts = frame[linked & (tracks.predecessors == 0) & (frame > frame.min(initial=last))]
-    ends = frame[linked & (tracks.successors == 0) & (frame < last)]
-    counts = [np.histogram(one, edges)[0] / sizes for one in (starts, ends)]
-    return (edges[1:] + edges[:-1] - 1) / 2, counts[0], counts[1]
+    frame = tracks.detections.frame
+    groups = _Groups.of(frame)
+    first, last = groups.edges[0], groups.edges[0] + groups.sizes.sum() - 1
+    starts = frame[(tracks.successors > 0) & (tracks.predecessors == 0) & (frame > first)]
+    ends = frame[(tracks.predecessors > 0) & (tracks.successors == 0) & (frame < last)]
+    return groups.middle, groups.within(starts) / groups.sizes, groups.within(ends) / groups.sizes
 
 
-class Speed(NamedTuple):
-    """Speed of the links by the frame in which they start; NaN where there is none.
+def speed_over_time(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
+    """(4, B) float64: middle of each group of frames, and quartiles of the speed of links that start in it.
 
-    Parameters
-    ----------
-    frame : (B,) float64 array
-        Middle of each group of frames.
-    low, median, high : (B,) float64 arrays
-        Quartiles, in the unit of the positions a frame.
-    """
-
-    frame: NDArray[np.float64]
-    low: NDArray[np.float64]
-    median: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-
-def speed_over_time(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> Speed:
-    """Quartiles of the speed over time.
+    In the unit of the positions a frame; NaN where there is none.
 
     Examples
     --------
     >>> from outbid.detections import Detections
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 3]])
-    >>> speed_over_time(Tracks(seen, np.array([[0, 1], [1, 2]]))).median.tolist()
+    >>> speed_over_time(Tracks(seen, np.array([[0, 1], [1, 2]])))[2].tolist()
     [1.0, 2.0]
     """
     start = _start_frames(tracks)
-    edges = _frame_groups(start)
+    groups = _Groups.of(start)
     order = np.argsort(start, kind="stable")
-    groups = np.split(link_speed(tracks, spacing)[order], np.searchsorted(start[order], edges[1:-1]))
-    none = np.full(3, np.nan)
-    low, median, high = np.transpose(
-        [np.percentile(one, [25, 50, 75]) if len(one) else none for one in groups]
-    )
-    return Speed((edges[1:] + edges[:-1] - 1) / 2, low, median, high)
-
-
-def track_lengths(tracks: Tracks) -> NDArray[np.int64]:
-    """(track_count,) int64: detections of each track; one that is not linked is a track of 1."""
-    return np.bincount(tracks.track_id)
+    speeds = np.split(link_speed(tracks, spacing)[order], np.searchsorted(start[order], groups.edges[1:-1]))
+    quartiles = [np.percentile(one, [25, 50, 75]) if len(one) else np.full(3, np.nan) for one in speeds]
+    return np.vstack([groups.middle, np.transpose(quartiles)])
 
 
 def mean_square_displacement(
@@ -218,19 +204,17 @@ def mean_square_displacement(
     order = np.lexsort((tracks.detections.frame, tracks.track_id))
     track, frame = tracks.track_id[order], tracks.detections.frame[order].astype(np.int64)
     place = tracks.detections.position[order] * np.asarray(spacing, dtype=np.float64)
-    pairs, squares = np.zeros(most_lags + 1, np.int64), np.zeros(most_lags + 1)
-    for further in range(1, most_lags + 1):  # frames in between may be missing: a row is not a frame
-        lag = frame[further:] - frame[:-further]
-        near = (track[further:] == track[:-further]) & (lag <= most_lags)
-        square = ((place[further:][near] - place[:-further][near]) ** 2).sum(axis=1)
-        pairs += np.bincount(lag[near], minlength=most_lags + 1)
-        squares += np.bincount(lag[near], weights=square, minlength=most_lags + 1)
-    seen = np.nonzero(pairs)[0]
+    key = track * (int(np.ptp(frame)) + most_lags + 1 if len(frame) else 1) + frame
+    rows = [rows_apart(key, lag) for lag in range(1, most_lags + 1)]
+    squares = [np.square(place[there] - place[here]).sum(axis=1) for here, there in rows]
+    pairs = np.array([len(one) for one in squares])
+    seen = np.flatnonzero(pairs) + 1
+    mean = np.array([one.mean() for one in squares if len(one)])
     some = place[:, np.ptp(place, axis=0) > 0] if len(place) else place
     fit = fitted(some, frame, np.unique(track, return_inverse=True)[1])
     curve = None if fit is None else fit.displacement(seen.astype(np.float64))
     exponent = np.nan if fit is None else fit.parameter
-    return Displacement(seen, squares[seen] / pairs[seen], pairs[seen], curve, exponent)
+    return Displacement(seen, mean, pairs[seen - 1], curve, exponent)
 
 
 def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> WorstLinks:
@@ -260,12 +244,3 @@ def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] 
 
 def _start_frames(tracks: Tracks) -> NDArray[np.int64]:
     return tracks.detections.frame[tracks.links[:, 0]].astype(np.int64)
-
-
-def _frame_groups(frame: NDArray) -> NDArray[np.int64]:
-    """(B + 1,) int64: first frames of at most 300 equal groups, and the first after them."""
-    if len(frame) == 0:
-        return np.array([0, 1])
-    first, stop = int(frame.min()), int(frame.max()) + 1
-    width = -(-(stop - first) // _MOST_BINS)
-    return np.arange(first, stop + width, width)

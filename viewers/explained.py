@@ -40,15 +40,10 @@ def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 
         away = (seen.position[seen.rows_of(int(seen.frame[frame_of]))] - seen.position[at]) * size
         return int((np.linalg.norm(away, axis=1) <= reach * (1 + 1e-9)).sum())
 
-    at_end, at_start = near(target, source) - 1, near(source, target) - 1
-    rivals = [
-        f"{count} other detection{'s' * (count > 1)} at its {side}"
-        for count, side in ((at_end, "end"), (at_start, "start"))
-        if count > 0
-    ]
-    if rivals:
-        many = at_end > 1 or len(rivals) > 1 or (at_end <= 0 and at_start > 1)
-        return f"{' and '.join(rivals)} {'are' if many else 'is'} about as near."
+    rivals = {"end": near(target, source) - 1, "start": near(source, target) - 1}
+    if any(rivals.values()):
+        said = [f"{n} other detection{'s' * (n > 1)} at its {side}" for side, n in rivals.items() if n]
+        return f"{' and '.join(said)} {'are' if sum(rivals.values()) > 1 else 'is'} about as near."
     some = tracks.links[:: max(1, len(tracks.links) // _SAMPLE)]
     step = (seen.position[some[:, 1]] - seen.position[some[:, 0]]) * size
     length = np.linalg.norm(step, axis=1)

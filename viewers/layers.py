@@ -18,7 +18,7 @@ from .judged import JudgedLinks
 AXES = ("t", "z", "y", "x")
 COLOURS = {"true": "limegreen", "false": "red", "missed": "deepskyblue"}
 """Colour of each kind of link, as a CSS name."""
-DIFFERENCE_COLOURS = ["lightgrey", "orange", "deepskyblue"]
+_DIFFERENCE_COLOURS = ["lightgrey", "orange", "deepskyblue"]
 """Of links in two results, in the first alone, in the second alone."""
 RECORD = "outbid"
 """Key of the run record in a layer's metadata."""
@@ -170,13 +170,20 @@ def tracks_layer(
     )  # fmt: skip
 
 
-def error_layers(judged: JudgedLinks, *, spacing: tuple[float, float, float] = (1, 1, 1)) -> list[Layer]:
+def error_layers(
+    judged: JudgedLinks,
+    names: tuple[str, str] | None = None,
+    *,
+    spacing: tuple[float, float, float] = (1, 1, 1),
+) -> list[Layer]:
     """Right, wrong and missing links, each in a layer and a colour of their own, and a point for each error.
 
     Parameters
     ----------
     judged : JudgedLinks
         From `outbid.viewers.judged.judge_links`.
+    names : (str, str), optional
+        What the two results are called, where neither is the truth.
     spacing : (float, float, float)
         Size of a voxel along z, y, x, if the positions are in voxels.
 
@@ -186,6 +193,7 @@ def error_layers(judged: JudgedLinks, *, spacing: tuple[float, float, float] = (
         Tracks *True links*, *False links* (found, but not in the truth) and *Missed links* (in the truth,
         at its positions), without detections that no such link touches; points *Errors*, by time, where a
         false or missed link ends, with a feature kind. Divisions are judged like other links.
+        With names: *Links in both*, *Only in …* of each result, and *Differences*.
 
     Examples
     --------
@@ -194,39 +202,27 @@ def error_layers(judged: JudgedLinks, *, spacing: tuple[float, float, float] = (
     >>> found, truth = Tracks(seen, np.array([[0, 1], [0, 2]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
     >>> [(layer.name, len(layer.data)) for layer in error_layers(judge_links(found, truth))]
     [('True links', 2), ('False links', 2), ('Missed links', 2), ('Errors', 2)]
-    """
-    names = [f"{kind.title()} links" for kind in COLOURS]
-    links = _judged_links(judged, names, list(COLOURS.values()), spacing)
-    return [*links, _ends(judged, ["false", "missed"], "Errors", spacing)]
-
-
-def difference_layers(
-    judged: JudgedLinks, names: tuple[str, str], *, spacing: tuple[float, float, float] = (1, 1, 1)
-) -> list[Layer]:
-    """Links that two results share, and those of one alone, as `error_layers`; neither is the truth.
-
-    Parameters
-    ----------
-    judged : JudgedLinks
-        The first result, judged by the second.
-    names : (str, str)
-        What the results are called.
-    spacing : (float, float, float)
-        Size of a voxel along z, y, x, if the positions are in voxels.
-
-    Examples
-    --------
-    >>> from .judged import judge_links
-    >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
-    >>> one, other = Tracks(seen, np.array([[0, 1]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
-    >>> layers = difference_layers(judge_links(one, other), ("a", "b"))
-    >>> [(layer.name, len(layer.data)) for layer in layers]
+    >>> one, other = Tracks(seen, np.array([[0, 1]])), truth
+    >>> [(layer.name, len(layer.data)) for layer in error_layers(judge_links(one, other), ("a", "b"))]
     [('Links in both', 2), ('Only in a', 0), ('Only in b', 2), ('Differences', 1)]
     """
-    alone = [f"only in {name}" for name in names]
-    shown = ["Links in both", *(f"Only in {name}" for name in names)]
-    links = _judged_links(judged, shown, DIFFERENCE_COLOURS, spacing)
-    return [*links, _ends(judged, alone, "Differences", spacing)]
+    kinds, points = ["false", "missed"], "Errors"
+    shown, colours = [f"{kind.title()} links" for kind in COLOURS], [*COLOURS.values()]
+    if names is not None:
+        kinds, points = [f"only in {name}" for name in names], "Differences"
+        shown, colours = ["Links in both", *(f"Only in {name}" for name in names)], _DIFFERENCE_COLOURS
+    groups = [
+        (judged.tracks, judged.right), (judged.tracks, ~judged.right), (judged.truth, ~judged.found_again),
+    ]  # fmt: skip
+    links = [
+        replace(
+            _without_graph(tracks_layer(_only(*group), spacing=spacing, name=name)),
+            color_by="track_length",
+            colour=colour,
+        )
+        for group, name, colour in zip(groups, shown, colours, strict=True)
+    ]
+    return [*links, _ends(judged, kinds, points, spacing)]
 
 
 def link_speed(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
@@ -277,8 +273,7 @@ def graph_links(number: NDArray[np.int64], graph: Mapping[int, Sequence[int]]) -
 def _only(tracks: Tracks, chosen: NDArray[np.bool_]) -> Tracks:
     """The chosen links and the detections that they join."""
     links = tracks.links[chosen]
-    kept, renumbered = np.unique(links, return_inverse=True)
-    return Tracks(tracks.detections.take(kept), renumbered.reshape(-1, 2).astype(np.int64))
+    return Tracks(tracks.detections, links).take(np.unique(links))
 
 
 def _without_graph(layer: Layer) -> Layer:
@@ -289,23 +284,6 @@ def _without_graph(layer: Layer) -> Layer:
     joins[:, 0] = number.max(initial=0) + 1 + np.arange(len(ends)) // 2
     features = {name: np.concatenate([values, values[ends]]) for name, values in layer.features.items()}
     return replace(layer, data=np.concatenate([layer.data, joins]), features=features, graph={})
-
-
-def _judged_links(
-    judged: JudgedLinks, names: Sequence[str], colours: Sequence[str], spacing: tuple[float, float, float]
-) -> list[Layer]:
-    """Layers of links in both, in the found alone and in the true alone, each with its name and colour."""
-    groups = [
-        (judged.tracks, judged.right), (judged.tracks, ~judged.right), (judged.truth, ~judged.found_again),
-    ]  # fmt: skip
-    return [
-        replace(
-            _without_graph(tracks_layer(_only(of, chosen), spacing=spacing, name=name)),
-            color_by="track_length",
-            colour=colour,
-        )
-        for (of, chosen), name, colour in zip(groups, names, colours, strict=True)
-    ]
 
 
 def _ends(judged: JudgedLinks, kinds: Sequence[str], name: str, spacing: tuple[float, float, float]) -> Layer:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count, cycle
 from math import ceil, sqrt
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from outbid.simulate.experiment import Curve, Panel
+from outbid.simulate.experiment import Panel
 
 from .plots import COLOURS, saved, style
 
@@ -22,6 +23,7 @@ def picture(panels: list[Panel]) -> bytes:
 
     Examples
     --------
+    >>> from outbid.simulate.experiment import Curve
     >>> png = picture([Panel("", "kappa", "link F1", [Curve("outbid", [0.1, 0.2], [1.0, 0.9])])])
     >>> png[1:4]
     b'PNG'
@@ -40,22 +42,16 @@ def picture(panels: list[Panel]) -> bytes:
 
 def _draw(axes: Axes, panel: Panel) -> None:
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
-    measured = [curve for curve in panel.curves if curve.kind == "measured"]
-    for number, curve in enumerate(measured):
-        _draw_curve(axes, curve, COLOURS[number % 8], _MARKERS[number % 7])
-    for curve, dashes in zip(
-        [c for c in panel.curves if c.kind != "measured"], ("--", ":", "-.") * 9, strict=False
-    ):
-        axes.plot(curve.x, curve.y, dashes, color="black", lw=1, label=curve.label, zorder=1)
+    looks = ((COLOURS[k % 8], _MARKERS[k % 7]) for k in count())
+    dashes = cycle(("--", ":", "-."))
+    for curve in sorted(panel.curves, key=lambda one: one.kind != "measured"):
+        if curve.kind != "measured":
+            axes.plot(curve.x, curve.y, next(dashes), color="black", lw=1, label=curve.label, zorder=1)
+            continue
+        colour, marker = next(looks)
+        if len(curve.low):
+            errors = np.abs(np.array([curve.low, curve.high]) - np.asarray(curve.y))
+            axes.errorbar(curve.x, curve.y, errors, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
+        axes.plot(curve.x, curve.y, marker=marker, ms=4, lw=1.2, color=colour, label=curve.label)
     if panel.curves:
         axes.legend(frameon=False, fontsize=6.5)
-
-
-def _draw_curve(axes: Axes, curve: Curve, colour: str, marker: str) -> None:
-    if len(curve.low):
-        errors = np.abs(np.array([curve.low, curve.high]) - np.asarray(curve.y))
-        axes.errorbar(curve.x, curve.y, errors, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
-    axes.plot(curve.x, curve.y, marker=marker, ms=4, lw=1.2, color=colour, label=curve.label)
-
-
-__all__ = ["picture"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from outbid.tracks import Tracks
 
 from .crops import Crops
-from .curves import Accuracy, Displacement, Speed, WorstLinks
+from .curves import Displacement, WorstLinks
 from .judged import JudgedLinks
 from .taken import moved
 
@@ -51,32 +51,31 @@ def image(figure: Figure) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(saved(figure, 'svg', 130)).decode('ascii')}"
 
 
-def accuracy(curve: Accuracy) -> Figure:
+def accuracy(
+    frame: NDArray[np.float64], precision: NDArray[np.float64], recall: NDArray[np.float64]
+) -> Figure:
     """Precision and recall of the links over time."""
-    figure, axes = _over_frames(
-        curve.frame, (curve.precision, "precision"), (curve.recall, "recall"), width=1.4
-    )
-    low = np.nanmin([*curve.precision, *curve.recall, 1.0])
+    figure, axes = _over_frames(frame, (precision, "precision"), (recall, "recall"), width=1.4)
+    low = np.nanmin([*precision, *recall, 1.0])
     axes.set(ylabel="share of right links", ylim=(max(0.0, low - 0.05 * (1.05 - low)), 1.005))
     axes.legend(frameon=False, loc="best")
     return figure
 
 
-def detections(frame: NDArray[np.float64], count: NDArray[np.float64]) -> Figure:
-    """Detections per frame over time."""
-    figure, axes = _over_frames(frame, (count, ""))
-    axes.set(ylabel="detections", ylim=(0, 1.08 * max(count.max(initial=0), 1)))
+def counts(frame: NDArray[np.float64], curves: Mapping[str, NDArray[np.float64]]) -> Figure:
+    """Detections per frame over time; or two kinds of ends of tracks."""
+    figure, axes = _over_frames(frame, *((count, name) for name, count in curves.items()))
+    top = 1.15 * max(1.0, *(count.max(initial=0) for count in curves.values()))
+    axes.set(ylabel="tracks" if len(curves) > 1 else next(iter(curves)), ylim=(0, top))
+    if len(curves) > 1:
+        axes.legend(frameon=False, loc="best", ncols=2)
     return figure
 
 
 def speed_histogram(lengths: NDArray[np.float64], unit: str) -> Figure:
     """Histogram of speeds from frame to frame, with the median."""
     figure, axes = _figure()
-    if len(lengths):
-        axes.hist(lengths, bins=min(60, max(10, int(np.sqrt(len(lengths))))), color=_BLUE)
-        median = float(np.median(lengths))
-        axes.axvline(median, color=_ORANGE, lw=1.4, label=f"median {median:.3g}")
-        axes.legend(frameon=False)
+    _histogram(axes, lengths, min(60, max(10, int(np.sqrt(len(lengths))))), ".3g")
     axes.set(xlabel=f"speed ({_shown(unit)} per frame)", ylabel="links", xlim=(0, None))
     return figure
 
@@ -84,15 +83,12 @@ def speed_histogram(lengths: NDArray[np.float64], unit: str) -> Figure:
 def lengths_of_tracks(lengths: NDArray[np.int64]) -> Figure:
     """Histogram of track lengths, with the median."""
     figure, axes = _figure()
-    if len(lengths):
-        width = -(-int(lengths.max()) // 60)
-        edges = np.arange(1, lengths.max() + 2 * width, width) - 0.5
-        axes.hist(lengths, bins=edges.tolist(), color=_BLUE)
-        median = float(np.median(lengths))
-        axes.axvline(median, color=_ORANGE, lw=1.4, label=f"median {median:g}")
-        axes.legend(frameon=False)
-        if np.bincount(lengths).max() > 20 * np.median(np.bincount(lengths)[np.bincount(lengths) > 0]):
-            axes.set_yscale("log")
+    most = int(lengths.max(initial=1))
+    width = -(-most // 60)
+    _histogram(axes, lengths, (np.arange(1, most + 2 * width, width) - 0.5).tolist(), "g")
+    tracks = np.bincount(lengths)
+    if len(lengths) and tracks.max() > 20 * np.median(tracks[tracks > 0]):
+        axes.set_yscale("log")
     axes.set(xlabel="detections in a track", ylabel="tracks")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
@@ -113,20 +109,11 @@ def displacement(curve: Displacement, unit: str) -> Figure:
     return figure
 
 
-def starts_and_ends(
-    frame: NDArray[np.float64], starts: NDArray[np.float64], ends: NDArray[np.float64]
-) -> Figure:
-    """Track starts and ends per frame over time."""
-    figure, axes = _over_frames(frame, (starts, "starts"), (ends, "ends"))
-    axes.set(ylabel="tracks", ylim=(0, 1.15 * max(starts.max(initial=0), ends.max(initial=0), 1)))
-    axes.legend(frameon=False, loc="best", ncols=2)
-    return figure
-
-
-def speeds(speed: Speed, unit: str) -> Figure:
+def speeds(curve: NDArray[np.float64], unit: str) -> Figure:
     """Median speed over time, with its quartiles."""
-    figure, axes = _over_frames(speed.frame, (speed.median, ""), width=1.3)
-    axes.fill_between(speed.frame, speed.low, speed.high, color=_BLUE, alpha=0.25, lw=0)
+    frame, low, median, high = curve
+    figure, axes = _over_frames(frame, (median, ""), width=1.3)
+    axes.fill_between(frame, low, high, color=_BLUE, alpha=0.25, lw=0)
     axes.set(ylabel=f"speed ({_shown(unit)} per frame)", ylim=(0, None))
     return figure
 
@@ -188,9 +175,8 @@ def _draw_links(
     axes: Axes, tracks: Tracks, frame: int, middle: NDArray, half: float, look: tuple[str, str, float]
 ) -> None:
     """The links that start in a frame, as far as they are near."""
-    place = tracks.detections.position
-    first, stop = np.searchsorted(tracks.detections.frame, [frame, frame + 1])
-    begin, end = np.searchsorted(tracks.links[:, 0], [first, stop])
+    place, rows = tracks.detections.position, tracks.detections.rows_of(frame)
+    begin, end = np.searchsorted(tracks.links[:, 0], [rows.start, rows.stop])
     links = tracks.links[begin:end]
     near = (np.abs(place[links[:, 0], 1:] - middle) <= 2 * half).all(axis=1)
     lines = list(place[links[near]][..., [2, 1]])
@@ -208,6 +194,15 @@ def _half_width(tracks: Tracks, rows: NDArray[np.int64]) -> float:
 def _figure() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(4.7, 3.0), layout="constrained")
     return figure, figure.subplots()
+
+
+def _histogram(axes: Axes, values: NDArray, bins: int | list[float], form: str) -> None:
+    """Bars, and the median as a line, with its number in this format."""
+    if len(values):
+        axes.hist(values, bins=bins, color=_BLUE)
+        median = float(np.median(values))
+        axes.axvline(median, color=_ORANGE, lw=1.4, label=f"median {median:{form}}")
+        axes.legend(frameon=False)
 
 
 def _over_frames(

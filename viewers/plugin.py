@@ -7,6 +7,7 @@ names these functions, and the forms in `forms`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,22 +124,19 @@ def layers_of_movie(path: str) -> list[LayerData]:
 
     movie = open_images(Path(path))
     scenes = range(len(movie.scenes)) if movie.scenes else [None]
-    channels = range(movie.channel_count)
-    layers = []
-    for scene in scenes:
-        for channel in channels:
-            one = open_images(Path(path), scene=scene, channel=channel)
-            called = movie.channels[channel] if channel < len(movie.channels) else ""
-            parts = [f"scene {scene}"] * (scene is not None)
-            parts += [called or f"channel {channel}"] * (len(channels) > 1)
-            name = ": ".join([Path(path).name, ", ".join(parts)]) if parts else Path(path).name
-            colour = COLOURS[channel % len(COLOURS)] if len(channels) > 1 else None
-            layers.append(_layer_of(one, name, colour))
+    several, layers = movie.channel_count > 1, []
+    for scene, channel in product(scenes, range(movie.channel_count)):
+        called = movie.channels[channel] if channel < len(movie.channels) else ""
+        parts = [f"scene {scene}"] * (scene is not None)
+        parts += [called or f"channel {channel}"] * several
+        name = ": ".join(filter(None, [Path(path).name, ", ".join(parts)]))
+        colour = COLOURS[channel % len(COLOURS)] if several else None
+        layers.append(_layer_of(open_images(Path(path), scene=scene, channel=channel), name, colour))
     return layers
 
 
 def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
-    from .contrast import contrast_of
+    from .scene import contrast_of
 
     frames = movie.lazy()
     frames = frames[:, 0] if movie.shape[0] == 1 else frames

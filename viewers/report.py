@@ -23,7 +23,7 @@ from outbid.tracks import Tracks
 from . import curves
 from .crops import Crops
 from .explained import why
-from .headline import headlines
+from .headline import LABELS, meaning
 from .judged import JudgedLinks, judge_links
 from .lineage import trees
 from .projections import colours, projections
@@ -34,8 +34,6 @@ _Context = dict[str, Any]
 _GALLERY = 12
 _MOST_VALUES = 8
 """Longest list of numbers shown in the details; longer lists are shown as count and range."""
-_TREE = 7.0
-"""Largest distance in pixels between neighbouring leaves of a lineage tree."""
 
 
 def report(
@@ -157,7 +155,7 @@ def _packed(name: str) -> str:
 
 def _about(tracks: Tracks) -> _Context:
     """Top of the page: the summary sentence, the warning, and the main facts."""
-    seen, lengths = tracks.detections, curves.track_lengths(tracks)
+    seen, lengths = tracks.detections, np.bincount(tracks.track_id)
     divisions, merges = int((tracks.successors >= 2).sum()), int((tracks.predecessors >= 2).sum())
     facts = [f"{seen.frame_count:,} frames", f"positions in {seen.unit}"]
     if len(lengths):
@@ -173,18 +171,16 @@ def _about(tracks: Tracks) -> _Context:
 def _scored(scores: Scores | None) -> _Context:
     if scores is None:
         return {"scores": [], "score_remarks": []}
-    return {"scores": headlines(scores), "score_remarks": [str(scores.gate), *filter(None, [scores.remark])]}
+    shown = scores.shown()
+    cards = [(label, shown[name], meaning(name)) for name, label in LABELS.items() if name in shown]
+    return {"scores": cards, "score_remarks": [str(scores.gate), *filter(None, [scores.remark])]}
 
 
 def _drawn(tracks: Tracks, spacing: _Spacing) -> _Context:
     """Pictures of the projections and lineage trees."""
     found, families = trees(tracks)
-    shown = [
-        {**tree._asdict(), "path": tree.path, "shown": round(min(_TREE / 9 * tree.height + 16, 512))}
-        for tree in found
-    ]
     return {
-        "views": projections(tracks, spacing), "colours": colours(), "trees": shown,
+        "views": projections(tracks, spacing), "colours": colours(), "trees": found,
         "more_trees": families if families > len(found) else 0,
     }  # fmt: skip
 
@@ -197,13 +193,15 @@ def _figures(
         return
     if judged is not None:
         yield (
-            plots.accuracy(curves.accuracy_over_time(judged)),
+            plots.accuracy(*curves.accuracy_over_time(judged)),
             "Link accuracy over time. Precision is the share of the links found that are right, recall the "
             "share of the true links that were found, by the frame in which a link starts.",
         )
-    yield plots.detections(*curves.detections_a_frame(tracks)), "Detections per frame."
+    frame, count = curves.detections_a_frame(tracks)
+    yield plots.counts(frame, {"detections": count}), "Detections per frame."
+    frame, starts, ends = curves.starts_and_ends(tracks)
     yield (
-        plots.starts_and_ends(*curves.starts_and_ends(tracks)),
+        plots.counts(frame, {"starts": starts, "ends": ends}),
         "Track starts and ends per frame. A peak at one frame points at a fault of the recording.",
     )
     yield (
@@ -221,7 +219,7 @@ def _figures(
         "a power of the lag, and localisation error.",
     )
     yield (
-        plots.lengths_of_tracks(curves.track_lengths(tracks)),
+        plots.lengths_of_tracks(np.bincount(tracks.track_id)),
         "Track lengths. An unlinked detection counts as a track of length 1.",
     )
 
@@ -243,17 +241,13 @@ def _worst(
     if crops is not None:
         caption += " The image is red in the frame in which the link starts, green in that in which it ends."
     header = ["track", "frame", "z", "y", "x", "to frame", "z", "y", "x", worst.measure, "remark"]
-    rows = [
-        [
-            str(tracks.track_id[target]),
-            *_place(tracks, source),
-            *_place(tracks, target),
-            f"{value:.3g}",
-            why(tracks, int(link), spacing),
-            *([] if judged is None else ["right" if judged.right[link] else "wrong"]),
-        ]
-        for link, (source, target), value in zip(worst.row, tracks.links[worst.row], worst.value, strict=True)
-    ]
+    seen, rows = tracks.detections, []
+    for link, value in zip(worst.row.tolist(), worst.value, strict=True):
+        ends = tracks.links[link]
+        places = [[str(seen.frame[row]), *(f"{x:.6g}" for x in seen.position[row])] for row in ends]
+        said = [f"{value:.3g}", why(tracks, link, spacing)]
+        verdict = [] if judged is None else ["right" if judged.right[link] else "wrong"]
+        rows.append([str(tracks.track_id[ends[1]]), *places[0], *places[1], *said, *verdict])
     return {
         "uri": plots.image(plots.gallery(tracks, worst, spacing, judged, crops)), "caption": caption,
         "meaning": _meaning(worst), "rows": rows,
@@ -273,10 +267,6 @@ def _meaning(worst: curves.WorstLinks) -> str:
             "alternative, including no link, would lower the probability of the set of links as a whole."
         )
     return text
-
-
-def _place(tracks: Tracks, row: int) -> list[str]:
-    return [str(tracks.detections.frame[row]), *(f"{value:.6g}" for value in tracks.detections.position[row])]
 
 
 # ---------------------------------------------------------------- the details
@@ -306,28 +296,21 @@ def flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
     --------
     >>> list(flat({"settings": {"spacing": [1, 2], "seed": None}}))
     [('settings.spacing', '1, 2'), ('settings.seed', 'none')]
-    >>> list(flat({"step_scale": [0.5] * 139 + [2.0]}))
-    [('step_scale', '140 values from 0.5 to 2')]
+    >>> list(flat({"step_scale": [0.5] * 139 + [2.0], "curve": [[1, 2]] * 99}))
+    [('step_scale', '140 values from 0.5 to 2'), ('curve', '99 values')]
     """
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from flat(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list | tuple):
-        yield name, _listed(value)
     else:
         yield name, _text(value)
 
 
-def _listed(values: Sequence[object]) -> str:
-    """A list as text; a long list as its count and range."""
-    if len(values) <= _MOST_VALUES and not any(isinstance(one, list | tuple | Mapping) for one in values):
-        return ", ".join(map(_text, values))
-    numbers = [one for one in values if isinstance(one, int | float)]
-    if len(numbers) == len(values):
-        return f"{len(values)} values from {_text(min(numbers))} to {_text(max(numbers))}"
-    return f"{len(values)} values"
-
-
 def _text(value: object) -> str:
-    """A plain value as text, numbers in their shortest readable form."""
-    return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    """A value as text, numbers in their shortest readable form; a long list as its count and range."""
+    if not isinstance(value, list | tuple):
+        return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    if len(value) <= _MOST_VALUES and not any(isinstance(one, list | tuple | Mapping) for one in value):
+        return ", ".join(map(_text, value))
+    numbers = all(isinstance(one, int | float) for one in value)
+    return f"{len(value)} values" + (f" from {_text(min(value))} to {_text(max(value))}" if numbers else "")

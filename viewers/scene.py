@@ -125,11 +125,9 @@ def scene(
     if frames is not None and frames[0] > frames[1]:
         raise SettingsError(f"The first frame, {frames[0]}, is after the last, {frames[1]}. Exchange them.")
     layers = [points_layer(of, spacing=grid.spacing, name=name) for name, of in points.items()]
-    layers += [tracks_layer(of, spacing=grid.spacing, name=name) for name, of in tracks.items()]
-    hidden: set[str] = set()
-    if truth is not None:
-        layers.append(tracks_layer(truth, spacing=grid.spacing, name="Truth"))
-    reach = None
+    shown = [*tracks.items(), *([] if truth is None else [("Truth", truth)])]
+    layers += [tracks_layer(of, spacing=grid.spacing, name=name) for name, of in shown]
+    hidden, reach = set[str](), None
     if truth is not None and tracks:
         hidden = {"Truth", *points, *tracks}
         found, world = next(iter(tracks.values())), moved(truth, grid.spacing)
@@ -311,6 +309,25 @@ def point_size(layer: Layer) -> float:
     return float(np.clip(usual / 2, 3.0, 10.0)) if np.isfinite(usual) else 10.0
 
 
+def contrast_of(frame: NDArray) -> tuple[float, float]:
+    """Grey values shown as black and white: the background, and a value that few voxels exceed.
+
+    Examples
+    --------
+    >>> contrast_of(np.array([[[0, 0, 9, 0]]]))
+    (0.0, 9.0)
+    """
+    values = frame[np.isfinite(frame)] if frame.dtype.kind == "f" else frame.ravel()
+    if values.size == 0:
+        return 0.0, 1.0
+    thinned = values[:: max(values.size // 2_000_000, 1)]
+    low, high = np.quantile(thinned, [0.01, 0.999], method="nearest")
+    least, most = float(values.min()), float(values.max())
+    if low == high:
+        low, high = least, most
+    return (float(low), float(high)) if low < high else (float(low), float(low) + 1.0)
+
+
 def _time(layer: Layer) -> NDArray[np.float64]:
     """(n,): the frame number of each row."""
     return layer.data[:, 1 if layer.kind == "tracks" else 0]
@@ -324,12 +341,9 @@ def _rows(layer: Layer, kept: NDArray[np.bool_]) -> Layer:
         return replace(layer, data=data, features=features)
     number, data[:, 0] = np.unique(data[:, 0], return_inverse=True)
     new = {int(old): k for k, old in enumerate(number)}
-    graph = {
-        new[child]: [new[p] for p in of if p in new] for child, of in layer.graph.items() if child in new
-    }
-    return replace(
-        layer, data=data, features=features, graph={child: of for child, of in graph.items() if of}
-    )
+    held = [(child, [new[p] for p in of if p in new]) for child, of in layer.graph.items()]
+    graph = {new[child]: of for child, of in held if child in new and of}
+    return replace(layer, data=data, features=features, graph=graph)
 
 
 def _without_lone(layer: Layer) -> Layer:

@@ -75,16 +75,15 @@ def _start_xvfb() -> str:
         raise ResourceError(
             f"There is no display, and no Xvfb to draw without one. Install it: {_LIBRARIES}."
         )
-    ours, its = os.pipe()
     libc = ctypes.CDLL(None)
     server = subprocess.Popen(
-        [program, "-displayfd", str(its), "-screen", "0", _SIZE, "-nolisten", "tcp"],
-        pass_fds=[its], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [program, "-displayfd", "1", "-screen", "0", _SIZE, "-nolisten", "tcp"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         # Qt aborts if the server goes first, so that it must outlive whatever this process does at its end.
         preexec_fn=lambda: libc.prctl(_DIES_WITH_PARENT, signal.SIGTERM),  # noqa: PLW1509
     )  # fmt: skip
-    os.close(its)
-    with os.fdopen(ours) as answer:
+    assert server.stdout is not None
+    with server.stdout as answer:
         number = answer.readline().strip() if select.select([answer], [], [], _SECONDS)[0] else ""
     if not number:
         server.kill()
@@ -95,7 +94,7 @@ def _start_xvfb() -> str:
     return f":{number}"
 
 
-_SERVERS: list[subprocess.Popen[bytes]] = []
+_SERVERS: list[subprocess.Popen[str]] = []
 """Reference to the server process; Python warns of a process object deleted while it runs."""
 
 

@@ -1,10 +1,9 @@
-"""Convert napari layers to detections, tracks and frames, from plain arrays."""
+"""Convert napari layers to detections and tracks, from plain arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,40 +113,3 @@ def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float] = (0, 0
     seen = tracks.detections
     position = seen.position * np.asarray(scale, dtype=np.float64) + np.asarray(shift, dtype=np.float64)
     return replace(tracks, detections=replace(seen, position=position))
-
-
-def frame_count(shape: Sequence[int]) -> int:
-    """Frames of an image layer with axes t, z, y, x or t, y, x.
-
-    Raises
-    ------
-    InputError
-        If it has no time, or more axes.
-    """
-    if len(shape) not in (3, 4):
-        raise InputError(
-            f"The image has {len(shape)} axes; needed are t, y, x or t, z, y, x. Open it as a movie, or "
-            "split its channels (right click on the layer)."
-        )
-    return shape[0]
-
-
-def frames_from(data: Any, frames: Iterable[int] | None = None) -> Iterator[NDArray]:
-    """Frames of an image layer one by one, as (z, y, x) arrays.
-
-    Parameters
-    ----------
-    data : (T, Z, Y, X) or (T, Y, X) array-like
-        An array, or whatever gives one of a part of itself, as dask's and zarr's arrays do.
-    frames : iterable of int, optional
-        Numbers of the frames; all of them by default.
-
-    Examples
-    --------
-    >>> [frame.shape for frame in frames_from(np.zeros((2, 5, 6)))]
-    [(1, 5, 6), (1, 5, 6)]
-    """
-    count = frame_count(data.shape)
-    for number in frames if frames is not None else range(count):
-        image = np.asarray(data[number])
-        yield image[None] if image.ndim == 2 else image

@@ -8,15 +8,13 @@ import napari
 import numpy as np
 from napari.layers import Layer as NapariLayer
 from napari.layers import Tracks as NapariTracks
-from numpy.typing import NDArray
 
 from outbid.errors import ResourceError
 from outbid.formats.frames import Images
 
-from .contrast import contrast_of
 from .forms.shown import show
 from .layers import AXES, Layer
-from .scene import Grid, View
+from .scene import Grid, View, contrast_of
 
 _SIDE, _MARGIN = 1200, 0.04  # of pictures: pixels of the longer side, share of it that is left free
 
@@ -63,58 +61,48 @@ def open_window(title: str, scene: View, movie: tuple[str, Images] | None = None
     return viewer
 
 
-def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") -> NDArray[np.uint8]:
-    """A screenshot (height, width, 4) uint8, longer side 1200, of the whole scene at one frame.
+def png_of(viewer: napari.Viewer, scene: View, frame: int | None = None) -> bytes:
+    """A screenshot of the whole scene at one frame as PNG, longer side 1200, with frame and legend.
 
     Parameters
     ----------
     viewer : napari.Viewer
         Of a window that is open.
+    scene : View
+        What it shows.
     frame : int, optional
         Default: the last one, with all tracks up to then.
-    text : str
-        Is written into the picture.
 
     Raises
     ------
     ResourceError
         If nothing is drawn, since OpenGL does not work.
     """
-    last = _last_frame(viewer)
-    viewer.dims.set_point(0, last if frame is None else frame)
+    from PIL import Image
+
+    shown = int(viewer.dims.range[0].stop) if frame is None else frame
+    viewer.dims.set_point(0, shown)
     for layer in viewer.layers:
         if isinstance(layer, NapariTracks) and frame is None:
             layer.tail_length = max(layer.tail_length, int(viewer.dims.nsteps[0]))
     overlay = viewer.canvas.overlays.text
-    overlay.text, overlay.visible, overlay.position, overlay.font_size = text, bool(text), "top_left", 12
+    overlay.text, overlay.visible = f"frame {shown}   {scene.legend}", True
+    overlay.position, overlay.font_size = "top_left", 12
     extent = np.ptp(viewer.layers.extent.world, axis=0)[-2:] + viewer.layers.extent.step[-2:]
     height, width = np.clip(extent / extent.max(), 0.4, 1)
     viewer.scene.camera.zoom = _SIDE * (1 - 2 * _MARGIN) / extent.max()
     size = int(_SIDE * height), int(_SIDE * width)
-    seen: NDArray[np.uint8] = viewer.screenshot(size=size, scale=1, canvas_only=True, flash=False)
-    if (seen[..., :3] == seen[0, 0, :3]).all():
+    seen = viewer.screenshot(size=size, scale=1, canvas_only=True, flash=False)[..., :3]
+    if (seen == seen[0, 0]).all():
         raise ResourceError(
             "The picture is blank: OpenGL does not draw here. Install a driver: "
             "apt-get install libgl1-mesa-dri."
         )
-    return seen
-
-
-def png_of(viewer: napari.Viewer, scene: View, frame: int | None = None) -> bytes:
-    """A PNG screenshot of one frame with its legend; see `picture`."""
-    from PIL import Image
-
-    shown = _last_frame(viewer) if frame is None else frame
     content = io.BytesIO()
-    text = f"frame {shown}   {scene.legend}"
-    Image.fromarray(picture(viewer, frame=frame, text=text)[..., :3]).save(content, "PNG")
+    Image.fromarray(seen).save(content, "PNG")
     return content.getvalue()
 
 
 def show_until_closed() -> None:
     """Show the open windows until the user closes the last one."""
     napari.run()
-
-
-def _last_frame(viewer: napari.Viewer) -> int:
-    return int(viewer.dims.range[0].stop)

@@ -109,19 +109,19 @@ def lagged(position: Floats, frame: NDArray, owner: NDArray, lag: int, count: in
     span = int(frame.max(initial=0)) - first + 1 + lag * (lags + 2)
     key = owner.astype(np.int64) * span + (frame - first)
     sums = np.zeros((4, lags, count))
-    begin, end = _apart(key, lag)
+    begin, end = rows_apart(key, lag)
     step, at = position[end] - position[begin], key[begin]
     for k in range(lags):
-        here, there = _apart(key, lag * (k + 1))
+        here, there = rows_apart(key, lag * (k + 1))
         moved = np.square(position[there] - position[here]).sum(axis=1)
-        nearby, near = _apart(at, lag * k)
+        nearby, near = rows_apart(at, lag * k)
         alike, of = (step[nearby] * step[near]).sum(axis=1), owner[begin[nearby]]
         sums[:2, k] = np.bincount(owner[here], moved, count), np.bincount(of, alike, count)
         sums[2:, k] = [np.bincount(each, minlength=count) for each in (owner[here], of)]
     return sums
 
 
-def _apart(key: NDArray, by: int) -> tuple[NDArray, NDArray]:
+def rows_apart(key: NDArray, by: int) -> tuple[NDArray, NDArray]:
     """Rows of an ascending key that are `by` apart."""
     place = np.minimum(np.searchsorted(key, key + by), max(len(key) - 1, 0))
     here = np.flatnonzero(key[place] == key + by) if len(key) else np.zeros(0, np.int64)

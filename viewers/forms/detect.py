@@ -18,9 +18,9 @@ from superqt.utils import signals_blocked
 from outbid.detection.preview import Preview, preview
 from outbid.detection_settings import DetectionSettings
 from outbid.detections import Detections
+from outbid.movies.jobs import DetectJob
 
 from ..layers import points_layer
-from ..taken import frames_from
 from .form import Form
 from .rows import SettingRows
 from .source import Source, SourceFields
@@ -105,12 +105,12 @@ class DetectForm(Form):
         if layer is None or isinstance(layer, Labels):
             return None
         source, settings = self.source.taken(), self.settings()
-        frame = min(max(self.source.looked_at(source.place)[0], 0), source.frame_count() - 1)
+        frame = min(max(self.source.looked_at(source.place)[0], 0), source.movie.frame_count - 1)
 
         def work(_: Report) -> _Looked:
-            (image,) = frames_from(source.image, range(frame, frame + 1))
             free = replace(settings, threshold=None)
-            return _Looked(source, frame, preview([image], free, learned=source.learned(free)))
+            learned = DetectJob(free, workers=2).learned(source.movie)
+            return _Looked(source, frame, preview([*source.movie.frames([frame])], free, learned=learned))
 
         return work
 
@@ -122,7 +122,7 @@ class DetectForm(Form):
         record = self.record(source.name, asdict(used) | {"labels": source.labels}, used.device)
         shown = self.show_layer(points_layer(found, name=f"Spots of {source.name}"), source.place, record)
         self._ring(shown, used)
-        frames = source.frame_count()
+        frames = source.movie.frame_count
         what = "labels" if source.labels else f"spots of {_size(used)} {source.place.symbol}"
         self.show_message(f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each.")
 

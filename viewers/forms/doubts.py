@@ -46,35 +46,28 @@ class DoubtfulLinks(WayBox):
     def __init__(self, viewer: Any) -> None:
         super().__init__()
         self._viewer = viewer
-        self._held: tuple[Tracks, Place, tuple[float, float, float]] | None = None
-        self._order, self._at = np.empty(0, np.int64), -1
         self.where.setWordWrap(True)
-        self.gone.connect(self.go)
+        self.gone.connect(self._show)
         self.setVisible(False)
 
-    def hold(self, tracks: Tracks, place: Place, spacing: tuple[float, float, float]) -> None:
-        """Take the links of another result, with positions in voxels of this size."""
+    def hold(self, tracks: Tracks, place: Place) -> None:
+        """Take the links of another result, with positions in voxels of this place."""
         doubt = tracks.link_probability if tracks.link_probability is not None else tracks.link_margin
-        self._held, self._at = (tracks, place, spacing), -1
+        self._tracks, self._place = tracks, place
         self._order = np.empty(0, np.int64) if doubt is None else np.argsort(doubt, kind="stable")
-        self.where.setText(f"{len(self._order):,} links, the least certain first")
+        self.lead(len(self._order), f"{len(self._order):,} links, the least certain first")
         self.setVisible(len(self._order) > 0)
 
-    def go(self, step: int) -> None:
-        """Show the next link, or the one before."""
-        if self._held is None or not len(self._order):
-            return
-        tracks, place, spacing = self._held
-        self._at = (self._at + step) % len(self._order) if self._at >= 0 or step > 0 else len(self._order) - 1
-        link = int(self._order[self._at])
+    def _show(self, at: int) -> None:
+        tracks, spacing, link = self._tracks, self._place.spacing, int(self._order[at])
         seen, (source, target) = tracks.detections, tracks.links[link]
         steps = (seen.position[tracks.links[:, 1]] - seen.position[tracks.links[:, 0]]) * spacing
         near = _NEAR * (float(np.median(np.linalg.norm(steps, axis=1))) or max(spacing))
-        go_to(self._viewer, [seen.frame[target], *seen.position[target]], place, near)
+        go_to(self._viewer, [seen.frame[target], *seen.position[target]], self._place, near)
         names = {"link_probability": "confidence", "link_margin": "margin"}
         known = next(name for name in names if name in tracks.measures)
         value = f"{names[known]} {tracks.measures[known][link]:.3g}"
         self.where.setText(
-            f"link {self._at + 1:,} of {len(self._order):,}: track {tracks.track_id[target]}, frame "
+            f"link {at + 1:,} of {len(self._order):,}: track {tracks.track_id[target]}, frame "
             f"{seen.frame[source]} to {seen.frame[target]}, {value}. {why(tracks, link, spacing)}"
         )

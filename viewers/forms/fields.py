@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QValidator
 from qtpy.QtWidgets import (
+    QAbstractSpinBox,
     QComboBox,
     QDoubleSpinBox,
     QGridLayout,
@@ -61,6 +61,7 @@ class NumberBox(_Automatic, QDoubleSpinBox):
         self.first = first
         self.setMinimumWidth(60)
         self.setDecimals(15)
+        self.setStepType(QAbstractSpinBox.StepType.AdaptiveDecimalStepType)
         self.setRange(minimum, maximum)
         self.setSpecialValueText(automatic)
         self.set_number(value)
@@ -96,13 +97,11 @@ class NumberBox(_Automatic, QDoubleSpinBox):
         return QValidator.State.Acceptable if allowed else QValidator.State.Intermediate, given, place
 
     def stepBy(self, steps: int) -> None:
-        """Step by a tenth of the value's order of magnitude."""
-        value = self.value()
-        if value == 0:
+        """Step by a tenth of the value's order of magnitude, from 0 to `first`."""
+        if self.value() == 0:
             self.setValue(self.first * steps)
-            return
-        size = 10.0 ** math.floor(math.log10(abs(value))) / 10
-        self.setValue(float(f"{value + steps * size:.6g}"))
+        else:
+            super().stepBy(steps)
 
     def _bare(self, text: str | None) -> str:
         return (text or "").strip().removesuffix(self.suffix().strip()).strip().replace(",", ".")
@@ -223,21 +222,40 @@ class LayerBox(QComboBox):
 
 
 class WayBox(QWidget):
-    """Buttons to what comes before and after, above a line that says where one is."""
+    """Buttons that lead through some rows and around again, above a line that says where one is.
+
+    Parameters
+    ----------
+    start : callable
+        To which row the first step leads, or before which one backwards.
+    """
 
     gone = Signal(int)
-    """A step: 1, or -1 backwards."""
+    """The number of the row to which a step led."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Callable[[], int] = lambda: 0) -> None:
         super().__init__()
+        self._start = start
         self.previous_button, self.next_button = QPushButton("◀ Previous"), QPushButton("Next ▶")
         self.where = QLabel()
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         for column, button in enumerate((self.previous_button, self.next_button)):
-            button.clicked.connect(lambda _=False, step=2 * column - 1: self.gone.emit(step))
+            button.clicked.connect(lambda _=False, step=2 * column - 1: self._go(step))
             grid.addWidget(button, 0, column)
         grid.addWidget(self.where, 1, 0, 1, 2)
+        self.lead(0, "")
+
+    def lead(self, count: int, said: str) -> None:
+        """Lead through so many other rows, and say so."""
+        self._count, self._at = count, -1
+        self.where.setText(said)
+        for button in (self.previous_button, self.next_button):
+            button.setEnabled(count > 0)
+
+    def _go(self, step: int) -> None:
+        self._at = (self._at + step if self._at >= 0 else self._start() - (step < 0)) % self._count
+        self.gone.emit(self._at)
 
 
 def choice_box(names: Iterable[str]) -> QComboBox:

@@ -28,7 +28,7 @@ from outbid.movies.jobs import run_record
 from ..layers import Layer
 from .fields import LayerBox
 from .shown import Place, record_of, show, take_away
-from .work import Task, Work
+from .work import Slots, Task, Work
 
 _SETTLED = 150  # milliseconds without a change after which a preview starts
 
@@ -120,15 +120,14 @@ class Form(QWidget):
             return
         self.show_message("")
         self._stop_preview()
-        self._work = work = self._work_on(self.task)
-        if work is None:
-            return
-        work.returned.connect(lambda result: self._finish(work, result=result))
-        work.failed.connect(lambda error: self._finish(work, error=error))
-        work.progressed.connect(lambda done, total: self._show_progress(work, done, total))
-        work.compiling.connect(lambda: self._show_compiling(work))
-        self._show_running(True)
-        work.start()
+        slots: Slots = {
+            "returned": lambda result: self._finish(self.show_result, result),
+            "failed": lambda error: self._finish(self.show_problem, error),
+            "progressed": self._show_progress,
+            "compiling": lambda: self.show_message(COMPILING),  # why the first run takes long
+        }
+        self._work = self._start(self.task, slots)
+        self._show_running(self._work is not None)
 
     def cancel(self) -> None:
         """Cancel the running job; the form can be used at once."""
@@ -194,8 +193,8 @@ class Form(QWidget):
 
     # ------------------------------------------------------------ runs
 
-    def _work_on(self, task_of: Callable[[], Task | None]) -> Work | None:
-        """A job to start when its signals are connected; None if there is no task, or a problem shown."""
+    def _start(self, task_of: Callable[[], Task | None], slots: Slots) -> Work | None:
+        """Start a job that calls slots until it is cancelled; None without a task, or with a problem."""
         try:
             task = task_of()
         except OutbidError as error:
@@ -205,37 +204,31 @@ class Form(QWidget):
             return None
         work = Work(task)
         self._works.add(work)
-        work.ended.connect(lambda: self._works.discard(work))
+        work.call(slots)
+        work.ended.connect(lambda: self._ended(work))
+        work.start()
         return work
 
-    def _finish(self, work: Work, *, result: Any = None, error: Exception | None = None) -> None:
-        if not self._is_awaited(work):
-            return
+    def _ended(self, work: Work) -> None:
+        self._works.discard(work)
+        if work is self._preview:
+            again, self._preview, self._preview_again = self._preview_again, None, False
+            if again:
+                self._start_preview()
+
+    def _finish(self, show: Callable[[Any], None], given: Any) -> None:
         self._work = None
         self._show_running(False)
         if self.message.text() == COMPILING:
             self.show_message("")
-        if error is not None:
-            self.show_problem(error)
-            return
         try:
-            self.show_result(result)
+            show(given)
         except OutbidError as problem:
             self.show_problem(problem)
 
-    def _show_progress(self, work: Work, done: int, total: int) -> None:
-        if self._is_awaited(work):
-            self.bar.setRange(0, 1000 if total else 0)
-            self.bar.setValue(1000 * done // total if total else 0)
-
-    def _show_compiling(self, work: Work) -> None:
-        """Say why the first run takes long; the bar moves without an end until progress is reported."""
-        if self._is_awaited(work):
-            self.show_message(COMPILING)
-
-    def _is_awaited(self, work: Work) -> bool:
-        """Whether the result of a job is still needed: not after it was cancelled or its form closed."""
-        return work is self._work and not work.cancelled
+    def _show_progress(self, done: int, total: int) -> None:
+        self.bar.setRange(0, 1000 if total else 0)
+        self.bar.setValue(1000 * done // total if total else 0)
 
     def _show_running(self, running: bool) -> None:
         self.run_button.setEnabled(not running)
@@ -253,18 +246,9 @@ class Form(QWidget):
             self._preview.cancel()
             self._preview_again = True
             return
-        self._preview = work = self._work_on(self.preview_task)
-        if work is None:
-            return
-        work.returned.connect(lambda result: None if work.cancelled else self.show_preview(result))
-        work.failed.connect(lambda error: None if work.cancelled else self.show_problem(error))
-        work.ended.connect(self._preview_ended)
-        work.start()
-
-    def _preview_ended(self) -> None:
-        again, self._preview, self._preview_again = self._preview_again, None, False
-        if again:
-            self._start_preview()
+        self._preview = self._start(
+            self.preview_task, {"returned": self.show_preview, "failed": self.show_problem}
+        )
 
     def _stop_preview(self) -> None:
         self._settled.stop()

@@ -28,7 +28,6 @@ class MeasureForm(Form):
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
         self.layers = LayerBox(self.viewer, can_be_held)
-        self._numbers = np.empty(0)
         self.interval = NumberBox(None, automatic="times in frames")
         self.table = NumbersTable()
         self.interval.setSuffix(" s")
@@ -60,7 +59,6 @@ class MeasureForm(Form):
         """Show the table, the motion of all tracks together, and what the errors include."""
         table = result.tracks
         self.table.hold({name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names})
-        self._numbers = table["track_id"].to_numpy(zero_copy_only=False)
         self.table.show()
         self.show_message(" ".join([f"{result}.", *result.remarks]))
 
@@ -69,7 +67,7 @@ class MeasureForm(Form):
         layer = self.layers.layer()
         if layer is None:
             return
-        rows = np.flatnonzero(layer.data[:, 0] == self._numbers[row])
+        rows = np.flatnonzero(layer.data[:, 0] == self.table.model().columns["track_id"][row])
         if len(rows):
             go_to(self.viewer, layer.data[rows[0], 1:], place_of(layer), near=np.inf)
 

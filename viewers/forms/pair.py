@@ -1,9 +1,10 @@
-"""Base class of the forms that compare two layers of tracks: a score table and error navigation."""
+"""The forms *Score against truth* and *Compare*: a table, links by what they are, a way through errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from qtpy.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidg
 from superqt.utils import signals_blocked
 
 from outbid.errors import InputError
+from outbid.scoring import score
 from outbid.scoring.gate import gate_for
 from outbid.tracks import Tracks
 
+from ..headline import meaning
 from ..judged import JudgedLinks, judge_links
-from ..layers import Layer
+from ..layers import Layer, error_layers
 from ..scene import frames_that_fit, in_frames
 from ..taken import moved, tracks_from
 from .fields import LayerBox, NumberBox, WayBox
@@ -71,6 +74,8 @@ class PairForm(Form):
 
     first_text, second_text = "tracks", "truth"
     error_text = "error"
+    names: tuple[str, str] | None = None
+    """Of the results in layers, where neither is the truth."""
 
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
@@ -78,17 +83,16 @@ class PairForm(Form):
         self.second = LayerBox(self.viewer, can_be_held)
         self.gate = NumberBox(None, automatic="half of the spacing")
         self.kind = QComboBox()
-        self.way = WayBox()
+        self.way = WayBox(self._first)
         self.table = QTableWidget(0, 2)
         self._held: Held | None = None
         self._added: dict[int, Any] = {}
         self._frames: tuple[int, int] | None = None
-        self._at = -1
+        self._rows = np.empty(0, np.int64)  # of the errors that are gone through
         self._fill()
         self._connect()
         self._first_chosen()
         self._guess()
-        self._show_errors()
 
     # ------------------------------------------------------------ what a form of this kind says
 
@@ -97,14 +101,6 @@ class PairForm(Form):
     ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
         """Compute the table, the record and a remark, from tracks in world units; runs in its own thread."""
         raise NotImplementedError
-
-    def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
-        """The layers, the errors last, of tracks in voxels."""
-        raise NotImplementedError
-
-    def meaning(self, name: str) -> str:  # noqa: ARG002
-        """What a row of the table means, for its tooltip."""
-        return ""
 
     # ------------------------------------------------------------ what a run is
 
@@ -135,7 +131,7 @@ class PairForm(Form):
             back = tuple(1 / size for size in place.spacing)
             shift = tuple(-by / size for by, size in zip(place.shift, place.spacing, strict=True))
             in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
-            layers = self.layers_of(in_voxels, place.spacing)
+            layers = error_layers(in_voxels, self.names, spacing=place.spacing)
             remark = remark if given is not None else f"{gate} {remark}".strip()
             return Held(values, record, remark, layers, place, gate.distance, (first, second))
 
@@ -144,7 +140,6 @@ class PairForm(Form):
     def show_result(self, result: Held) -> None:
         """Show the table and the layers, and hide the two compared layers."""
         self._held = result
-        self._at = -1
         self._show_table(result.values)
         self._show_layers(self._now())
         for layer in result.taken:
@@ -153,7 +148,7 @@ class PairForm(Form):
         with signals_blocked(self.kind):
             self.kind.clear()
             self.kind.addItems(["all", *kinds])
-        self._show_errors()
+        self._list_errors()
         hidden = " and ".join(layer.name for layer in result.taken)
         remark = f" {result.remark}" if result.remark else ""
         note = self._frames_note()
@@ -161,51 +156,31 @@ class PairForm(Form):
 
     # ------------------------------------------------------------ from error to error
 
-    def go(self, step: int) -> None:
-        """Go to the next error, or the one before; the first time, to the first from the current frame on."""
-        rows = self._rows()
-        if len(rows) == 0 or self._held is None:
+    def _list_errors(self, _: object = None) -> None:
+        """Lead through the errors of the kind that is chosen."""
+        if self._held is None:
             return
-        if self._at < 0:
-            time = self._held.errors.data[rows, 0]
-            at = int(np.searchsorted(time, self._now() - 0.5)) - (step < 0)
-        else:
-            at = self._at + step
-        self._at = at % len(rows)
-        point = self._held.errors.data[rows[self._at]]
+        kinds, chosen = self._held.errors.features["kind"], self.kind.currentText()
+        self._rows = np.flatnonzero((kinds == chosen) | (chosen == "all"))
+        count = len(self._rows)
+        self.way.lead(count, f"{count:,} {self.error_text}{'s' * (count != 1)}")
+
+    def _first(self) -> int:
+        """Of these errors, the first from the frame that is shown on."""
+        assert self._held is not None
+        return int(np.searchsorted(self._held.errors.data[self._rows, 0], self._now() - 0.5))
+
+    def _go(self, at: int) -> None:
+        """Show an error."""
+        assert self._held is not None
+        row = self._rows[at]
+        point, kind = self._held.errors.data[row], self._held.errors.features["kind"][row]
         if self._frames is not None and not self._frames[0] <= point[0] <= self._frames[1]:
             self._show_layers(point[0])
             self.show_message(self._frames_note())
         go_to(self.viewer, point, self._held.place, near=20 * self._held.gate)
-        self._show_errors()
-
-    def _rows(self) -> np.ndarray:
-        """Rows of the errors of the kind that is chosen."""
-        if self._held is None:
-            return np.empty(0, np.int64)
-        kinds = self._held.errors.features["kind"]
-        chosen = self.kind.currentText()
-        return np.nonzero(kinds == chosen if self.kind.currentIndex() > 0 else np.full(len(kinds), True))[0]
-
-    def _kind_chosen(self) -> None:
-        self._at = -1
-        self._show_errors()
-
-    def _show_errors(self) -> None:
-        rows = self._rows()
-        for button in (self.way.previous_button, self.way.next_button):
-            button.setEnabled(len(rows) > 0)
-        if self._held is None:
-            self.way.where.setText("")
-        elif self._at < 0 or len(rows) == 0:
-            self.way.where.setText(f"{len(rows):,} {self.error_text}{'s' * (len(rows) != 1)}")
-        else:
-            errors = self._held.errors
-            row = rows[self._at]
-            self.way.where.setText(
-                f"{self.error_text} {self._at + 1:,} of {len(rows):,}: {errors.features['kind'][row]}, "
-                f"frame {errors.data[row, 0]:.0f}"
-            )
+        count = f"{at + 1:,} of {len(self._rows):,}"
+        self.way.where.setText(f"{self.error_text} {count}: {kind}, frame {point[0]:.0f}")
 
     # ------------------------------------------------------------ looks
 
@@ -213,7 +188,7 @@ class PairForm(Form):
         self.table.setRowCount(len(values))
         for row, (name, value) in enumerate(values.items()):
             title = QTableWidgetItem(name)
-            title.setToolTip(self.meaning(name))
+            title.setToolTip(meaning(name))
             self.table.setItem(row, 0, title)
             number = QTableWidgetItem(value)
             number.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -281,8 +256,8 @@ class PairForm(Form):
         self.fields.addRow(self.table)
 
     def _connect(self) -> None:
-        self.way.gone.connect(self.go)
-        self.kind.currentIndexChanged.connect(self._kind_chosen)
+        self.way.gone.connect(self._go)
+        self.kind.currentIndexChanged.connect(self._list_errors)
         self.first.chosen.connect(self._first_chosen)
         self.viewer.layers.events.inserted.connect(self._keep_apart, position="last")
         self.viewer.layers.events.inserted.connect(self._guess, position="last")
@@ -292,6 +267,67 @@ class PairForm(Form):
         if layer is not None:
             self.gate.setSuffix(f" {place_of(layer).symbol}")
         self._keep_apart()
+
+
+class ScoreForm(PairForm):
+    """Form that scores tracks against the true tracks."""
+
+    run_text = "Score"
+
+    def hold(
+        self, judged: JudgedLinks, gate: float, report: Report
+    ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
+        """Compute all scores of the tracks against the true tracks."""
+        scores = score(judged.tracks, judged.truth, gate=gate, progress=report)
+        table = dict(line.split() for line in str(scores).splitlines())
+        record = {"command": "score", "values": scores.values, "provenance": scores.provenance}
+        return table, record, scores.remark
+
+    def _guess(self, _: object = None) -> None:
+        """Take the last result of tracking, and as its truth the tracks that were opened last beside it."""
+        layers = [layer for layer in self.viewer.layers if self.first.takes(layer)]
+        results = [layer for layer in layers if (record_of(layer) or {}).get("command") == "track"]
+        others = [layer for layer in layers if layer not in results]
+        if not results or not others:
+            return
+        self.first.choose(results[-1])
+        self.second.choose(others[-1])
+        if len(others) > 1:
+            self.show_message(
+                f"Is {others[-1].name}, which was opened last, the truth? There are {len(others)} layers "
+                "that may be."
+            )
+
+
+class CompareForm(PairForm):
+    """Form that compares two tracking results link by link."""
+
+    run_text = "Compare"
+    first_text, second_text = "one", "other"
+    error_text = "difference"
+    names = ("one", "other")
+
+    def hold(
+        self,
+        judged: JudgedLinks,
+        gate: float,
+        report: Report,  # noqa: ARG002 - it is done at once
+    ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
+        """Count the links that the two tracking results share."""
+        both, of_one, of_other = int(judged.right.sum()), len(judged.right), len(judged.found_again)
+        either = of_one + of_other - both
+        values = {
+            "links in both": both, "links only in one": of_one - both, "links only in other": of_other - both,
+            "shared (Jaccard index)": both / either if either else float("nan"),
+            "tracks of one": judged.tracks.track_count, "tracks of other": judged.truth.track_count,
+            "detections of one": len(judged.tracks.detections),
+            "detections of other": len(judged.truth.detections),
+        }  # fmt: skip
+        table = {
+            name: f"{value:,}" if isinstance(value, int) else f"{value:.4f}" for name, value in values.items()
+        }
+        record = {"command": "compare", "version": version("outbid"), "gate": gate, "values": values}
+        return table, record, ""
 
 
 def tracks_of(layer: Any) -> Tracks:

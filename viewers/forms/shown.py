@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from napari.layers import Labels, Points, Tracks
 from napari.layers import Layer as NapariLayer
+from napari.layers import Points, Tracks
 from napari.settings import get_plugin_settings
 from napari.utils import Colormap
 from numpy.typing import NDArray
@@ -135,23 +135,6 @@ def show(
         return anew
     _replace(instead_of, data, attributes, kind)
     return instead_of
-
-
-def show_labels(viewer: Any, name: str, data: Any, place: Place) -> None:
-    """Show a label image where another layer lies; one of that name is given the data instead.
-
-    Parameters
-    ----------
-    viewer : napari.Viewer
-    name : str
-    data : array-like of integers
-        With axes t, z, y, x or t, y, x.
-    place : Place
-    """
-    if name in viewer.layers and isinstance(viewer.layers[name], Labels):
-        viewer.layers[name].data = data
-        return
-    viewer.add_labels(data, name=name, **vars(place))
 
 
 def take_away(viewer: Any, layer: Any) -> bool:

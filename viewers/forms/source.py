@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from napari.layers import Labels, Points
 from qtpy.QtCore import QObject, Signal
 
-from outbid.detection import detect, detect_labels, learn_from
-from outbid.detection.model import SpotModel
 from outbid.detection_settings import DetectionSettings
 from outbid.detections import Detections
 from outbid.errors import InputError
+from outbid.extent import Part
+from outbid.formats.frames import Images
+from outbid.images import open_images
+from outbid.movies.jobs import DetectJob
 from outbid.tracking import TrackingSettings
 
-from ..taken import detections_from, frame_count, frames_from
+from ..taken import detections_from
 from .fields import AxesBox, LayerBox
 from .shown import Place, features_of, place_of
 from .work import Report
@@ -46,13 +48,12 @@ class Source:
     image: Any = None
     labels: bool = False
 
-    def frame_count(self) -> int:
-        """Number of frames of the image."""
-        return frame_count(self.image.shape)
-
-    def learned(self, settings: DetectionSettings) -> tuple[SpotModel | None, DetectionSettings]:
-        """The spot model learned from the whole image before detection."""
-        return learn_from(partial(frames_from, self.image), self.frame_count(), settings)
+    @cached_property
+    def movie(self) -> Images:
+        """The image as a movie, with the voxels of the layer."""
+        axes = "TZYX" if len(self.image.shape) == 4 else "TYX"
+        movie = open_images(self.image, axes=axes, spacing=self.place.spacing)
+        return replace(movie, name=self.name, unit=self.place.unit)
 
     def detect(
         self, settings: DetectionSettings, report: Report, frames: range | None = None
@@ -67,18 +68,10 @@ class Source:
         frames : range, optional
             All by default.
         """
-        count = self.frame_count() if frames is None else len(frames)
-        images = frames_from(self.image, frames)
-        if self.labels:
-            found = detect_labels(images, count=count, progress=report)
-            used = replace(settings, spacing=(1, 1, 1))
-        else:
-            model, used = self.learned(settings)
-            images = images if model is not None else iter(())
-            found, used = detect(images, used, count=count, model=model, progress=report)
-        first = 0 if frames is None else frames.start
-        position = found.position / used.spacing
-        return replace(found, frame=found.frame + first, position=position, unit=self.place.unit), used
+        part = Part(frames=None if frames is None else f"{frames.start}:{frames.stop}")
+        job = DetectJob(settings, labels=self.labels, part=part, workers=2)
+        found, used = job.detect(self.movie, report)
+        return replace(found, position=found.position / used.spacing), used
 
 
 class SourceFields(QObject):
@@ -121,7 +114,11 @@ class SourceFields(QObject):
         if getattr(layer, "rgb", False):
             raise InputError("The image has colours. Split its channels and choose the one with the spots.")
         data = layer.data[0] if layer.multiscale else layer.data
-        frame_count(data.shape)
+        if len(data.shape) not in (3, 4):
+            raise InputError(
+                f"The image has {len(data.shape)} axes; needed are t, y, x or t, z, y, x. Open it as a "
+                "movie, or split its channels (right click on the layer)."
+            )
         return Source(layer.name, place, None, data, isinstance(layer, Labels))
 
     def looked_at(self, place: Place) -> tuple[int, tuple[float, float]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtWidgets import QAbstractItemView, QTableView
@@ -90,11 +91,6 @@ class _Columns(QAbstractTableModel):
         if not 0 <= column < len(self.columns):
             return
         self.layoutAboutToBeChanged.emit()
-        values = [*self.columns.values()][column]
-        if values.dtype.kind == "O":
-            values = values.astype(str)
-        rank = np.unique(values, return_inverse=True)[1].astype(np.float64)
-        missing = values != values
-        rank = rank if order == Qt.SortOrder.AscendingOrder else -rank
-        self.order = np.lexsort((rank, missing))
+        values, up = pd.Series([*self.columns.values()][column]), order == Qt.SortOrder.AscendingOrder
+        self.order = values.sort_values(ascending=up, kind="stable").index.to_numpy()
         self.layoutChanged.emit()

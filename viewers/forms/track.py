@@ -25,7 +25,7 @@ from .doubts import ConfidenceBar, DoubtfulLinks
 from .fields import choice_box
 from .form import Form
 from .rows import SettingRows
-from .shown import preferences, record_of, show, show_labels
+from .shown import preferences, record_of, show
 from .source import Source, SourceFields, settings_of
 from .work import Report, Task
 
@@ -121,7 +121,7 @@ class TrackForm(Form):
             return None
         source, settings = self.source.taken(), self.settings()
         now, middle = self.source.looked_at(source.place)
-        frames = frames_around(now, source.frame_count()) if source.points is None else None
+        frames = frames_around(now, source.movie.frame_count) if source.points is None else None
         most = preferences().preview.detections
         key = (id(source.image), frames, settings.spacing)
         known = self._spots[1] if self._spots is not None and self._spots[0] == key else source.points
@@ -171,10 +171,14 @@ class TrackForm(Form):
             record["learned"] = run.learned.as_dict()
         layer = tracks_layer(run.tracks, spacing=source.place.spacing, name=f"Tracks of {source.name}")
         self._recolour(self.show_layer(layer, source.place, record))
-        self.doubts.hold(run.tracks, source.place, source.place.spacing)
+        self.doubts.hold(run.tracks, source.place)
         if source.labels:
             labels = labels_by_track(source.image, run.tracks)
-            show_labels(self.viewer, f"{source.name} by track", labels, source.place)
+            name, layers = f"{source.name} by track", self.viewer.layers
+            if name in layers and isinstance(layers[name], Labels):
+                layers[name].data = labels
+            else:
+                self.viewer.add_labels(labels, name=name, **vars(source.place))
         said = None if run.learned is None else run.learned.columns
         self.columns.show_bits({} if said is None else said.links)
         self.show_message(_summary(run))

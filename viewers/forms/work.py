@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 
 from qtpy.QtCore import QObject, Signal
@@ -13,6 +13,8 @@ from outbid._compiling import compilation_reported
 Report = Callable[[int, int], None]
 """What a task calls to report its progress: (done, in all). It raises if the work was cancelled."""
 Task = Callable[[Report], object]
+Slots = Mapping[str, Callable[..., object]]
+"""What is called at signals of work, by their names."""
 
 _REPORT_EVERY = 0.05  # seconds
 
@@ -46,6 +48,13 @@ class Work(QObject):
         self._cancelled = threading.Event()
         self._last = 0.0
 
+    def call(self, slots: Slots) -> None:
+        """Call slots at the signals of these names, until the work is cancelled."""
+        for name, slot in slots.items():
+            getattr(self, name).connect(
+                lambda *given, slot=slot: None if self._cancelled.is_set() else slot(*given)
+            )
+
     def start(self) -> None:
         """Start the thread that runs the task."""
         threading.Thread(target=self._run, name="outbid", daemon=True).start()
@@ -54,13 +63,8 @@ class Work(QObject):
         """Drop the result; the thread ends when the task next reports its progress."""
         self._cancelled.set()
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether the result is not needed any more."""
-        return self._cancelled.is_set()
-
     def _report(self, done: int, total: int) -> None:
-        if self.cancelled:
+        if self._cancelled.is_set():
             raise _CancelledError
         if monotonic() - self._last > _REPORT_EVERY:
             self._last = monotonic()
