@@ -321,7 +321,7 @@ def test_what_does_not_hold_the_whole_movie_refuses_pins(tmp_path: Path) -> None
     assert_refused(run(*common, "-o", tmp_path / "a.parquet", "--stream"), 2, "whole movie in memory")
     assert "and --pins out" in run(*common, "--out-dir", tmp_path / "many").stderr
     job, how = TrackJob(TrackingSettings(0.8, pins=table)), How(ThreadPoolExecutor(1))
-    with pytest.raises(SettingsError, match="whole movie on one machine"):
+    with pytest.raises(SettingsError, match="whole movie: leave out --stream or the cluster"):
         track_in_ranges(spots, tmp_path / "b.parquet", job, how)
     (tmp_path / "none.csv").write_text("a,b\n1,2\n")
     assert_refused(run("track", spots, "--pins", tmp_path / "none.csv"), 3, "no table of pins")
