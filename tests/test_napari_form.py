@@ -22,6 +22,7 @@ from napari_scenes import (
     run,
     walks,
 )  # fmt: skip
+from qtpy.QtCore import Qt
 
 
 def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(window: Window) -> None:
@@ -196,3 +197,14 @@ def test_a_fault_of_the_program_is_reported_and_the_form_goes_on(
     window.errors.clear()
     run(window, form)
     assert named(window, "Tracks of walks") is not None
+
+
+@pytest.mark.usefixtures("window")
+def test_a_column_of_numbers_among_words_is_sorted_too() -> None:
+    from outbid.viewers.forms.table import NumbersTable
+
+    table = NumbersTable()
+    table.hold({"n": np.array([2.0, np.nan, 1.0]), "mixed": np.array(["b", 1, None], object)})
+    assert table.model().order.tolist() == [2, 0, 1]
+    table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
+    assert table.model().order[0] == 1

@@ -92,5 +92,7 @@ class _Columns(QAbstractTableModel):
             return
         self.layoutAboutToBeChanged.emit()
         values, up = pd.Series([*self.columns.values()][column]), order == Qt.SortOrder.AscendingOrder
+        if values.dtype == object:  # numbers among words
+            values = values.astype(str)
         self.order = values.sort_values(ascending=up, kind="stable").index.to_numpy()
         self.layoutChanged.emit()
