@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 WORTH_A_GPU_LEARNED = 500_000
 """Number of detections below which `auto` uses the CPU: of so many, 16 cores take 7.0 s and an H100 2.8 s, to
 which a second comes for its start."""
-_GPU_BYTES = 2500
-"""Guard: bytes of a GPU's memory that a detection takes at most."""
+_GPU_BYTES = 3500
+"""Guard: bytes of a GPU's memory a detection takes at most: seven million took 24.5 GB, with the pool."""
 _PAIR_BYTES = 110
 """Guard: bytes that a candidate pair takes at most, all arrays of a sweep together."""
 _SHARE = 0.8

@@ -34,8 +34,7 @@ def best_pairs(
         Positive gains; other pairs can never improve a matching.
     shape : (R, C)
     solver : str or AbstractAssignmentSolver
-
-    The arrays are on the host or on a GPU, and so is the answer, if the solver has kernels there.
+        If it has no kernels for a GPU where the arrays are, the answer is on the host.
 
     Returns
     -------

@@ -45,8 +45,7 @@ def spread(
     """
     (part, held), (position, frame_start, time) = learned, given
     steps = float(held.motion.share @ held.motion.variance.sum(axis=1))
-    on_gpu = options.device == "gpu"
-    if on_gpu:
+    if options.device == "gpu":
         options, position = replace(options, workers=1), to_device(position)
     flows = float(np.square(held.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
     turned = (position - position.mean(axis=0)) @ array_module(position).asarray(part.basis)
