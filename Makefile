@@ -1,6 +1,10 @@
 # make demo   installs Outbid into .venv, tracks and scores the bundled sample
-# make test   installs what the tests need as well, lints, checks types and import laws, runs the tests
-# make nightly  runs the longer tests, renews tests/nightly_record.json
+# make test   installs what the tests need as well, lints, checks types and import laws, runs the smoke part of
+#             all tests, and all tests of the layers that have changed (tests/layers.py)
+# make test-all  runs all tests but the longer ones, renews tests/whole_run.json
+# make dev    makes the installation editable: an edited source is the one that runs, at once
+# make nightly  runs all tests, the longer ones too, on other instructions and with other versions of the
+#             dependencies as well; renews tests/nightly_record.json
 # make certify  checks a million random assignments (some twenty minutes), renews tests/certify_record.json
 # make accuracy  links some 1,700 movies, compares with the frozen baseline (minutes on many cores)
 # make ablation  halves and doubles options of learning over some movies, renews tests/accuracy/sensitivity.json
@@ -28,13 +32,15 @@ endif
 
 PYTHON ?= python3
 VENV ?= .venv
-# A regular install, not an editable one: what is tested is what a wheel holds.
-SOURCES := pyproject.toml README.md LICENSE \
-  $(shell find tracker simulate viewers data -type f -not -path '*/__pycache__/*' -not -name '.*')
+# A regular install: what is tested is what a wheel holds. After `make dev` a tree of links to the sources, which
+# mypy and import-linter read as they read a regular one; it is made anew when files come or go.
+FILES := $(shell find tracker simulate viewers data -type f -not -path '*/__pycache__/*' -not -name '.*' | LC_ALL=C sort)
+EDITABLE := $(wildcard $(VENV)/editable)
+SOURCES := pyproject.toml $(if $(EDITABLE),$(VENV)/files $(if $(wildcard build/__editable__.*),,FORCE),README.md LICENSE $(FILES))
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test kernels lint nightly certify fuzz torture accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy
+.PHONY: demo test test-all dev kernels lint nightly certify fuzz torture accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy checked FORCE
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -44,16 +50,30 @@ demo: $(VENV)/installed
 	  $(VENV)/bin/outbid track "$$sample" -o $(OUT)/tracks.csv --overwrite; \
 	  $(VENV)/bin/outbid score $(OUT)/tracks.csv "$$sample"
 
-# Kernels are compiled once, in one process, while another lints. Then a process a core, each with whole files:
-# they share the compiled kernels, and windows stay apart. Each with one thread of BLAS, for several would wait for
-# one another on the same cores.
-test:
+# Kernels are compiled once, beside the lint. Then a process a core, each with whole files and one with all windows;
+# each with one thread of BLAS, for several would wait for one another on the same cores.
+# make test PYTEST="tests/test_track.py -k gap" runs a part.
+TESTS := OPENBLAS_NUM_THREADS=1 .ci/on_a_screen $(VENV)/bin/pytest -n logical --dist loadgroup --compiled
+test: checked
+	$(TESTS) $(or $(PYTEST),--push)
+
+test-all: checked
+	@mkdir -p build
+	$(TESTS) --junitxml=build/whole.xml
+	$(VENV)/bin/python tests/layers.py build/whole.xml
+
+checked:
 	begun=$$SECONDS; $(MAKE) --no-print-directory -j 2 --output-sync=target lint kernels; \
 	  echo "stage lint and kernels: $$((SECONDS - begun)) s"
-	OPENBLAS_NUM_THREADS=1 .ci/on_a_screen $(VENV)/bin/pytest -n logical --dist loadfile $(PYTEST)
 
 kernels: $(VENV)/installed $(VENV)/extra-test
 	$(VENV)/bin/python tests/kernels.py
+
+dev: $(VENV)/built
+	@touch $(VENV)/editable
+	$(MAKE) --no-print-directory $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
+	$(MAKE) --no-print-directory kernels
+	@echo "Edit a source, then for example: $(VENV)/bin/pytest tests/test_track.py -k gap"
 
 # A million random assignments, each checked by an exact rational solver or SciPy.
 certify: $(VENV)/installed $(VENV)/extra-test
@@ -156,10 +176,15 @@ $(VENV)/built: | $(VENV)/bin/python
 
 $(VENV)/installed: $(VENV)/built $(SOURCES)
 	@echo "Installing Outbid into $(VENV) …"
-	@rm -rf build outbid.egg-info
-	$(PIP) install --no-build-isolation .
-	@rm -rf build outbid.egg-info
+	@rm -rf build/lib build/bdist.* build/__editable__.* outbid.egg-info
+	$(PIP) install --no-build-isolation $(if $(wildcard $(VENV)/editable),--config-settings editable_mode=strict --editable ).
+	@rm -rf build/lib build/bdist.* outbid.egg-info
 	@touch $@
+
+# The names of all sources; newer when one comes or goes.
+$(VENV)/files: $(VENV)/built FORCE
+	@echo '$(FILES)' | cmp --silent - $@ || echo '$(FILES)' > $@
+FORCE:
 
 # An extra by itself, so that the installed project and its compiled kernels stay as they are.
 $(VENV)/extra-%: pyproject.toml | $(VENV)/built

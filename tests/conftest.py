@@ -1,12 +1,14 @@
-"""Fixtures that all tests share: paths of the repository and of the real data."""
+"""What all tests share: which of them run, and fixtures of the repository, the real data and the window."""
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
+import layers
 import pytest
 from checkout import REPOSITORY
 from examples import examples
@@ -21,6 +23,70 @@ if TYPE_CHECKING:
 _HOW = {"deadline": None, "derandomize": True, "print_blob": True}
 hypothesis.settings.register_profile("outbid", max_examples=examples(100), **_HOW)
 hypothesis.settings.load_profile("outbid")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Which layers run, and whether a test may compile."""
+    parser.addoption(
+        "--push", nargs="?", const="changed", metavar="LAYERS",
+        help="run the smoke part of every layer, and these layers whole: names with commas, or none; without "
+        "a value, those that have changed since the last whole run",
+    )  # fmt: skip
+    parser.addoption("--compiled", action="store_true", help="a test that compiles a kernel fails")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """State which layers run as a whole, and why."""
+    if config.getoption("--push") is None:
+        return None
+    return _pushed(config)[1]
+
+
+def _pushed(config: pytest.Config) -> tuple[set[str], str]:
+    """Layers that run as a whole, and a sentence that states why."""
+    words = str(config.getoption("--push"))
+    if words == "changed":
+        return layers.push_layers()
+    named = set(words.split(",")) - {"none"}
+    unknown = named - {layer.name for layer in layers.LAYERS}
+    if unknown:
+        raise pytest.UsageError(f"There is no layer {', '.join(sorted(unknown))}; see tests/layers.py.")
+    return named, f"whole: {words}."
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep windows in one process, and every other file; with --push, leave out what need not run."""
+    layer_of = {item: _layer_of(item) for item in items}
+    for item, layer in layer_of.items():
+        item.add_marker(pytest.mark.xdist_group("window" if layer == "windows" else item.path.stem))
+    last = [layer.name for layer in reversed(layers.LAYERS)]
+    items.sort(key=lambda item: last.index(layer_of[item]))  # the longest files begin first
+    if config.getoption("--push") is None:
+        return
+    whole, seed = _pushed(config)[0], layers.seed_of_commit()
+    count, met = Counter(_function_of(item) for item in items), Counter[str]()
+    kept, left = [], []
+    for item in items:
+        number = met[_function_of(item)]
+        met[_function_of(item)] += 1
+        smoke = item.get_closest_marker("smoke") and number in layers.slice_of_cases(
+            count[_function_of(item)], seed
+        )
+        (kept if smoke or layer_of[item] in whole else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
+
+
+def _function_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _layer_of(item: pytest.Item) -> str:
+    """That of its file; of the examples in the docstrings of a module, that of the module."""
+    module = getattr(item, "callspec", None) and item.callspec.params.get("name")  # type: ignore[attr-defined]
+    if item.name.startswith("test_examples_in_docstrings["):
+        return layers.layer_of_module(module)
+    return layers.layer_of_test(item.path.stem)
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +129,39 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def _compiled(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """Kernels of the package whose compilation has begun in this process; none without --compiled."""
+    from numba.core import event
+
+    names: list[str] = []
+
+    class Listener(event.Listener):
+        def on_start(self, event: event.Event) -> None:
+            kernel = event.data["dispatcher"].py_func
+            if kernel.__module__.startswith("outbid."):
+                names.append(f"{kernel.__module__}.{kernel.__qualname__}{event.data['args']}")
+
+        def on_end(self, event: event.Event) -> None:
+            pass
+
+    if not request.config.getoption("--compiled"):
+        yield names
+        return
+    with event.install_listener("numba:compile", Listener()):
+        yield names
+
+
+@pytest.fixture(autouse=True)
+def _no_kernel_is_compiled(request: pytest.FixtureRequest, _compiled: list[str]) -> Iterator[None]:
+    """With --compiled, a test without the marker `compiles` fails if it compiles a kernel of the package."""
+    before = len(_compiled)
+    yield
+    new = _compiled[before:]
+    if new and request.node.get_closest_marker("compiles") is None:
+        pytest.fail(f"compiled {', '.join(new)}: run `make kernels`, else add it to tests/kernels.py")
 
 
 @pytest.fixture(autouse=True)

@@ -39,6 +39,7 @@ def test_what_is_predicted_is_what_linking_makes(kappa, miss, off):
         assert gate.missing == pytest.approx(1 - recall, abs=allowed)
 
 
+@pytest.mark.smoke
 def test_candidates_and_components_are_those_of_the_movie():
     seen = simulated(0.15, particles=200, frames=4).detections
     advice = advise(seen, max_distances=(0.6,))
@@ -96,6 +97,7 @@ def test_movies_with_too_little_to_advise_on_are_refused(frames):
         advise(Detections.from_table(frame, np.random.default_rng(0).random((len(frame), 3))))
 
 
+@pytest.mark.smoke
 def test_the_command(tmp_path):
     seen = tmp_path / "seen.csv"
     write_detections(seen, simulated(0.1, particles=200, frames=4).detections)

@@ -19,6 +19,7 @@ VARIANTS = [*EXACT, Hungarian("classical"), Sparsified(of_row=3, of_col=3), Spar
 """Exact solvers, with variants that go other ways: few candidates, and none added later."""
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("family", ALL_FAMILIES)
 @pytest.mark.parametrize("shape", [(40, 40), (30, 60), (60, 30), (150, 150)])
 @pytest.mark.parametrize("solver", VARIANTS, ids=str)
@@ -35,6 +36,7 @@ def test_exact_solvers_reach_scipys_cost(family, shape, solver, kind):
     assert_certified(answer, 0 if problem.is_integer else 1e-9 if solver == "auction" else 1e-12)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8", ">i4", ">f8", "?"])
 @pytest.mark.parametrize("solver", VARIANTS, ids=str)
 @pytest.mark.parametrize("kind", ["C", "F", "sparse"])
@@ -48,6 +50,7 @@ def test_exact_solvers_take_every_type_and_order_of_costs(dtype, solver, kind):
     assert answer.status is Status.OPTIMAL
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", VARIANTS, ids=str)
 def test_forbidden_pairs_are_not_taken(solver):
     rng = np.random.default_rng(4)
@@ -58,6 +61,7 @@ def test_forbidden_pairs_are_not_taken(solver):
     assert assign(problem, solver).primal_cost == pytest.approx(reference_cost(problem), rel=1e-12)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", VARIANTS, ids=str)
 def test_particles_are_linked_as_by_the_sparse_solver(solver):
     problem = gated(*moved_cloud(np.random.default_rng(3), 200, 0.5), 1.2)
@@ -66,6 +70,7 @@ def test_particles_are_linked_as_by_the_sparse_solver(solver):
     assert answer.primal_cost == assign(problem).primal_cost
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", ["bid_and_augment", "hungarian", Hungarian("classical")], ids=str)
 @settings(max_examples=examples(300))
 @given(problem=sparse_problems())
@@ -141,6 +146,7 @@ def test_full_gate_cost_on_each_side_stays_exact():
     assert (answer.col_of_row >= 0).sum() > (assign(half).col_of_row >= 0).sum()
 
 
+@pytest.mark.smoke
 def test_blocks_are_solved_as_if_they_stood_alone():
     rng = np.random.default_rng(11)
     parts = [gated(*moved_cloud(rng, 300, 0.5), 1.4) for _ in range(3)]
@@ -165,6 +171,7 @@ def test_motionless_duplicates_keep_their_identity():
     np.testing.assert_array_equal(answer.col_of_row, np.arange(40))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1), (1, 4), (4, 1)])
 def test_thin_and_empty_problems(solver, shape):
@@ -191,6 +198,7 @@ def test_everything_stays_unmatched_where_pairs_cost_more(solver):
     assert answer.gap == 0
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", VARIANTS, ids=str)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("size", [2, 50])
@@ -215,6 +223,7 @@ def test_scipys_sparse_solver_is_ended_and_ours_answers_where_it_hangs(real_data
     assert answer.primal_cost == pytest.approx(reference_cost(problem), rel=1e-12)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(
     ("values", "error", "words"),
@@ -235,6 +244,7 @@ def test_costs_that_no_solver_could_use_are_refused(solver, values, error, words
         assign(AssignmentProblem(DenseCosts(np.asarray(values))), solver)
 
 
+@pytest.mark.smoke
 def test_integers_above_2_to_53_stay_exact():
     large = 2**54
     answer = assign(AssignmentProblem(DenseCosts(np.array([[large + 1, large], [large, large + 3]]))))
@@ -277,6 +287,7 @@ def test_an_unknown_solver_is_answered_with_those_there_are():
         solver_named("simplex")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_, np.float32])
 def test_the_largest_sum_of_gains_is_found(dtype):
     gains = np.random.default_rng(12).integers(0, 200, (40, 50)).astype(dtype)

@@ -29,6 +29,7 @@ def test_every_exact_solver_proves_the_same_cost(matrix, solver):
     assert "optimal" in done.stderr
 
 
+@pytest.mark.smoke
 def test_heuristics_report_their_gap_as_json(matrix):
     path, costs = matrix
     output = json.loads(run("assign", path, "--solver", "greedy", "--json").stdout)
@@ -50,6 +51,7 @@ def test_points_from_tables_and_arrays_cost_their_distances(tmp_path):
     assert output["cost"] == pytest.approx(squared[linear_sum_assignment(squared)].sum(), rel=1e-12)
 
 
+@pytest.mark.smoke
 def test_rows_stay_unmatched_where_that_is_cheaper(matrix):
     output = json.loads(run("assign", matrix[0], "--unmatched-cost", "0.25", "--json").stdout)
     assert output["pairs"] < 30

@@ -10,6 +10,7 @@ from outbid.assignment import auction_cpu
 from outbid.assignment.auction import Auction
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("scaling", [1.0, 4.0])
 @pytest.mark.parametrize("share", [0.001, 0.05])
@@ -103,6 +104,7 @@ def test_an_integer_spread_too_large_for_a_proof_is_reported():
     assert answer.gap < 30
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_an_auction_comes_back_so_often_that_it_can_be_cancelled(kind, monkeypatch):
     rounds_of, calls = getattr(auction_cpu, f"{kind}_rounds"), []

@@ -54,6 +54,7 @@ READABLE = {
 }  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", READABLE)
 def test_read_right(name: str, tmp_path: Path) -> None:
     path = written(tmp_path / "spots.csv", READABLE[name])
@@ -130,6 +131,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_tables_are_refused(name: str, tmp_path: Path) -> None:
     content, said = REFUSED[name]
@@ -164,6 +166,7 @@ TRACKS_REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", TRACKS_REFUSED)
 def test_bad_tracks_are_refused(name: str, tmp_path: Path) -> None:
     content, said = TRACKS_REFUSED[name]
@@ -278,6 +281,7 @@ UNUSUAL = {
 }  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_tables_give_valid_output(name: str, tmp_path: Path) -> None:
     content, detections, links = UNUSUAL[name]

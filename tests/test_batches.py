@@ -31,6 +31,7 @@ def test_a_sample_shows_how_many_candidates_there_are(clumped):
     assert candidates_each(np.concatenate([first, second]), start, 1.2) == pytest.approx(true, rel=0.15)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("memory", [0, 10**9, 3 * 10**9, 10**12])
 def test_batches_at_once_fit_the_memory_and_hold_every_pair_once(memory):
     rng = np.random.default_rng(1)
@@ -98,6 +99,7 @@ def movie(tmp_path):
     return tmp_path / "movie.parquet"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("mode", [["--max-gap", "2"], ["--stream"]])
 @pytest.mark.parametrize("solver", ["jonker_volgenant", "greedy"])
 @pytest.mark.usefixtures("gpu")

@@ -22,6 +22,7 @@ TRUTH = Detections.from_table([0, 1, 3], [[2, 10, 10], [2, 12, 10], [3, 5, 6]], 
 SMALL = Camera(shape=(5, 20, 22), spacing=(2.0, 0.5, 0.5), psf=(1.5, 0.6, 0.6))
 
 
+@pytest.mark.smoke
 @given(st.floats(3, 6), st.floats(8, 12), st.floats(8, 12))
 @settings(max_examples=examples(20))
 def test_photons_are_those_of_the_integrated_gaussian(z: float, y: float, x: float) -> None:
@@ -58,6 +59,7 @@ def test_a_part_of_the_frames_is_that_part_of_the_movie() -> None:
     assert (next(render(TRUTH, SMALL, seed=6)) != whole[0]).any()
 
 
+@pytest.mark.smoke
 def test_the_movie_is_read_back_with_its_voxel(tmp_path: Path) -> None:
     assert write_movie(tmp_path / "a.ome.tif", TRUTH, SMALL, seed=5) == 0
     movie = open_movie(tmp_path / "a.ome.tif")

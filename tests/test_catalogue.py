@@ -108,6 +108,7 @@ def test_an_unknown_name_is_refused_with_those_there_are() -> None:
 # ---------------------------------------------------------------- a mirror
 
 
+@pytest.mark.smoke
 def test_a_mirror_is_used_instead_of_the_network(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MIRROR, str(served))
     monkeypatch.setitem(sys.modules, "pooch", None)

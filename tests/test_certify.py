@@ -15,6 +15,7 @@ from outbid.assignment import SOLVERS, solver_named
 EXACT = [name for name in SOLVERS if solver_named(name).is_exact and name != certify.HANGS]
 
 
+@pytest.mark.smoke
 def test_the_exact_solver_is_exact() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):

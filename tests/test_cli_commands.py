@@ -43,6 +43,7 @@ def test_help_begins_with_examples(arguments: list[str]) -> None:
     assert "_OUTBID_COMPLETE=bash_source" in shown
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("command", ["track", "score", "convert", "info"])
 def test_help_of_a_command_begins_with_examples(command: str) -> None:
     done = succeed(command, "-h")
@@ -72,6 +73,7 @@ def test_shell_completion_knows_commands_and_options() -> None:
 # ---------------------------------------------------------------- track
 
 
+@pytest.mark.smoke
 def test_track_links_what_is_there(spots: Path, tmp_path: Path) -> None:
     output = tmp_path / "tracks.csv"
     done = succeed("track", spots, "-o", output, "--max-distance", 4, "--max-gap", 1, "--json")
@@ -95,6 +97,7 @@ def test_verbose_says_more_and_only_once(spots: Path, tmp_path: Path) -> None:
         assert logging.getLogger("outbid").handlers == []
 
 
+@pytest.mark.smoke
 def test_the_record_states_all_and_no_more(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
     record = read_record(tmp_path / "a.csv")
@@ -105,6 +108,7 @@ def test_the_record_states_all_and_no_more(spots: Path, tmp_path: Path) -> None:
     assert str(tmp_path) not in (tmp_path / "a.csv.json").read_text()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize(
     "options",
@@ -148,6 +152,7 @@ def test_the_full_cost_of_the_gate(word: str, cost: str, number: str, spots: Pat
     assert contents[0] == contents[1] != contents[2]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -194,6 +199,7 @@ def max_distance_used(output: Path) -> float:
     return read_record(output)["settings"]["max_distance"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "toml", ["max-distance = 5.5", "max_distance = 5.5", "[track]\nmax-distance = 5.5\n[score]\ngate = 3"]
 )
@@ -258,6 +264,7 @@ def test_the_record_of_another_command(spots: Path, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- score, convert, info
 
 
+@pytest.mark.smoke
 def test_score(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
     run("track", spots, "-o", tmp_path / "b.csv", "--max-distance", 1)
@@ -297,6 +304,7 @@ def test_scores_that_are_not_defined_are_null(tmp_path: Path) -> None:
     assert run("score", tmp_path / "a.csv", tmp_path / "a.csv", "--fail-under", f"{name}=0").exit_code == 1
 
 
+@pytest.mark.smoke
 def test_thresholds(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
     run("track", spots, "-o", tmp_path / "b.csv", "--max-distance", 1)
@@ -311,6 +319,7 @@ def test_thresholds(spots: Path, tmp_path: Path) -> None:
     assert (unknown.exit_code, "beauty" in unknown.stderr, unknown.stdout) == (2, True, "")
 
 
+@pytest.mark.smoke
 def test_convert_keeps_tracks_and_record(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4, "--max-gap", 1)
     succeed("convert", tmp_path / "a.csv", tmp_path / "b.parquet")
@@ -328,6 +337,7 @@ def test_convert_detections(spots: Path, tmp_path: Path) -> None:
     succeed("convert", spots, tmp_path / "c.csv", "--overwrite")
 
 
+@pytest.mark.smoke
 def test_info(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = succeed("info")
     assert re.search(rf"^numpy +{re.escape(np.__version__)}$", shown.stdout, re.MULTILINE)

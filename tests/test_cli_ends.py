@@ -57,6 +57,7 @@ ENDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("error", "exit_code", "said"), ENDS, ids=lambda value: type(value).__name__)
 def test_exit_codes(error: BaseException, exit_code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
@@ -87,6 +88,7 @@ def test_what_files_hold_stays_on_one_line(kind: type[Exception], monkeypatch: p
     assert "Fix it." in said
 
 
+@pytest.mark.smoke
 def test_errors_in_python_are_one_line_as_well() -> None:
     assert str(InputError("a.csv:\n\x1bfix it.")) == r"a.csv: \x1bfix it."
     assert str(pickle.loads(pickle.dumps(InputError("a\nb")))) == "a b"
@@ -175,6 +177,7 @@ def test_what_a_library_makes_of_a_signal_is_one_all_the_same(monkeypatch: pytes
     assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
 
 
+@pytest.mark.smoke
 def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     @terminal.common_options

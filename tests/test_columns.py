@@ -144,6 +144,7 @@ def test_workers_and_the_order_of_rows_change_nothing(truth: Tracks) -> None:
     assert (one.probability == two.probability).all()
 
 
+@pytest.mark.smoke
 @given(st.integers(0, 999), st.floats(0.05, 0.97), st.floats(-0.3, 0.995))
 @settings(max_examples=30, deadline=None)
 def test_ratios_along_a_track_are_those_of_a_joint_normal(seed: int, kept: float, phi: float) -> None:
@@ -201,6 +202,7 @@ def test_a_function_of_the_position_is_warned_of(truth: Tracks) -> None:
     assert columns.by_place == ("light",)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("column", "message"),
     [
@@ -320,6 +322,7 @@ def test_columns_that_are_too_good_leave_probabilities_finite(real_data: Path) -
     assert len(links.pairs) > 8000
 
 
+@pytest.mark.smoke
 def test_elongation_and_angle_are_those_of_an_ellipse() -> None:
     y, x = np.mgrid[:80, :80] - 40.0
     turn = np.radians(30)
@@ -329,6 +332,7 @@ def test_elongation_and_angle_are_those_of_an_ellipse() -> None:
     assert seen.features["angle"] == pytest.approx([30.0], abs=0.5)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 3)])
 def test_lists_of_a_table_are_a_vector(kind: pa.DataType, tmp_path: Path) -> None:
     values = [[1, 2, 3], None, [4, 5, 6.5]]

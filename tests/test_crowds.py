@@ -72,6 +72,7 @@ def populations(seed: int, *, count: int = 400, frames: int = 25) -> Tracks:
     return Tracks.from_track_ids(seen, (np.arange(count) + count * turns).ravel())
 
 
+@pytest.mark.smoke
 def test_a_few_fast_among_slow_ones_are_not_overlooked():
     """A few fast particles among slow ones are not taken for clutter."""
     truth = populations(1)

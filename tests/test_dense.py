@@ -44,6 +44,7 @@ def test_costs_shifted_by_row_and_column_stay_sparse():
     assert shifted.stats["candidates"] < 2 * plain.stats["candidates"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("scale", [1, 2**27, 2**40])
 def test_kernels_find_what_sorting_finds(scale):
     rng = np.random.default_rng(8)
@@ -76,6 +77,7 @@ def test_narrow_keys_give_the_same_candidates_as_wide_ones():
     np.testing.assert_array_equal(narrow[0][filled], wide[0][filled])
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("family", ["machol_wien", "low_rank", "geom", "clustered_in_2d", "two_costs"])
 def test_rough_duals_bound_the_optimum_closely(family):
     costs = FAMILIES[family](np.random.default_rng(10), 300, 300)

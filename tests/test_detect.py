@@ -29,6 +29,7 @@ def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma:
     return np.exp(-sum((a - c) ** 2 for a, c in zip(axes, centre, strict=True)) / (2 * sigma**2))
 
 
+@pytest.mark.smoke
 @given(z=st.floats(6, 12), y=st.floats(10, 20), x=st.floats(10, 20), flat=st.booleans())
 @settings(max_examples=examples(15))
 def test_a_centre_between_voxels(z: float, y: float, x: float, flat: bool) -> None:
@@ -52,6 +53,7 @@ def test_a_spot_is_found_alike_whatever_the_voxel() -> None:
     np.testing.assert_allclose(quality, 2**0.5, rtol=0.2)  # twice as many photons
 
 
+@pytest.mark.smoke
 @given(st.integers(0, 2**32 - 1), st.booleans())
 @settings(max_examples=examples(40))
 def test_local_maxima_against_their_definition(seed: int, flat: bool) -> None:
@@ -67,6 +69,7 @@ def test_local_maxima_against_their_definition(seed: int, flat: bool) -> None:
     assert sorted(local_maxima(values, 1.0).tolist()) == wanted
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("shape", [(1, 64, 64), (1, 32, 32), (12, 69, 69), (6, 40, 40)])
 def test_the_response_to_noise_has_variance_1(shape: tuple[int, int, int]) -> None:
     """The power of few modes is not too high: it would hide dim spots of small frames."""
@@ -96,6 +99,7 @@ def test_one_spot_in_a_large_frame(place: tuple[int, int]) -> None:
     assert 4 < used.radius < 8
 
 
+@pytest.mark.smoke
 def test_neither_workers_nor_chunks_change_a_result() -> None:
     rng = np.random.default_rng(0)
     image = rng.poisson(50 + 100 * blob((8, 48, 50), (4, 20, 30), 2)).astype(np.uint16)
@@ -114,6 +118,7 @@ def test_spots_about_a_lattice_are_no_pattern_of_the_light() -> None:
     assert len(match(seen.position, places, 1.0).source) == len(places) == len(seen)
 
 
+@pytest.mark.smoke
 def test_tiles_have_the_spots_of_the_whole_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     places = rng.uniform((0, 0, 0), (0, 320, 300), (90, 3))
@@ -186,6 +191,7 @@ def test_frames_before_the_first_spot(empty: int) -> None:
     assert detect(movie[:2], DetectionSettings())[1].radius is None
 
 
+@pytest.mark.smoke
 def test_dark_spots_are_bright_ones_upside_down() -> None:
     image = speckled()
     bright, used = detect([image], DetectionSettings())
@@ -265,6 +271,7 @@ def test_memory_of_one_frame() -> None:
     assert peak(12) < 1.1 * peak(2)
 
 
+@pytest.mark.smoke
 def test_centroids_and_label_movies() -> None:
     image = np.zeros((2, 5, 6), np.uint16)
     image[:, 1:3, 2:4] = 9
@@ -280,6 +287,7 @@ def test_centroids_and_label_movies() -> None:
         centroids(np.array([[[-1]]]))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("name", "value"),
     [("radius", 0), ("radius", float("nan")), ("radius_z", 2), ("spacing", (1, 0, 1)), ("spacing", (1, 1)),
@@ -300,6 +308,7 @@ def test_frames_that_make_no_sense() -> None:
     assert len(detect([], DetectionSettings())[0]) == 0
 
 
+@pytest.mark.smoke
 def test_the_command(tmp_path: Path) -> None:
     stack = np.stack([100 + 50 * blob((7, 40, 40), (3, 15 + t, 20), 2) for t in range(3)]).astype(np.uint16)
     metadata = {"axes": "TZYX", "spacing": 2.0, "unit": "um"}

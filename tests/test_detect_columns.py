@@ -20,6 +20,7 @@ def test_noise_is_measured_as_the_camera_made_it(gain: float) -> None:
     assert base + slope * (100 + 100 * gain) == pytest.approx(gain**2 * (100 + 4), rel=0.1)
 
 
+@pytest.mark.smoke
 def test_the_columns_are_those_of_the_spot() -> None:
     """On a slope of light, which says how noise grows with it."""
     slope = 20 + np.arange(120.0)
@@ -81,6 +82,7 @@ def test_what_was_not_measured_is_left_out() -> None:
     assert len(detect([np.full((1, 20, 20), np.nan)], DetectionSettings(2))[0]) == 0
 
 
+@pytest.mark.smoke
 def test_saturated_spots_are_fitted_by_their_flanks() -> None:
     rng = np.random.default_rng(6)
     light = 20 + sum(

@@ -48,6 +48,7 @@ def test_threads_do_not_change_a_crowd() -> None:
     np.testing.assert_array_equal(one.position, two.position)
 
 
+@pytest.mark.smoke
 def test_bright_spots_by_themselves_stay_single() -> None:
     """Those twice as bright as most are no pairs if there is room for all."""
     place = np.stack(np.meshgrid([0], np.arange(8, 120, 14), np.arange(8, 120, 14), indexing="ij"), -1)
@@ -58,6 +59,7 @@ def test_bright_spots_by_themselves_stay_single() -> None:
     assert len(place) <= len(seen) <= len(place) + 1, "one that is as probable as not"
 
 
+@pytest.mark.smoke
 def test_spots_of_very_unequal_brightness_are_no_crowd_to_divide() -> None:
     """Without a common brightness, nothing says that a bright spot is two."""
     rng = np.random.default_rng(4)

@@ -21,6 +21,7 @@ def division_f1(found: np.ndarray, truth: Tracks) -> float:
     return 2 * len(families[0] & families[1]) / max(len(families[0]) + len(families[1]), 1)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("apart", [0.12, 0.25])
 def test_divisions_are_found(apart):
     truth = tissue(apart=apart)

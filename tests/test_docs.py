@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import blocks
+import pytest
 import renew
 from checkout import REPOSITORY
 
@@ -21,6 +22,7 @@ def test_the_blocks_of_the_front_page_do_what_they_say(tmp_path: Path) -> None:
     blocks.run_blocks(PAGES["README.md"], tmp_path)
 
 
+@pytest.mark.smoke
 def test_tables_name_every_solver_and_every_suffix() -> None:
     explained = (REPOSITORY / "docs" / "explanation" / "assignment.md").read_text("utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", explained, re.MULTILINE)) == set(SOLVERS)
@@ -28,6 +30,7 @@ def test_tables_name_every_solver_and_every_suffix() -> None:
     assert [suffix for suffix in FORMATS if f"`{suffix}`" not in files] == []
 
 
+@pytest.mark.smoke
 def test_what_the_readme_shows_is_there_and_small() -> None:
     targets = re.findall(r"\]\((?!http)([^)#]+)\)", (REPOSITORY / "README.md").read_text("utf-8"))
     assert [target for target in targets if not (REPOSITORY / target).exists()] == []
@@ -49,6 +52,7 @@ def test_tables_of_pages_are_there_and_those_of_the_code_are_new() -> None:
         assert "{{" not in text
 
 
+@pytest.mark.smoke
 def test_no_page_shows_a_picture_that_is_not_there() -> None:
     for page in (REPOSITORY / "docs").rglob("*.md"):
         if "_run" not in page.parts:

@@ -28,6 +28,7 @@ def small(kind: str) -> AssignmentProblem:
     return AssignmentProblem(costs if kind == "dense" else costs.sparse(), np.full(2, 2.0), np.full(2, 2.0))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize(("lie", "said"), [((1, 1), "column twice"), ((0, 1), "forbidden pair")])
 def test_an_answer_that_is_no_matching_is_refused(kind, lie, said):
@@ -35,6 +36,7 @@ def test_an_answer_that_is_no_matching_is_refused(kind, lie, said):
         assign(small(kind), Liar(lie))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize("dual", [0, 1000])
 def test_a_matching_that_costs_too_much_is_feasible_and_no_more(kind, dual):

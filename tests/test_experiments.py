@@ -158,6 +158,7 @@ def test_a_grid_that_is_worse_than_the_defaults_is_left_alone(monkeypatch: pytes
 # ---------------------------------------------------------------- linkers
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", LINKERS)
 def test_every_linker_links_an_easy_movie(name: str) -> None:
     linker = linker_named(name)
@@ -275,6 +276,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     succeed("experiment", "kappa", *TINY, *where, "--overwrite")
 
 
+@pytest.mark.smoke
 def test_the_list_and_the_help_show_every_experiment() -> None:
     for shown in (run("experiment", "--list").stdout, run("experiment", "--help").stdout):
         assert [name for name in EXPERIMENTS if f"\n{name} " not in f"\n{shown}"] == []

@@ -41,6 +41,7 @@ def folder(path: Path, name: str, axes: str) -> Path:
     return path
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("name", "axes"), NAMES)
 def test_the_numbers_of_names_are_axes(name: str, axes: str, tmp_path: Path) -> None:
     """Case 01: a second counter is no time."""
@@ -179,6 +180,7 @@ def test_one_bit_a_voxel(width: int, tmp_path: Path) -> None:
         list(open_movie(tmp_path / "b.tif").frames())
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("axes", "words"), [("TCYX", ["2 channels", "--channel N"]), ("CYX", ["If they are times: --axes TYX"])]
 )

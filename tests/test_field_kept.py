@@ -39,6 +39,7 @@ def trackmate(path: Path, clock: str = "sec", interval: float = 2.0) -> Path:
     return path
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("clock", "seconds"), [("sec", 2.0), ("min", 120.0), ("s", 2.0)])
 def test_trackmate_keeps_times_contours_and_names(clock: str, seconds: float, tmp_path: Path) -> None:
     """Case 17."""
@@ -96,6 +97,7 @@ def test_features_of_these_names_may_be_something_else(tmp_path: Path) -> None:
     assert (back["contour"].tolist(), back["name"].tolist()) == ([1.5, 2.5], [7, 8])
 
 
+@pytest.mark.smoke
 def test_texts_go_through_all_commands(tmp_path: Path) -> None:
     rows = "".join(
         f"{t},{i},{10 * i},{10 * i + 0.3 * t},cell {i}\n" for t in (0, 1, 2, 4, 5) for i in range(4)

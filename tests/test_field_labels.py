@@ -20,6 +20,7 @@ def labels() -> np.ndarray:
     return found
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", ["uint16", "float32", "float64"])
 def test_labels_of_any_type(kind: str, tmp_path: Path) -> None:
     tifffile.imwrite(
@@ -60,6 +61,7 @@ def test_objects_are_measured_in_each_channel_of_a_movie(tmp_path: Path) -> None
     assert (done.exit_code, "of --labels" in done.stderr) == (2, True)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("value", [255, 1, True])
 def test_a_mask_has_connected_parts(value: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     mask = (labels() > 0).astype(bool if value is True else np.uint8) * value

@@ -33,6 +33,7 @@ def walks(scale: float, frames: int = 12) -> Tracks:
     return Tracks(Detections(seen.frame, seen.position * scale, seen.unit, seen.features), found.links)
 
 
+@pytest.mark.smoke
 @settings(max_examples=8, deadline=None)
 @given(EXPONENTS)
 def test_scores_do_not_depend_on_the_unit(exponent: int) -> None:
@@ -113,6 +114,7 @@ def test_conditions_and_pages_of_any_unit(tmp_path_factory: pytest.TempPathFacto
     assert pages[0] == pages[1]
 
 
+@pytest.mark.smoke
 @settings(max_examples=3, deadline=None)
 @given(EXPONENTS)
 def test_gated_links_of_any_unit(tmp_path_factory: pytest.TempPathFactory, exponent: int) -> None:

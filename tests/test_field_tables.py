@@ -41,6 +41,7 @@ def test_a_parent_may_be_a_track(header: str, tmp_path: Path) -> None:
     assert read_tracks(written(tmp_path / "a.csv", f"{header}\n{rows}")).links.tolist() == [[0, 1], [0, 2]]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("frame", "track"),
     [
@@ -97,6 +98,7 @@ def test_units_that_differ_are_named(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- times instead of frames
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("interval", [0.5, 0.04, 2.5e-9, 12.5e6])
 def test_times_become_frames(interval: float, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows = "".join(f"{frame * interval!r},1,{frame}\n" for frame in (0, 1, 2, 5))
@@ -144,6 +146,7 @@ def test_a_categorical_frame() -> None:
 # ---------------------------------------------------------------- HDF5
 
 
+@pytest.mark.smoke
 def test_tracks_of_btrack(tmp_path: Path) -> None:
     """Case 16: three tracks of four frames; the third comes from the first in a second file."""
     h5py = pytest.importorskip("h5py")

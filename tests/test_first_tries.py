@@ -18,6 +18,7 @@ from outbid import (
 PLANE, ROWS = np.zeros((3, 2)), [[0.0, 0.0, 0.0]]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("attempt", "error", "said"),
     [

@@ -31,6 +31,7 @@ def test_a_unit_has_its_full_name(column: str, tmp_path: Path) -> None:
     assert read_detections(tmp_path / "a.csv").unit == "nanometer"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("name", "detections", "tracks", "divisions", "skips"), TIDY)
 def test_our_own_columns(
     name: str, detections: int, tracks: int, divisions: int, skips: int, real_data: Path

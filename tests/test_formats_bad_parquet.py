@@ -71,6 +71,7 @@ def good_parquet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9, 0.999])
 def test_a_truncated_parquet_file(share: float, good_parquet: bytes, tmp_path: Path) -> None:
     path = written(tmp_path / "spots.parquet", good_parquet[: int(share * len(good_parquet))])

@@ -25,6 +25,7 @@ def table(path: Path, *names: str) -> Path:
 # ---------------------------------------------------------------- names of axes
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("names", "unit"),
     [
@@ -106,6 +107,7 @@ def test_a_unit_in_the_names_that_the_file_denies_is_refused(tmp_path: Path) -> 
 # ---------------------------------------------------------------- columns that the user names
 
 
+@pytest.mark.smoke
 def test_named_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("x;y;z;when;who;from;frame\n1,5;2;3;0;7;;9\n2,5;2;3;1;8;7;9\n2,5;3;3;1;9;7;9\n")

@@ -18,6 +18,7 @@ SOURCES = [
 ]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix not in (".tsv", ".pq")])
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_into_every_format(source: str, suffix: str, real_data: Path, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_without_geff_the_error_says_what_to_install(tmp_path: Path, monkeypatch
     assert not (tmp_path / "b.geff").exists()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", REAL)
 def test_real_layouts(name: str, real_data: Path) -> None:
     tracks = read_tracks(real_data / name)
@@ -91,6 +92,7 @@ def test_axes_by_their_hints(real_data: Path) -> None:
     assert seen.unit == "micrometer"
 
 
+@pytest.mark.smoke
 @settings(max_examples=examples(6))
 @given(any_tracks(6, {"Area (µm²)": (np.int64, st.integers(-(2**63), 2**63 - 1))}, ["pixel", "micrometer"]))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, tracks: Tracks) -> None:
@@ -130,6 +132,7 @@ def test_the_package_itself_reads_it_in_both_zarr_formats(tmp_path: Path) -> Non
     assert read_record(tmp_path / "b.geff") == {"command": "track"}
 
 
+@pytest.mark.smoke
 def test_an_output_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     write_tracks(tmp_path / "a.geff", TWO)
     before = input_of(tmp_path / "a.geff")

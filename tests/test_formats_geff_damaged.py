@@ -78,6 +78,7 @@ def lose(array: Path) -> None:
 # ---------------------------------------------------------------- chunks that are missing
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "name", [*VITAL, "nodes/props/z/values", "nodes/props/nothing/values", "edges/props/link_cost/values"]
 )
@@ -203,6 +204,7 @@ def refused_or_read(folder: Path) -> set[str]:
     return said
 
 
+@pytest.mark.smoke
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("zarr_format", "array", "values"), ODD, ids=str)
 def test_odd_metadata(

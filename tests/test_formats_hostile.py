@@ -99,6 +99,7 @@ KINDS = [".csv", ".tsv", ".parquet", ".xml", ".isbi.xml", ".npy", ".mastodon", "
 # ---------------------------------------------------------------- whatever the format
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", KINDS)
 def test_empty_files(kind: str, tmp_path: Path) -> None:
     path = written(a_file(kind, tmp_path), b"")
@@ -117,6 +118,7 @@ def test_folders_and_missing_files_in_their_place(kind: str, tmp_path: Path) -> 
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("other", KINDS)
 def test_a_suffix_that_is_wrong(kind: str, other: str, tmp_path: Path) -> None:
@@ -159,6 +161,7 @@ def test_blocks_of_any_length_are_one_stream(tmp_path: Path) -> None:
     assert len(read_tracks(project(tmp_path / "a.mastodon", model)).links) == 1
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("model", "said"),
     [

@@ -19,6 +19,7 @@ from outbid.formats.outputs import staged
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("moves", [0, 1])
 def test_killed_between_the_two_renames(moves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is new has its record; one that is replaced is never seen with the record of another."""
@@ -50,6 +51,7 @@ def test_killed_between_the_two_renames(moves: int, tmp_path: Path, monkeypatch:
     assert [p.name for p in tmp_path.iterdir()] == ["spots.csv"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("moves", [1, 2])
 @pytest.mark.usefixtures("interruptible")
 def test_interrupted_between_the_two_renames(

@@ -12,6 +12,7 @@ from outbid import InputError, read_detections, read_tracks
 from outbid.formats import holds_tracks
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("stem", "count"), [("splitting_merging", (183, 180)), ("gap_closing", (134, 128))])
 def test_trackmate_spots_with_their_edges(stem: str, count: tuple[int, int], real_data: Path) -> None:
     """The tables and the XML come from the same run."""
@@ -106,6 +107,7 @@ def test_myptv(real_data: Path, tmp_path: Path) -> None:
     refused("line 282", read_tracks, tmp_path / "trajectories")
 
 
+@pytest.mark.smoke
 def test_numpy_arrays(tmp_path: Path, real_data: Path) -> None:
     file = tmp_path / "tracks.npy"
     np.save(file, [[0, 0, 1, 2, 3], [0, 2, 1, 2, 4], [1, 0, 5, 5, 5]])

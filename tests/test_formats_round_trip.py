@@ -76,6 +76,7 @@ def same_or_none(found: NDArray | None, given: NDArray | None) -> bool:
     return found is given if found is None or given is None else bits(found) == bits(given)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(seen=ANY_TRACKS.map(lambda made: made.detections))
 @example(seen=Detections.from_table([0], [[-0.0, 5e-324, 1.7976931348623157e308]]))
@@ -89,6 +90,7 @@ def test_detections_round_trip(
     refused("holds no tracks", read_tracks, path)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(made=ANY_TRACKS)
 @example(made=Tracks(Detections.from_table([0], np.zeros((1, 3))), np.empty((0, 2), int), *np.empty((3, 0))))
@@ -112,6 +114,7 @@ def test_tracks_round_trip(suffix: str, made: Tracks, tmp_path_factory: pytest.T
     assert again.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".xml"])
 @settings(max_examples=examples(50))
 @given(
@@ -247,6 +250,7 @@ def test_records(suffix: str, tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.smoke
 def test_the_record_of_a_csv_stands_beside_it(tmp_path: Path) -> None:
     write_detections(tmp_path / "a.csv", Detections.from_table([0], [[1, 2, 3]]), record={"b": 1, "a": "µ"})
     assert (tmp_path / "a.csv.json").read_text("utf-8") == (

@@ -61,6 +61,7 @@ def assert_same_points(left: Detections, right: Detections, tolerance: float, di
     assert len(np.unique(index)) >= distinct * len(left)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", REAL)
 def test_real_trackmate_files_are_read_whole(name: str, real_data: Path) -> None:
     tracks = read_tracks(real_data / name)
@@ -128,6 +129,7 @@ def assert_same_tracks(left: Tracks, right: Tracks) -> None:
         np.testing.assert_array_equal(values, right.measures[name])
 
 
+@pytest.mark.smoke
 @settings(max_examples=examples(30))
 @given(ANY_TRACKS)
 def test_trackmate_round_trip(tmp_path_factory: pytest.TempPathFactory, tracks: Tracks) -> None:
@@ -143,6 +145,7 @@ def test_trackmate_round_trip(tmp_path_factory: pytest.TempPathFactory, tracks: 
     assert holds_tracks(file) == (len(tracks.links) > 0)
 
 
+@pytest.mark.smoke
 @settings(max_examples=examples(30))
 @given(ANY_TRACKS)
 def test_isbi_round_trip_keeps_chains(tmp_path_factory: pytest.TempPathFactory, tracks: Tracks) -> None:
@@ -201,6 +204,7 @@ TRACKMATE = (
 BOMB = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "x"><!ENTITY c "&b;&b;">]>'
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -26,6 +26,7 @@ def all_pairs(rows, cols, radius, row_block, col_block, offsets) -> set[tuple[in
     return set(zip(*(index.tolist() for index in np.nonzero(near)), strict=True))
 
 
+@pytest.mark.smoke
 @settings(max_examples=examples(300))
 @given(points(), points(), st.sampled_from([0.0, 0.5, 1.0, 1.7, 100.0, np.inf]))
 def test_finds_exactly_the_pairs_within_the_radius(rows, cols, radius):
@@ -71,6 +72,7 @@ def test_a_stray_point_far_away_costs_nothing():
     assert pair_set(found) == all_pairs(rows, rows, 1.0, np.zeros(1001, int), np.zeros(1001, int), (0, 0))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("flat", [(0,), (0, 1), (0, 1, 2)])
 def test_flat_collinear_and_identical_points(flat):
     points = np.random.default_rng(3).uniform(0, 9, (200, 3))
@@ -103,6 +105,7 @@ def test_points_of_a_cell_keep_their_order():
     assert found.rows.order.tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("axis", range(3))
 def test_pairs_at_the_radius_are_found_wherever_cells_begin(axis):
     rows, cols = np.zeros((2, 2000, 3))

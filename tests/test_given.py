@@ -43,6 +43,7 @@ FORMS = {
 }  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("form", FORMS)
 def test_detections_in_any_form_are_linked_alike(form: str) -> None:
     run = outbid.track(FORMS[form](), max_distance=3.0)
@@ -68,6 +69,7 @@ def test_tracks_in_any_form_are_scored_alike(tmp_path: Path) -> None:
         assert outbid.score(truth, given, gate=1.0)["link_f1"] == 1
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [

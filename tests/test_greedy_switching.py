@@ -43,6 +43,7 @@ def test_the_worst_of_ten_seeds_is_within_six_per_mille():
             assert assign(problem, GreedySwitching(start=start)).primal_cost <= best * (1 - 0.006)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", VARIANTS.values(), ids=VARIANTS.keys())
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("shape", [(40, 40), (25, 40), (40, 25)])
@@ -60,6 +61,7 @@ def test_no_exchange_of_two_is_left(family, shape, solver):
     assert (costs[np.ix_(free_row, j)] >= costs[i, j]).all()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", VARIANTS.values(), ids=VARIANTS.keys())
 @pytest.mark.parametrize("family", FAMILIES)
 def test_optional_rows_and_columns_stay_within_the_bounds(family, solver):
@@ -119,6 +121,7 @@ def test_a_deadline_is_kept_by_what_takes_long(parallel, start):
     assert answer.gap > 0
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", VARIANTS.values(), ids=VARIANTS.keys())
 @pytest.mark.parametrize("metric", ["euclidean", "squared"])
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])

@@ -38,6 +38,7 @@ REFUSED = {
 """What reading tracks says of each."""
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_was_read_wrong_is_refused(name: str) -> None:
     refused(REFUSED[name], read_tracks, FOLDER / name)

@@ -13,6 +13,7 @@ from outbid.assignment.hungarian import Hungarian, _Search
 VARIANTS = ("tree", "classical")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_many_paths_are_found_in_one_iteration_and_every_stage_is_timed(variant):
     costs = np.random.default_rng(5).integers(0, 20, (200, 200))
@@ -26,6 +27,7 @@ def test_many_paths_are_found_in_one_iteration_and_every_stage_is_timed(variant)
     assert all(stats[name] >= 0 for name in stages)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_counts_of_table_2_add_up(variant):
     costs = np.random.default_rng(6).integers(0, 200, (200, 200))
@@ -36,6 +38,7 @@ def test_the_counts_of_table_2_add_up(variant):
     assert stats["initial_assignments"] + later == stats["paths"] == 200
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("shape", [(90, 90), (70, 130), (3, 200)])
 @pytest.mark.parametrize("family", ["uniform_integers", "few_integers", "real_uniform", "two_costs"])

@@ -42,6 +42,7 @@ def frames(movie: Images) -> np.ndarray:
     return np.array(list(movie.frames()))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", ["imagej", "ome zlib", "shaped", "pages"])
 def test_frames_by_their_numbers(kind: str, tmp_path: Path) -> None:
     movie = open_movie(write(tmp_path / "a.tif", kind))
@@ -56,6 +57,7 @@ def test_frames_by_their_numbers(kind: str, tmp_path: Path) -> None:
 KINDS = ["imagej", "ome", "ome zlib", "shaped", "pages", "big"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_is_read(kind: str, tmp_path: Path) -> None:
     movie = open_movie(write(tmp_path / "a.tif", kind))
@@ -69,6 +71,7 @@ def test_what_is_written_is_read(kind: str, tmp_path: Path) -> None:
         assert (movie.spacing, movie.unit, movie.interval) == ((2.0, 0.25, 0.25), "micrometer", 1.5)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_cut_short_is_never_taken_for_a_shorter_one(kind: str, tmp_path: Path) -> None:
     content = write(tmp_path / "a.tif", kind).read_bytes()
@@ -111,6 +114,7 @@ def test_pages_in_a_circle_and_sizes_beyond_memory(tmp_path: Path) -> None:
     assert "GB" in str(refused.value)
 
 
+@pytest.mark.smoke
 def test_channels_and_axes_in_any_order(tmp_path: Path) -> None:
     both = np.stack([VOXELS, VOXELS + 1], axis=2)
     tifffile.imwrite(tmp_path / "a.tif", both, imagej=True, metadata={"axes": "TZCYX"})

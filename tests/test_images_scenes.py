@@ -52,6 +52,7 @@ def test_images_that_do_not_fit_together_are_refused_and_named(tmp_path: Path, m
             open_movie(path, scene=wrong)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("compression", [None, "zlib"])
 @pytest.mark.parametrize("depth", [1, 3])
 def test_images_written_one_after_the_other_are_one_movie(

@@ -62,6 +62,7 @@ def whole(source: Path, output: Path, job: TrackJob) -> dict[str, Any]:
     return dict(done.stats)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("lost", [(), (0, 5, 6, 15)])
 @pytest.mark.parametrize("gap", [0, 2])
 def test_the_bytes_of_one_process(gap: int, lost: tuple[int, ...], tmp_path: Path) -> None:
@@ -227,6 +228,7 @@ def test_parts_are_read_back_as_one_by_every_command(tmp_path: Path) -> None:
         track_in_ranges(source, out, job, How(rows=400, overwrite=True), parts=True)
 
 
+@pytest.mark.smoke
 def test_rows_and_frames_are_found_in_groups_and_parts(tmp_path: Path) -> None:
     seen = movie(4, (3, 4))
     write(tmp_path / "a.parquet", seen)
@@ -265,6 +267,7 @@ def test_what_ranges_cannot_do_is_refused(tmp_path: Path) -> None:
     assert len(read_tracks(tmp_path / "o.parquet").detections) == 0
 
 
+@pytest.mark.smoke
 def test_a_stream_that_closes_gaps_has_the_bytes_of_the_whole(tmp_path: Path) -> None:
     source, outputs = tmp_path / "a.parquet", [tmp_path / "b.parquet", tmp_path / "c.parquet"]
     write(source, movie(7))

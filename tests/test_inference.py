@@ -56,6 +56,7 @@ def crowd(seed: int, step: float) -> tuple[Movie, NDArray[np.float64], Model]:
     return movie, (1 - LOST) * ratio / movie.density[5:], model
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("step", "error"), [(0.1, 0.002), (0.2, 0.01)])
 def test_marginals_are_near_those_of_all_matchings(step: float, error: float) -> None:
     wrong = []
@@ -70,6 +71,7 @@ def test_marginals_are_near_those_of_all_matchings(step: float, error: float) ->
     assert np.mean(wrong) < error
 
 
+@pytest.mark.smoke
 def test_a_lone_pair_is_exact() -> None:
     movie = movie_of(np.array([[0.0, 0, 0], [0.3, 0, 0]]), np.array([0, 1, 2]))
     model = model_of(movie, 0.1, 0.0, 0.01, [1 - LOST])
@@ -119,6 +121,7 @@ class Chain:
             self.posterior = updated(self.movie, self.model, self.posterior)
 
 
+@pytest.mark.smoke
 def test_the_evidence_of_a_single_track_is_that_of_a_kalman_filter() -> None:
     chain = Chain()
     inverse, steps = np.linalg.inv(chain.of_seen), chain.frames - 1
@@ -148,6 +151,7 @@ def test_the_evidence_is_greatest_at_the_share_of_tracks_that_go_on() -> None:
     assert max(found, key=found.__getitem__) == 0.5
 
 
+@pytest.mark.smoke
 def test_the_moments_of_a_single_track_are_those_of_exact_smoothing() -> None:
     chain = Chain()
     gain = chain.of_steps @ np.linalg.inv(chain.of_seen)
@@ -183,6 +187,7 @@ def test_links_and_probabilities_do_not_depend_on_threads(count: int, frames: in
     assert one.probability.sum() > 0.9 * count * (frames - 1)
 
 
+@pytest.mark.smoke
 def test_probabilities_of_successor_death_and_clutter_sum_to_one() -> None:
     movie = walks(200, 6)
     known = model_of(movie, 0.08, 0.0, 0.001, [0.9])
@@ -242,6 +247,7 @@ def test_exact_margins_are_what_the_best_set_loses_without_a_link() -> None:
             assert margin == pytest.approx(best(gain) - best(without), abs=1e-6)
 
 
+@pytest.mark.smoke
 def test_walkers_under_the_model_that_made_them_are_linked() -> None:
     """Walkers that keep their heading: who follows whom is known, and so is the model."""
     count, frames, rng = 300, 8, np.random.default_rng(4)

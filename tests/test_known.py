@@ -60,6 +60,7 @@ def test_any_persistence_may_be_given(persistence: float) -> None:
     assert found.persistence == persistence
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("stated", "says"),
     [
@@ -90,6 +91,7 @@ def test_with_a_max_distance_there_is_nothing_to_give() -> None:
         TrackingSettings(max_distance=1.0, known={"noise": 1.0})
 
 
+@pytest.mark.smoke
 def test_texts_and_values_are_the_same() -> None:
     known = {"noise": (0.3, 0.1, 1 / 3), "persistence": 3.5}
     assert known_of(text_of(known)) == known

@@ -40,11 +40,13 @@ def links_of(tracks: Tracks) -> set[tuple[tuple[float, ...], tuple[float, ...]]]
 # ---------------------------------------------------------------- tracks and points
 
 
+@pytest.mark.smoke
 @given(random_tracks())
 def test_napari_draws_each_link_once_and_nothing_else(tracks: Tracks) -> None:
     assert drawn_links(tracks_layer(tracks)) == links_of(tracks)
 
 
+@pytest.mark.smoke
 @given(random_tracks())
 def test_rows_are_sorted_ids_compact_and_features_finite(tracks: Tracks) -> None:
     layer = tracks_layer(tracks)
@@ -57,6 +59,7 @@ def test_rows_are_sorted_ids_compact_and_features_finite(tracks: Tracks) -> None
         assert np.isfinite(values).all()
 
 
+@pytest.mark.smoke
 def test_what_a_link_has_stands_where_it_ends() -> None:
     seen = Detections.from_table([0, 0, 1, 2], [[0, 0, 0], [0, 9, 9], [0, 0, 1], [2, 0, 1]])
     tracks = Tracks(seen, np.array([[0, 2], [2, 3]]), np.array([1.0, 7.0]), None, np.array([0.9, 0.5]))
@@ -96,6 +99,7 @@ def test_error_layers_hold_what_the_scores_count(found: Tracks, truth: Tracks) -
     assert len({layer.colour for layer in (true, false, missed, errors)}) == 4
 
 
+@pytest.mark.smoke
 @given(random_tracks(), st.integers(0, 99))
 def test_judged_links_sum_up_to_the_scores_also_where_tracks_divide(truth: Tracks, seed: int) -> None:
     rng = np.random.default_rng(seed)

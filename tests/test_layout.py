@@ -50,6 +50,7 @@ def imports(path: Path) -> list[tuple[int, str, int]]:
 # ---------------------------------------------------------------- what is packed
 
 
+@pytest.mark.smoke
 def test_the_wheel_holds_what_git_tracks(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for path in git_files():
@@ -72,6 +73,7 @@ def packed_name(path: Path) -> str:
     return "/".join([*FOLDERS[folder].split("."), *rest])
 
 
+@pytest.mark.smoke
 def test_every_folder_says_that_it_is_typed() -> None:
     assert [folder for folder in FOLDERS if not (REPOSITORY / folder / "py.typed").exists()] == []
 
@@ -79,6 +81,7 @@ def test_every_folder_says_that_it_is_typed() -> None:
 # ---------------------------------------------------------------- which module imports which
 
 
+@pytest.mark.smoke
 def test_the_public_names_are_those_that_type_checkers_see() -> None:
     import outbid
 
@@ -107,6 +110,7 @@ print(track.__name__, match.__name__, assign.__name__, score.__name__)
     assert fresh_python(code) == "True []\ntrack match assign score"
 
 
+@pytest.mark.smoke
 def test_the_package_completes_its_names_and_knows_its_version() -> None:
     code = """
 import outbid
@@ -128,6 +132,7 @@ def test_importing_the_package_is_quick() -> None:
     assert min(float(fresh_python(code)) for _ in range(3)) < 0.1
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("imported", "loaded"),
     [
@@ -141,6 +146,7 @@ def test_an_import_is_light(imported: str, loaded: tuple[str, ...]) -> None:
     assert fresh_python(f"{imported}; import sys; print([n for n in {heavy} if n in sys.modules])") == "[]"
 
 
+@pytest.mark.smoke
 def test_help_is_quick() -> None:
     """In seconds of a processor, however busy it is; a slow one may take more."""
     command = [str(Path(sys.executable).with_name("outbid")), "--help"]
@@ -163,6 +169,7 @@ def test_import_laws_hold() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.smoke
 def test_assignment_imports_the_lowest_floor_alone() -> None:
     allowed = re.compile(r"\.[a-z_]*|\.\._(arrays|cuda|threads|timing)|[^.].*")
     files = git_files("tracker/assignment/*.py")
@@ -183,6 +190,7 @@ def as_from_the_folder(path: Path, name: str) -> str:
     return "." * max(1, dots - depth) + name.lstrip(".") if dots else name
 
 
+@pytest.mark.smoke
 def test_relative_inside_absolute_outside() -> None:
     wrong = []
     for path in git_files("*.py"):
@@ -195,6 +203,7 @@ def test_relative_inside_absolute_outside() -> None:
     assert wrong == []
 
 
+@pytest.mark.smoke
 def test_commands_hold_no_arithmetic() -> None:
     files = [path for path in git_files("*/*cli.py", "tracker/cli/*.py") if path.name != "terminal.py"]
     assert len(files) >= 9
@@ -219,15 +228,18 @@ def is_arithmetic(node: ast.BinOp) -> bool:
 # ---------------------------------------------------------------- what must never be written
 
 
+@pytest.mark.smoke
 def test_no_file_is_long() -> None:
     lines = {path: len(path.read_text("utf-8").splitlines()) for path in git_files("*.py", "*.cu")}
     assert {path.name: count for path, count in lines.items() if count > 400} == {}
 
 
+@pytest.mark.smoke
 def test_no_drawer_for_leftovers() -> None:
     assert [path for path in git_files("*.py") if path.stem in {"utils", "common", "helpers", "misc"}] == []
 
 
+@pytest.mark.smoke
 def test_no_keywords_are_handed_through() -> None:
     """Those of a public function that takes settings by keyword have names and types (PEP 692)."""
     wrong = [
@@ -245,6 +257,7 @@ MACHINE_PATH = re.compile(rb"(?<![\w.:/<])/(?:work|root|home|tmp|Users|mnt|opt)(
 """An absolute path into folders that differ between machines; ``</root>`` of XML is none."""
 
 
+@pytest.mark.smoke
 def test_no_committed_file_holds_a_path_of_a_machine() -> None:
     wrong = [
         f"{path.relative_to(REPOSITORY)}:{number}"
@@ -258,6 +271,7 @@ def test_no_committed_file_holds_a_path_of_a_machine() -> None:
 # ---------------------------------------------------------------- what is documented
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", modules())
 def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -271,6 +285,7 @@ def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.M
     assert outcome.failed == 0, f"{outcome.failed} of {outcome.attempted} examples fail; see the output above"
 
 
+@pytest.mark.smoke
 def test_every_public_name_is_documented() -> None:
     import outbid
 

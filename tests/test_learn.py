@@ -76,6 +76,7 @@ def judged(walkers: Walkers, found: Learned) -> tuple[float, NDArray[np.bool_], 
     return 2 * hit.sum() / (len(links.pairs) + len(true)), hit, links
 
 
+@pytest.mark.smoke
 def test_links_are_the_true_ones_and_as_probable_as_they_say(walkers: Walkers, learned: Learned) -> None:
     f1, hit, links = judged(walkers, learned)
     assert f1 > 0.96
@@ -84,6 +85,7 @@ def test_links_are_the_true_ones_and_as_probable_as_they_say(walkers: Walkers, l
     assert links.probability[unsure].mean() == pytest.approx(hit[unsure].mean(), abs=0.1)
 
 
+@pytest.mark.smoke
 def test_motion_is_learned(learned: Learned) -> None:
     motion, unit = learned.model.motion, learned.movie.basis
     # Whitened axes may be turned: traces are not.
@@ -95,6 +97,7 @@ def test_motion_is_learned(learned: Learned) -> None:
     assert motion.share @ motion.correlation == pytest.approx(PERSISTENCE, abs=0.05)
 
 
+@pytest.mark.smoke
 def test_rates_are_learned(walkers: Walkers, learned: Learned) -> None:
     association = learned.model.association
     assert association.clutter == pytest.approx((walkers.name < 0).mean(), abs=0.012)
@@ -205,6 +208,7 @@ def test_movies_without_extent_or_on_a_line_have_probabilities(position: NDArray
     assert np.isfinite(found.posterior.probability).all()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", ODD)
 def test_odd_movies_have_probabilities(name: str) -> None:
     position, frame_start = ODD[name]

@@ -35,6 +35,7 @@ def free(truth: Tracks) -> tuple[Summary, Links]:
     return linked(truth.detections, FREE)
 
 
+@pytest.mark.smoke
 def test_links_are_right_and_what_is_learned_is_true(truth: Tracks, free: tuple[Summary, Links]) -> None:
     shown, links = free
     assert link_f1(links, truth) > 0.95
@@ -134,6 +135,7 @@ def test_rows_in_another_order_have_the_same_links(truth: Tracks, free: tuple[Su
     assert {*map(tuple, order[again.pairs].tolist())} == {*map(tuple, links.pairs.tolist())}
 
 
+@pytest.mark.smoke
 def test_costs_margins_and_gaps_are_in_nats(free: tuple[Summary, Links]) -> None:
     """Minus log odds above the threshold; never is a threshold passed by what is not worth a link."""
     _, links = free

@@ -45,6 +45,7 @@ def divisions_of(count: int, **changed: np.ndarray) -> Divisions:
     return replace(usual, **changed)
 
 
+@pytest.mark.smoke
 def test_divisions_of_a_tissue_are_found() -> None:
     truth, learned = seen("dividing_few")
     links, lineage = with_divisions(learned.movie, learned.model, learned.posterior)
@@ -254,6 +255,7 @@ def enumerated(pairs: Pairs, none: np.ndarray, weight: list[float]) -> tuple[lis
     return (each[len(pairs.row) :] / total).tolist(), total
 
 
+@pytest.mark.smoke
 def test_competition_of_links_and_divisions_is_exact_without_loops() -> None:
     """Mother 0 has three possible daughters, one of them a rival's only successor."""
     pairs = pairs_of([0, 0, 0, 1], [0, 1, 2, 2], [5.0, 0.5, 2.0, 3.0], [(0, 1), (0, 2), (1, 2)])
@@ -316,6 +318,7 @@ def lives() -> tuple[np.ndarray, np.ndarray]:
     return np.array(frame)[order], pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
+@pytest.mark.smoke
 def test_lives_run_from_division_to_division() -> None:
     frame, links = lives()
     found = Lifetimes.of(frame, links)
@@ -339,6 +342,7 @@ def test_a_division_at_the_usual_age_gains_and_an_early_one_loses() -> None:
     assert both[1] < -1.5
 
 
+@pytest.mark.smoke
 def test_links_and_divisions_exclude_each_other() -> None:
     """Row 0 may be linked to 2 and 3, row 1 to 3; a division of 0 into both takes 3 from row 1."""
     frame = np.array([0, 0, 1, 1])

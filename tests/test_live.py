@@ -101,6 +101,7 @@ def test_empty_frames_and_few_points() -> None:
     assert live.add([[5, 5, 5]]).track.tolist() == [2]
 
 
+@pytest.mark.smoke
 def test_flat_movies_and_voxels() -> None:
     rng = np.random.default_rng(0)
     place = rng.uniform(0, 20, (200, 2)) + np.cumsum(rng.normal(0, 0.1, (10, 200, 2)), axis=0)

@@ -39,6 +39,7 @@ def movies(tmp_path: Path) -> list[Path]:
     return paths
 
 
+@pytest.mark.smoke
 def test_a_bad_file_does_not_end_the_others(movies: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "tracks"
     done = run("track", *movies, "--out-dir", out, "--max-distance", 3)
@@ -54,6 +55,7 @@ def test_a_bad_file_does_not_end_the_others(movies: list[Path], tmp_path: Path) 
     assert [each["state"] for each in json.loads(done.stdout)] == ["kept", "kept"]
 
 
+@pytest.mark.smoke
 def test_what_is_done_and_unchanged_is_kept(movies: list[Path], tmp_path: Path) -> None:
     def states(*options: object) -> dict[str, str]:
         done = run("track", *movies, "--out-dir", tmp_path / "out", "--json", *options)

@@ -48,6 +48,7 @@ def compared(movie: Movie, model: Model, exact: np.ndarray) -> np.ndarray:
     return (known - exact)[np.maximum(exact, known) > 0.02]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("step", "error"), [(0.15, 0.03), (0.3, 0.04)])
 def test_marginals_over_three_frames_are_near_the_exact_ones(step: float, error: float) -> None:
     apart = []

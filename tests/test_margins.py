@@ -69,6 +69,7 @@ def test_of_matrices(seed: int, shape: tuple[int, int], most: int, optional: boo
     assert_margins(assign(AssignmentProblem(DenseCosts(rng.integers(0, most, shape)), *sides)))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("seed", range(3))
 def test_of_crowded_clouds(seed: int) -> None:
     """Where chains and cycles of many links count."""
@@ -102,6 +103,7 @@ def test_margins_of_matrices_are_those_of_their_sparse_twins(shape):
         assert 0 <= dense.margin[i] <= worse.primal_cost - dense.primal_cost
 
 
+@pytest.mark.smoke
 def test_a_pair_that_is_needed_is_worth_all() -> None:
     costs = SparseCosts(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([3, 4]), (2, 2))
     assert exact_margins(assign(AssignmentProblem(costs))).tolist() == [2**60, 2**60]

@@ -11,6 +11,7 @@ from strategies import points
 from outbid import AssignmentProblem, DenseCosts, InputError, SettingsError, match
 
 
+@pytest.mark.smoke
 @settings(max_examples=examples(200))
 @given(
     points(20), points(20), st.sampled_from(["euclidean", "squared"]), st.sampled_from([None, 0.3, 1.2, 3.0])
@@ -81,6 +82,7 @@ def test_a_pair_at_the_gate_is_as_good_as_none_and_one_inside_is_better():
     assert len(match(origin, np.array([[0, 0, 2.001]]), 2.0, unmatched_cost=100.0).source) == 0
 
 
+@pytest.mark.smoke
 def test_blocks_keep_frames_apart():
     source, target = np.zeros((2, 3)), np.zeros((2, 3))
     found = match(
@@ -112,6 +114,7 @@ def test_a_coordinate_that_is_no_finite_number_is_refused(wrong, side):
         match(*clouds, 0.5)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("dtype", ["i8", "u1", "f2", "f4", ">f8"])
 def test_points_of_every_real_type_are_read(dtype):
     points = np.array([[0, 0, 0], [0, 0, 5], [0, 9, 9]])

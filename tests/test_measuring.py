@@ -73,6 +73,7 @@ PANDAS = {
 }  # fmt: skip  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("column", PANDAS)
 def test_a_column_is_what_pandas_makes_of_it(column: str, found: pd.DataFrame, rows: pd.DataFrame) -> None:
     due = rows.groupby("track_id").apply(PANDAS[column], include_groups=False)
@@ -132,6 +133,7 @@ def curves(tracks: Tracks) -> pd.DataFrame:
     return outbid.measure(tracks, interval=INTERVAL).curves.to_pandas().set_index(["curve", "x"])["value"]
 
 
+@pytest.mark.smoke
 def test_the_mean_square_displacement_of_all_tracks(curves: pd.DataFrame, rows: pd.DataFrame) -> None:
     pairs = rows.merge(rows.assign(frame=rows.frame - 3), on=["track_id", "frame"], suffixes=("", "_later"))
     due = ((pairs.y_later - pairs.y) ** 2 + (pairs.x_later - pairs.x) ** 2).mean()
@@ -165,6 +167,7 @@ def test_every_column_names_its_unit_in_its_metadata_too(tracks: Tracks) -> None
             assert name.endswith("_" + suffix) if unit else not name.endswith(("_um", "_s", "_deg", "_px"))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("unit", "spacing", "column", "due"),
     [
@@ -194,6 +197,7 @@ def dividing() -> Tracks:
     return Tracks.from_track_ids(seen, seen.features["label"], seen.features["parent"])
 
 
+@pytest.mark.smoke
 def test_generations_mothers_daughters_and_cycles() -> None:
     found = outbid.measure(dividing(), interval=2.0)
     table = found.to_dataframe()

@@ -28,6 +28,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "tracks.csv"
 
 
+@pytest.mark.smoke
 def test_a_table_has_a_row_a_track_and_units(table: Path) -> None:
     output = table.with_name("table.csv")
     done = succeed("measure", table, "-o", output, "--spacing", 2, 0.5, 0.5, "--interval", 2)

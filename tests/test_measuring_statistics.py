@@ -159,6 +159,7 @@ def test_errors_include_linking_and_say_where_it_dominates() -> None:
     assert one.no_wrong_link.eq(1).all()
 
 
+@pytest.mark.smoke
 def test_tracks_of_other_programs_say_that_errors_exclude_linking() -> None:
     tracks = dataclasses.replace(crossing(0.5), link_probability=None)
     found = outbid.measure(tracks)

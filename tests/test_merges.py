@@ -66,6 +66,7 @@ def test_spots_that_cross_do_not_merge() -> None:
     assert track(crossing, TrackingSettings(merges=True)).stats["merges"] == 0
 
 
+@pytest.mark.smoke
 def test_what_fuses_is_found_written_and_scored(tmp_path: Path) -> None:
     write_tracks(tmp_path / "truth.csv", backward(tissue(cells=60, frames=20, apart=0.15)))
     done = run("track", tmp_path / "truth.csv", "-o", tmp_path / "tracks.csv", "--merges", "--json")

@@ -52,6 +52,7 @@ def test_a_perfect_microscope_sees_the_truth_in_another_order() -> None:
     assert abs(np.mean(np.diff(row) == 1)) < 0.05
 
 
+@pytest.mark.smoke
 def test_noise_has_its_standard_deviation_along_each_axis_and_no_bias() -> None:
     truth = movie(2000, 10)
     noise = (0.9, 0.3, 0.0)
@@ -82,6 +83,7 @@ def test_misses_and_clutter_come_at_their_rates() -> None:
         assert ((counts - len(clutter) / 8) ** 2 / (len(clutter) / 8)).sum() < 32  # 7 degrees: 1 in 25,000
 
 
+@pytest.mark.smoke
 @given(st.floats(0, 1), st.floats(0, 0.5), st.integers(0, 10**6))
 def test_links_join_each_particles_detections_and_no_clutter(miss: float, clutter: float, seed: int) -> None:
     truth = movie(12, 9, seed)
@@ -161,6 +163,7 @@ def test_more_misses_leave_the_errors_of_the_others_as_they_were() -> None:
 NOISY = ["--miss", "0.1", "--clutter", "0.1", "--noise", "0.3", "0.1", "0.1", "--birth-rate", "0.05"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_command_writes_truth_and_detections_and_repeats_itself(tmp_path: Path, suffix: str) -> None:
     truth, seen, again = (tmp_path / f"{name}.{suffix}" for name in ("truth", "seen", "again"))
@@ -217,6 +220,7 @@ def test_the_command_prints_a_summary_as_json(tmp_path: Path) -> None:
     assert (summary["detections"], summary["links"], summary["true_tracks"]) == (20, 15, 5)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("words", "said"),
     [

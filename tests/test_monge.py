@@ -47,6 +47,7 @@ def test_neighbours_that_agree_are_no_proof():
     assert assign(AssignmentProblem(DenseCosts(costs)), "sparsified").status is Status.OPTIMAL
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("seed", range(5))
 def test_a_random_matrix_is_left_to_others(seed):
     assert ordered(np.random.default_rng(seed).random((20, 20))) is None

@@ -22,6 +22,7 @@ def test_gaps_beside_frames_that_were_not_recorded(moves, least):
     assert over_gaps(truth, run.tracks) > least
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("lone", [1, 3])
 def test_frames_of_few_particles_at_one_place_have_no_drift(lone):
     """Their distance to the nearest neighbour is 0; all detections of the other frame are far."""

@@ -38,6 +38,7 @@ def labels() -> NDArray[np.uint8]:
 # ---------------------------------------------------------------- detection
 
 
+@pytest.mark.smoke
 def test_the_threshold_is_seen_before_a_run(window: Window) -> None:
     stack = movie()
     window.viewer.add_image(stack, name="stack", **PLACE)
@@ -218,6 +219,7 @@ def test_three_forms_stand_in_one_window_and_scroll(window: Window) -> None:
         assert form._inside.height() == area.verticalScrollBar().maximum() + area.viewport().height()
 
 
+@pytest.mark.smoke
 def test_the_manifest_is_valid_and_all_that_it_names_is_there(window: Window) -> None:
     from npe2 import PluginManager, PluginManifest
 

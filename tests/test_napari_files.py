@@ -38,6 +38,7 @@ def shown(tracks: Tracks, **attributes: Any) -> tuple[Any, dict[str, Any]]:
     return data, own | {"translate": np.zeros(4), "metadata": {"outbid": RECORD}} | attributes
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".geff", ".xml"])
 def test_tracks_are_written_in_their_unit_and_read_back(tmp_path: Path, suffix: str) -> None:
     path = str(tmp_path / f"tracks{suffix}")
@@ -143,6 +144,7 @@ def test_asking_about_a_file_loads_nothing_heavy() -> None:
     assert fresh_python(code) == "[]"
 
 
+@pytest.mark.smoke
 def test_napari_opens_and_saves_through_the_plugin(window: Window, tmp_path: Path) -> None:
     viewer = window.viewer
     viewer.open_sample("outbid", "walks")

@@ -76,6 +76,7 @@ def test_a_preview_that_is_deleted_is_not_made_again(window: Window) -> None:
     assert named(window, "Preview") is None
 
 
+@pytest.mark.smoke
 def test_layers_that_cannot_be_tracked_say_what_to_change(window: Window) -> None:
     form = window.form("Track particles")
     run(window, form)

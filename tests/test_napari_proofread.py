@@ -47,6 +47,7 @@ def opened(window: Window, path: Path) -> Any:
     return form
 
 
+@pytest.mark.smoke
 def test_open_answer_undo_save_close_open_and_go_on(window: Window, tmp_path: Path) -> None:
     path = tmp_path / "crowd.csv"
     made = track(crowd().detections, TrackingSettings())

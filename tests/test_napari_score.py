@@ -83,6 +83,7 @@ def test_a_run_that_is_cancelled_ends_before_the_next_family_of_scores(
     assert form.table.rowCount() == 0
 
 
+@pytest.mark.smoke
 def test_links_are_shown_by_what_they_are_with_the_scores(window: Window) -> None:
     form = run(window, opened(window), "2")
     in_units = [
@@ -164,6 +165,7 @@ def test_layers_that_lie_elsewhere_are_scored_where_they_lie(window: Window) -> 
     np.testing.assert_allclose(named(window, "Missed links").data[:, 2], 3.0)
 
 
+@pytest.mark.smoke
 def test_a_movie_in_the_plane_can_be_scored(window: Window) -> None:
     data = tracks_layer(true_tracks()).in_plane().data
     window.viewer.add_tracks(data, name="truth", scale=SCALE[:1] + SCALE[2:])

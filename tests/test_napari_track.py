@@ -13,6 +13,7 @@ from outbid.viewers.nearby import part_around
 from outbid.viewers.taken import detections_from
 
 
+@pytest.mark.smoke
 def test_points_become_tracks_with_the_settings_of_the_form(window: Window) -> None:
     points = walks(window)
     form = window.form("Track particles")
@@ -309,6 +310,7 @@ def test_an_image_is_detected_then_tracked(window: Window) -> None:
     window.shot("track_image")
 
 
+@pytest.mark.smoke
 def test_the_size_of_a_voxel_is_that_of_the_layer(window: Window) -> None:
     points = walks(window)
     form = window.form("Track particles")

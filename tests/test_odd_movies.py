@@ -94,6 +94,7 @@ def test_axes_that_only_round_are_flat_and_a_stray_makes_none():
     assert read_movie(Detections.from_table(seen.frame, place)).axes == "yx"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("frames", [2, 3, 4, 5])
 def test_a_single_particle_in_few_frames(frames):
     assert f1_of(film(diffusing(0.4), particles=1, frames=frames)) == 1

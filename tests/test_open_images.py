@@ -39,6 +39,7 @@ def _warnings_of_readers() -> Iterator[None]:
         yield
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_every_container_holds_the_same_movie(name: str, files: dict[str, Path]) -> None:
     movie = open_images(files[name], **CONTAINERS[name][1])
@@ -99,6 +100,7 @@ def test_lazy_arrays_are_read_frame_by_frame(files: dict[str, Path]) -> None:
     assert any("does not name its axes" in doubt for doubt in again.doubts)
 
 
+@pytest.mark.smoke
 def test_levels_channels_and_scenes(files: dict[str, Path], tmp_path: Path) -> None:
     for name in ("ome-zarr 0.4", "imaris"):
         coarse = open_images(files[name], level=1, **CONTAINERS[name][1])
@@ -164,6 +166,7 @@ def test_files_that_are_cut_short_or_damaged_are_refused(
         list(open_images(path).frames())
 
 
+@pytest.mark.smoke
 def test_what_is_no_movie_is_refused(tmp_path: Path) -> None:
     import h5py
     import zarr

@@ -36,6 +36,7 @@ def content(folder: Path) -> dict[str, bytes]:
 # ---------------------------------------------------------------- the record beside an output
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("precious", ["precious\n", '{"mine": 1}\n', "[1]", '{"version": 1, "command": "x"}'])
 @pytest.mark.parametrize("overwrite", [(), ("--overwrite",)])
 @pytest.mark.parametrize("output", ["out.csv", "out.isbi.xml"])
@@ -97,6 +98,7 @@ def test_records_of_the_first_version_are_known(folder: Path) -> None:
 # ---------------------------------------------------------------- an output that is an input
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("link", [None, Path.symlink_to, Path.hardlink_to])
 @pytest.mark.parametrize("command", ["track {} -o {} --max-distance 4", "convert {} {}"])
 def test_an_input_is_never_replaced(command: str, link: object, folder: Path) -> None:
@@ -247,6 +249,7 @@ def test_the_next_run_removes_what_a_killed_one_left(folder: Path, caplog: pytes
     assert {path.name for path in folder.iterdir()} == {"st.csv", "st.csv.json", "out.csv", other.name}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("moves", [0, 1, 2])
 def test_a_geff_survives_a_kill_between_its_moves(
     moves: int, geff: Path, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -46,6 +46,7 @@ def test_what_is_not_for_a_table_is_refused(tmp_path):
     assert [name for name in PAPERS if f"\n{name} " not in listed] == []
 
 
+@pytest.mark.smoke
 def test_the_papers_numbers_are_there():
     assert len(values_of("date-nagi-table1")) == 10
     assert values_of("date-nagi-table2")[-1]["initial"] == 4316
@@ -54,6 +55,7 @@ def test_the_papers_numbers_are_there():
     assert len(values_of("date-nagi-table5")) == 15
 
 
+@pytest.mark.smoke
 def test_matrices_are_those_of_the_papers():
     costs = uniform(40, "[0, 10n]", 3).array
     assert (costs.min() >= 0, costs.max() <= 400, costs.max() > 390) == (True, True, True)

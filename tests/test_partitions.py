@@ -22,6 +22,7 @@ def scene(seed: int, counts: tuple[int, ...], side: float = 1.6) -> Scene:
     return Scene.of(rng.random((len(frame), 2)) * side, frame)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("renewal", [0.0, 0.35])
 def test_the_density_of_a_track_is_the_normal_one(renewal: float) -> None:
     """Of one class, with and without renewals, from the covariance of all steps at once."""
@@ -63,6 +64,7 @@ def test_classes_are_mixed_by_their_shares() -> None:
     assert log_density(the, both, (0, 1, 2)) == pytest.approx(np.logaddexp(*parts))
 
 
+@pytest.mark.smoke
 def test_all_partitions_are_enumerated_once() -> None:
     found = [frozenset(tracks) for tracks in partitions(scene(0, (2, 2)), 1)]
     assert len(found) == len(set(found)) == 7

@@ -75,6 +75,7 @@ def crossing() -> Detections:
     return Detections.from_table(np.tile(frame, 3), np.concatenate([leaves, swings, stays]))
 
 
+@pytest.mark.smoke
 def test_a_path_that_leaves_ends_there_and_is_not_joined_again() -> None:
     run = track_part(crossing(), TrackingSettings(max_distance=4.0, max_gap=3), Part(region=":,:,:9"))
     seen = run.tracks.detections
@@ -106,6 +107,7 @@ def test_leaving_is_no_death_to_what_is_learned() -> None:
     assert cut.end > 2 * part.learned.end
 
 
+@pytest.mark.smoke
 def test_the_command_and_its_record(tmp_path: Path) -> None:
     from outbid import read_record, write_detections
 
@@ -130,6 +132,7 @@ def test_the_command_and_its_record(tmp_path: Path) -> None:
     assert_refused(run("detect", tiff(tmp_path), "-o", tmp_path / "w.csv", *wrong), 2, "there are 3")
 
 
+@pytest.mark.smoke
 def test_only_what_the_region_needs_is_read(tmp_path: Path) -> None:
     path = hdf5(tmp_path)
     job = DetectJob(DetectionSettings(radius=1.0), opening=Opening(), part=Part(region="0:1,0:4,0:4"))

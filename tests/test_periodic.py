@@ -14,6 +14,7 @@ from outbid.gating import pairs_in_box
 from outbid.periodic import with_images
 
 
+@pytest.mark.smoke
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from([(10.0, 10.0, 10.0), (0.0, 8.0, 0.0), (6.0, 0.0, 9.0)]),
@@ -53,6 +54,7 @@ def drifting(path: Path) -> Path:
     return path
 
 
+@pytest.mark.smoke
 def test_tracks_go_on_beyond_the_side(tmp_path: Path) -> None:
     path = drifting(tmp_path / "p.csv")
     box = ("--periodic", 10, 10, 10)

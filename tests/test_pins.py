@@ -94,6 +94,7 @@ def test_divisions_pinned_give_the_truth_where_the_movie_divides() -> None:
     assert found.stats["divisions"] > 10
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("way", WAYS)
 def test_each_kind_holds_however_unlikely(way: str) -> None:
     """Even a link across the movie, over more frames than any that was learned."""
@@ -169,6 +170,7 @@ def rows_of(pins: Sequence[Pin]) -> list[tuple[int, ...]]:
     return list(resolve_pins(pins, film().detections).rows)
 
 
+@pytest.mark.smoke
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6), exact=st.booleans())
 def test_a_gate_with_pins_is_the_least_cost_of_what_they_leave(seed: int, exact: bool) -> None:
@@ -202,6 +204,7 @@ def test_a_gate_with_pins_is_the_least_cost_of_what_they_leave(seed: int, exact:
         assert margin == pytest.approx(other, abs=1e-6) if exact else margin <= other + 1e-6
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("kinds", "said"),
     [

@@ -20,6 +20,7 @@ def clouds(seed: int, rows: int, cols: int, axes: int = 3) -> tuple[np.ndarray, 
     return rng.random((rows, axes)), rng.random((cols, axes))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"greedy", "greedy_switching"}))
 @pytest.mark.parametrize("shape", [(40, 40), (25, 50), (50, 25), (0, 3), (1, 1)])
 @pytest.mark.parametrize("metric", METRICS)
@@ -58,6 +59,7 @@ def test_candidates_that_admit_no_matching_get_others(patience, far, monkeypatch
     assert ("attempts" in answer.stats) == (patience + far == 0)
 
 
+@pytest.mark.smoke
 def test_points_may_stay_unmatched():
     a, b = clouds(3, 200, 150)
     unmatched = np.full(200, 0.05), np.full(150, 0.05)

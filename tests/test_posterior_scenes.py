@@ -35,6 +35,7 @@ def test_gaps_are_closed_on_a_stage_that_jitters(disc: float) -> None:
     assert f1 > 0.998
 
 
+@pytest.mark.smoke
 def test_steps_over_lost_frames_are_those_of_all_intervals() -> None:
     """Particles that keep a direction go farther than those that diffuse."""
     scene = Scene(0.12, 20.0, particles=300, frames=50, turnover=0.0)

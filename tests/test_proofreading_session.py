@@ -84,6 +84,7 @@ def test_true_answers_remove_errors_and_undo_gives_the_first_tracks(kind: str) -
     assert redo(session) is session
 
 
+@pytest.mark.smoke
 def test_questions_are_the_greatest_doubts_and_every_fifth_is_an_audit_at_random() -> None:
     session, asked = begun("learned"), []
     for _ in range(10):
@@ -156,6 +157,7 @@ def test_a_contradiction_is_refused_and_names_both_answers() -> None:
         answer(session, asked, "link", other)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", ["gated", "foreign"])
 def test_detections_are_added_moved_removed_and_all_of_it_is_undone(kind: str) -> None:
     session = first = begun(kind)

@@ -20,6 +20,7 @@ def with_probability(*values: float) -> Tracks:
     return Tracks(LINE, LINKS, link_probability=np.array(values))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -44,6 +45,7 @@ def test_a_warning_above_a_tenth() -> None:
     assert warning_on(Tracks(LINE, LINKS)) == ""
 
 
+@pytest.mark.smoke
 def test_expected_wrong_links_are_about_those_that_are_wrong() -> None:
     truth = outbid.read_tracks(sample("walks"))
     tracks = outbid.track(truth.detections).tracks

@@ -50,6 +50,7 @@ def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, mon
     assert (tmp_path / "tracks.csv").read_text().startswith("track_id,frame")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("options", [[], ["--max-distance", "3"]])
 def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path, monkeypatch):
     def no_more(*_, **__):
@@ -63,6 +64,7 @@ def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path,
     assert done.stderr.startswith("All 30 detections are at one place, z, y, x = 1, 1, 1: nothing shows")
 
 
+@pytest.mark.smoke
 def test_rows_that_are_there_twice_are_counted(tmp_path):
     frame = np.repeat(np.arange(3), 27)
     twice = np.concatenate([frame, frame[30:40]]), np.concatenate([np.tile(GRID, (3, 1)), GRID[3:13]])

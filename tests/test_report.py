@@ -80,6 +80,7 @@ def pictures(text: str) -> list[tuple[str, bytes]]:
 # ---------------------------------------------------------------- the numbers
 
 
+@pytest.mark.smoke
 @given(tracks_with_gaps(), st.integers(1, 10))
 def test_mean_square_displacement_is_what_a_loop_over_all_pairs_gives(tracks: Tracks, most: int) -> None:
     sums: Counter[int] = Counter()
@@ -105,6 +106,7 @@ def test_the_fit_of_the_displacement_is_that_of_outbid_measure(found: Tracks) ->
     assert curve.exponent > 1  # persistent walks
 
 
+@pytest.mark.smoke
 def test_accuracy_of_each_frame_is_that_of_its_links(found: Tracks, truth: Tracks) -> None:
     judged = judge_links(found, truth)
     frames, precisions, recalls = curves.accuracy_over_time(judged)
@@ -166,6 +168,7 @@ def test_the_page_is_whole_and_loads_nothing(page: str) -> None:
     assert "https://" not in page
 
 
+@pytest.mark.smoke
 def test_the_page_states_the_scores_and_shows_every_plot(page: str) -> None:
     assert re.search(r"<span>Link F1</span><b>0\.970\d</b>", page)
     assert re.search(r"<th>link_f1</th><td>0\.970\d</td>", page)

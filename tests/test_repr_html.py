@@ -2,6 +2,7 @@
 
 import defusedxml.ElementTree as ElementTree
 import numpy as np
+import pytest
 
 from outbid import AssignmentProblem, DenseCosts, Detections, Scores, Tracks, assign, track
 
@@ -25,6 +26,7 @@ def test_no_tracks() -> None:
     assert (shown(none)["frames"], shown(none)["tracks"]) == ("none", "0")
 
 
+@pytest.mark.smoke
 def test_tracks_are_drawn_each_link_once() -> None:
     seen = Detections.from_table([0, 1, 2, 3], [[0, 0, 0], [0, 1, 1], [0, 2, 4], [0, 9, 9]])
     tracks = Tracks(seen, np.array([[0, 1], [1, 2]]))

@@ -22,6 +22,7 @@ def mostly_small(shape: tuple[int, int], large: float) -> np.ndarray:
     return costs
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("size", [60, 300])
 @pytest.mark.parametrize("large", [1e9, 1e12])
 @pytest.mark.parametrize("solver", [*EXACT, Hungarian("classical")], ids=str)

@@ -12,6 +12,7 @@ from outbid import TrackingSettings, read_detections, read_tracks, score, track
 from outbid.data import SAMPLES, sample
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_record_repeats_the_sample(name: str, tmp_path: Path) -> None:
     again = tmp_path / "again.csv"
@@ -23,6 +24,7 @@ def test_the_record_repeats_the_sample(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(made.detections.position, kept.detections.position, rtol=0, atol=1e-9)
 
 
+@pytest.mark.smoke
 def test_tracking_the_sample_finds_its_tracks() -> None:
     truth = read_tracks(sample("walks"))
     run = track(read_detections(sample("walks")), TrackingSettings(max_distance=4, max_gap=2))

@@ -51,6 +51,7 @@ def test_contrast_leaves_out_hot_voxels_and_nan() -> None:
     assert contrast_of(np.full((1, 2, 2), np.nan)) == (0.0, 1.0)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("unit", "in_voxels", "expected"),
     [
@@ -95,6 +96,7 @@ def test_the_unit_comes_from_the_movie_else_from_positions(
     assert caplog.text == ""
 
 
+@pytest.mark.smoke
 def test_all_layers_share_scale_and_unit() -> None:
     tracks = straight(4, unit="micrometer")
     grid = Grid((2.0, 0.25, 0.25), "micrometer")
@@ -118,6 +120,7 @@ def test_a_truth_shows_what_links_are_and_hides_the_rest() -> None:
     assert shown.legend == "links: green true, red false, blue missed"
 
 
+@pytest.mark.smoke
 def test_links_are_judged_in_the_unit_of_the_grid() -> None:
     truth = straight(6)
     moved = replace(truth, detections=replace(truth.detections, position=truth.detections.position + 3.0))
@@ -150,6 +153,7 @@ def test_frames_that_are_asked_for_are_shown() -> None:
         scene(Grid(), {}, {}, frames=(3, 2))
 
 
+@pytest.mark.smoke
 def test_a_layer_cut_in_time_keeps_its_graph_and_numbers_from_zero() -> None:
     """Track 0 divides into 2 and 3, and 3 into 4 and 5; track 1 ends early."""
     frame = [0, 0, 1, 2, 2, 3, 3, 4, 4]

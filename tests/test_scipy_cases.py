@@ -47,6 +47,7 @@ def without_zeros(costs: list[list[float]]) -> SparseCosts:
     return sparse(csr_array(np.array(costs)))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

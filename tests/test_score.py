@@ -14,6 +14,7 @@ from outbid.scoring import FAMILIES, matched
 from outbid.scoring.gate import gate_for
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", SCENES)
 def test_every_scene_gets_every_score(name: str) -> None:
     found = score(SCENES[name].tracks, SCENES[name].truth)
@@ -74,6 +75,7 @@ def test_a_wider_gate_reaches_farther() -> None:
     assert score(scene.tracks, scene.truth, gate=1.1).values["link_f1"] == 1
 
 
+@pytest.mark.smoke
 def test_the_usual_gate_is_half_of_the_spacing_and_is_stated() -> None:
     shifted = SCENES["shifted"]
     found = score(shifted.tracks, shifted.truth)

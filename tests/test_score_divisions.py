@@ -28,6 +28,7 @@ OTHER = "s0 s1 s2 s3 s4 s5"
 TRUTH = tracks("m0 m1 m2 a3 a4 a5", "m2 b3 b4 b5", OTHER)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("chains", "found", "right"),
     [

@@ -47,6 +47,7 @@ BY_HAND = {
 }
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", BY_HAND)
 def test_scenes_by_hand(name: str) -> None:
     found = identity_values(SCENES[name].truth, SCENES[name].tracks)

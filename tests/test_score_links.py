@@ -40,6 +40,7 @@ def link_values(truth: Tracks, tracks: Tracks, gate: float = 5.0) -> dict[str, f
     return score(tracks, truth, gate=gate, families=["links"]).values
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", SCENES)
 def test_counts_of_each_scene(name: str) -> None:
     found = link_values(SCENES[name].truth, SCENES[name].tracks)
@@ -47,6 +48,7 @@ def test_counts_of_each_scene(name: str) -> None:
     assert counted == COUNTS[name]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("name", "precision", "recall", "f1", "jaccard"),
     [

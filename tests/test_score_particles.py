@@ -54,12 +54,14 @@ GOLDEN = {
 }  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("case", GOLDEN)
 def test_golden_cases_of_the_organisers_scorer(case: str) -> None:
     candidates, *expected = GOLDEN[case]
     np.testing.assert_allclose(particle_values(candidates, [line(0), line(1)]), expected, rtol=1e-12)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -15,6 +15,7 @@ from outbid.simulate.cli import simulate
 from outbid.simulate.settings import SimulationSettings
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("settings", "command"),
     [(TrackingSettings, track), (DetectionSettings, detect), (SimulationSettings, simulate)],
@@ -30,6 +31,7 @@ def test_every_setting_is_an_option_with_its_default(settings: type, command: cl
     assert declared_in(TrackingSettings)["cost"].setting.choices == tuple(COSTS)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("values", "said"),
     [

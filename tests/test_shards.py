@@ -30,6 +30,7 @@ def assert_same(one, other, counts=COUNTS) -> None:
     assert [one.stats[name] for name in counts] == [other.stats[name] for name in counts]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("shape", [(40, 40), (25, 60), (60, 25)])
 @pytest.mark.parametrize("family", ["uniform_integers", "two_costs", "real_uniform", "duplicate_rows"])
@@ -52,6 +53,7 @@ def test_optional_rows_and_columns(shape, solver):
         assert_same(assign(problem, solver, shards=shards), expected, ())
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("family", ["uniform_integers", "real_uniform", "distances_in_3d"])
 def test_sparsified_shards_find_what_one_device_finds(family):
     problem = AssignmentProblem(DenseCosts(FAMILIES[family](np.random.default_rng(3), 90, 90)))

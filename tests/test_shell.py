@@ -41,6 +41,7 @@ def file(here: Path) -> Path:
 # ---------------------------------------------------------------- stdin and stdout
 
 
+@pytest.mark.smoke
 def test_a_table_goes_through_a_pipe(file: Path) -> None:
     done = piped(file.read_bytes(), "track", "-", "-o", "-", "--max-distance", 4, "--max-gap", 1)
     assert done.exit_code == 0, done.output
@@ -170,6 +171,7 @@ def test_links_are_cut() -> None:
     assert cut.link_probability.tolist() == [0.9, 0.8, 0.95]
 
 
+@pytest.mark.smoke
 def test_tracks_are_kept_by_length_and_by_confidence() -> None:
     assert of_length(TRACKS, 3).detections.frame.tolist() == [0, 1, 3, 4]
     assert of_length(TRACKS, 1, 2).detections.frame.tolist() == [0, 1]
@@ -177,6 +179,7 @@ def test_tracks_are_kept_by_length_and_by_confidence() -> None:
     assert (sure.detections.frame.tolist(), sure.link_probability.tolist()) == ([0, 1], [0.8])
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("text", "frames"),
     [
@@ -216,6 +219,7 @@ def test_confidence_needs_probabilities(file: Path) -> None:
 # ---------------------------------------------------------------- convert
 
 
+@pytest.mark.smoke
 def test_gaps_are_filled_flagged_and_timed(file: Path) -> None:
     succeed("convert", file, "o.csv", "--fill-gaps", "--frame-interval", 0.5)
     found = read_tracks("o.csv")
@@ -246,6 +250,7 @@ def test_filled_tracks_are_the_same_tracks() -> None:
     assert (filled.track_id[seen] == tracks.track_id).all()
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("file")
 def test_labels_get_the_numbers_of_tracks() -> None:
     images = np.zeros((3, 12, 12), np.uint16)

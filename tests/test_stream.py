@@ -41,6 +41,7 @@ def movie(tmp_path):
     return path, detections
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("rows", [1, 60, 333, 10_000])
 def test_pieces_give_the_tracks_of_the_whole(movie, tmp_path, rows):
     path, detections = movie
@@ -61,6 +62,7 @@ def test_pieces_give_the_tracks_of_the_whole(movie, tmp_path, rows):
     assert not (tmp_path / "out.parquet.parts").exists()
 
 
+@pytest.mark.smoke
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(movie, tmp_path, monkeypatch):
     path, _ = movie
     track_stream(path, tmp_path / "whole.parquet", SETTINGS, record=RECORD, rows=100)
@@ -172,6 +174,7 @@ def test_no_rows_make_an_output_without_rows(tmp_path):
     assert len(read_tracks(tmp_path / "out.parquet").detections) == 0
 
 
+@pytest.mark.smoke
 def test_the_command_streams_and_repeats_to_the_byte(movie, tmp_path):
     path, detections = movie
     out = tmp_path / "out.parquet"

@@ -65,6 +65,7 @@ def optimal_partners(truth: Tracks) -> np.ndarray:
     return found.target
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kappa", NEAREST)
 def test_nearest_neighbours_are_right_as_often_as_theory_says(kappa: float) -> None:
     expected = nearest(kappa)

@@ -35,19 +35,23 @@ def links(detections: Detections, max_distance: float = 3.0, **settings) -> list
     return track(detections, TrackingSettings(max_distance, **settings)).tracks.links.tolist()
 
 
+@pytest.mark.smoke
 def test_three_frames_two_particles():
     assert links(movie([0, 10], [1, 9], [2, 8])) == [[0, 2], [1, 3], [2, 4], [3, 5]]
 
 
+@pytest.mark.smoke
 def test_births_and_deaths_break_no_other_link():
     assert links(movie([0, 10], [1], [2, 50])) == [[0, 2], [2, 3]]
 
 
+@pytest.mark.smoke
 def test_the_cheaper_whole_beats_the_nearest_pair():
     # Nearest first would take 1 -> 1.4 and lose the other particle.
     assert links(movie([0, 1], [1.4, 2.6]), max_distance=3.0) == [[0, 2], [1, 3]]
 
 
+@pytest.mark.smoke
 def test_gap_closing_bridges_missing_frames_up_to_its_length():
     scene = movie([0], [0.5], [], [1], [], [], [2])
     assert links(scene) == [[0, 1]]
@@ -76,6 +80,7 @@ def test_frames_may_start_anywhere():
     assert links(shifted) == [[0, 1]]
 
 
+@pytest.mark.smoke
 def test_spacing_stretches_the_axes():
     scene = Detections.from_table([0, 1], [[0, 0, 0], [2, 0, 0]])
     assert links(scene) == [[0, 1]]
@@ -89,6 +94,7 @@ def test_movies_too_short_to_link(frames):
     assert run.tracks.track_id.tolist() == list(range(len(run.tracks.detections)))
 
 
+@pytest.mark.smoke
 @settings(max_examples=examples(100))
 @given(st.lists(points(12), max_size=5), st.sampled_from([0.6, 1.5]))
 def test_every_frame_pair_is_matched_as_if_it_stood_alone(frames, gate):
@@ -111,6 +117,7 @@ def random_movie(frames: int = 40, count: int = 200) -> Detections:
     return Detections.from_table(np.repeat(np.arange(frames), count), position.reshape(-1, 3))
 
 
+@pytest.mark.smoke
 def test_neither_workers_nor_the_length_of_a_run_change_a_link(monkeypatch):
     detections = random_movie()
     settings = TrackingSettings(0.6, max_gap=2)
@@ -154,6 +161,7 @@ print(sorted(slow & set(sys.modules)))
     assert fresh_python(code) == "[]"
 
 
+@pytest.mark.smoke
 def test_every_solver_links_movies_and_the_exact_ones_agree():
     detections = random_movie(frames=4)
     costs = {}
@@ -167,6 +175,7 @@ def test_every_solver_links_movies_and_the_exact_ones_agree():
     assert best <= costs["greedy_switching"] < costs["greedy"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -256,6 +265,7 @@ def test_tracks_refuse_what_is_no_track():
         Tracks(scene, np.array([[0, 4]]))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("name", "max_distance"),
     [("celegans/L1.csv", 55.0), ("ascidian/Pm08.csv", 50.0), ("turbulence/tracers_2000.csv", 0.03)],

@@ -128,6 +128,7 @@ def test_track_with_no_option_learns_and_says_what():
     np.testing.assert_array_equal(run.tracks.links, again.tracks.links)
 
 
+@pytest.mark.smoke
 def test_the_command_needs_no_option_and_repeats_itself_from_its_record(tmp_path):
     seen = tmp_path / "seen.csv"
     write_detections(seen, simulated(BrownianWalk(0.2), particles=100, frames=6).detections)
@@ -157,6 +158,7 @@ def test_a_drift_much_longer_than_diffusion_is_learnt():
     assert link_f1(links, truth) > 0.98
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("axes", [1, 2])
 def test_flat_movies_are_linked_as_what_they_are(axes):
     rng = np.random.default_rng(8)
@@ -170,6 +172,7 @@ def test_flat_movies_are_linked_as_what_they_are(axes):
     assert (links.pairs[:, 1] - links.pairs[:, 0] == 60).mean() > 0.97
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("frames", [[], [1], [1, 1], [0, 3], [3, 0], [1, 0, 1], [2, 2], [5, 5, 5]], ids=str)
 def test_movies_with_little_or_nothing_to_learn_from(frames):
     frame = np.repeat(np.arange(len(frames)), frames)

@@ -29,6 +29,7 @@ def drawn(data: st.DataObject, count: int) -> tuple[list[tuple[int, int]], Track
     return links, Tracks(still(list(range(count))), np.array(links, dtype=np.int64).reshape(-1, 2))
 
 
+@pytest.mark.smoke
 @given(st.data(), st.integers(0, 12))
 def test_numbers_count_the_tracks_whatever_divides_or_merges(data, count):
     links, tracks = drawn(data, count)
@@ -78,6 +79,7 @@ def test_parents_are_found_by_their_labels(scale):
         Tracks.from_track_ids(still([0, 5, 5, 6]), scale * np.array([3, 3, 3, 4]))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("link", "said"),
     [([0, 4], "points outside the 4"), ([-1, 2], "points outside"), ([1, 0], "from detection 1 .* forward"),

@@ -59,6 +59,7 @@ def test_what_is_not_taken_is_refused_with_the_names_that_are(text):
         TrackingSettings(max_distance=1.0, solver=text)
 
 
+@pytest.mark.smoke
 def test_every_variant_solves_by_its_name():
     costs = np.random.default_rng(0).integers(0, 99, (12, 12))
     problem = AssignmentProblem(DenseCosts(costs))
@@ -101,6 +102,7 @@ def test_frame_pairs_as_matrices_and_in_batches_of_components_get_the_same_links
     assert found.stats["solver"] == solver
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("shape", [(60, 45), (45, 60)])
 @pytest.mark.parametrize("solver", ["hungarian:classical", "hungarian:tree", "greedy_switching"])
 def test_components_are_solved_with_their_proof(shape, solver, monkeypatch):

@@ -104,6 +104,7 @@ needs_napari = pytest.mark.skipif(
 needs_xvfb = pytest.mark.skipif(which("Xvfb") is None, reason="Xvfb is not installed: apt-get install xvfb")
 
 
+@pytest.mark.smoke
 @needs_napari
 @needs_xvfb
 def test_a_picture_of_movie_tracks_and_truth_needs_no_display(files: dict[str, Path], pictures: Path) -> None:

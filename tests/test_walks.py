@@ -76,6 +76,7 @@ def assert_mean(samples: np.ndarray, expected: float) -> None:
 # ---------------------------------------------------------------- motions
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize(("motion", "msd"), MOTIONS, ids=[str(motion) for motion, _ in MOTIONS])
 def test_the_mean_squared_displacement_is_the_exact_one_from_any_frame_on(
@@ -152,6 +153,7 @@ def test_walls_keep_particles_in_the_box_even_a_narrow_one(
         assert (snapshot.position <= box).all()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("boundary", ["reflect", "periodic"])
 @pytest.mark.parametrize("motion", ONE_OF_EACH, ids=str)
 def test_walls_keep_the_density_uniform(motion: Motion, boundary: str) -> None:
@@ -281,6 +283,7 @@ def same(one: Snapshot, other: Snapshot) -> bool:
     )
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize("motion", ONE_OF_EACH, ids=str)
 def test_neither_chunks_nor_workers_nor_later_frames_change_a_movie(motion: Motion, boundary: str) -> None:

@@ -54,6 +54,7 @@ def test_the_command_names_the_stages() -> None:
 ALL = "All kernels are compiled."
 
 
+@pytest.mark.smoke
 def test_compilations_are_announced_once_by_the_outermost(capsys: pytest.CaptureFixture[str]) -> None:
     announced: list[int] = []
     with compilation_reported(lambda: announced.append(1)):

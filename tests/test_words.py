@@ -30,12 +30,14 @@ def read_by_users(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
 def test_pages_use_the_field_s_terms(path: Path) -> None:
     lines = path.read_text("utf-8").splitlines()
     assert [f"{number}: {line}" for number, line in enumerate(lines, 1) if WORDS.search(line)] == []
 
 
+@pytest.mark.smoke
 def test_messages_and_docstrings_use_the_field_s_terms() -> None:
     modules = git_files("tracker/*.py", "simulate/*.py", "viewers/*.py", "data/*.py")
     assert len(modules) > 200
