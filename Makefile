@@ -119,7 +119,7 @@ detection-accuracy: $(VENV)/installed
 lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy -p outbid
+	$(VENV)/bin/mypy --cache-dir $(VENV)/mypy -p outbid
 	$(VENV)/bin/lint-imports --no-cache
 
 # Afresh, for a page holds what its commands print.
