@@ -4,19 +4,19 @@
 # make test-all  runs all tests but the longer ones, renews tests/whole_run.json
 # make dev    makes the installation editable: an edited source is the one that runs, at once
 # make nightly  runs all tests, the longer ones too, on other instructions and with other versions of the
-#             dependencies as well; renews tests/nightly_record.json
-# make certify  checks a million random assignments (some twenty minutes), renews tests/certify_record.json
+#             dependencies as well; renews tests/bench/nightly_record.json
+# make certify  checks a million random assignments (some twenty minutes), renews tests/bench/certify_record.json
 # make accuracy  links some 1,700 movies, compares with the frozen baseline (minutes on many cores)
-# make ablation  halves and doubles options of learning over some movies, renews tests/accuracy/sensitivity.json
+# make ablation  halves and doubles options of learning over some movies, renews tests/bench/accuracy/sensitivity.json
 # make detection-accuracy  measures detection beside frozen scores of tuned peers (hours of one core),
-#             renews tests/detection_record.json
-# make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/fuzz_record.json
-# make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/torture_record.json
+#             renews tests/bench/detection_record.json
+# make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/bench/fuzz_record.json
+# make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/bench/torture_record.json
 # make docs   builds the documentation into docs/_build; a warning is an error
 # make bench  prints the benchmark tables (bench_scale.py has a record instead)
-# make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
-# make gpu-bench  runs the longer benchmarks of the GPU (about eight minutes), and renews tests/gpu_long_record.json
-# make gpu-scaling  divides one matrix over all GPUs there are (ten minutes), for tests/gpu_long_record.json
+# make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/bench/gpu_record.json
+# make gpu-bench  runs the longer benchmarks of the GPU (about eight minutes), and renews tests/bench/gpu_long_record.json
+# make gpu-scaling  divides one matrix over all GPUs there are (ten minutes), for tests/bench/gpu_long_record.json
 # make gpu-sanitize  runs every kernel at small n under compute-sanitizer's memcheck and racecheck
 # make clean  removes all that these made
 #
@@ -77,16 +77,16 @@ dev: $(VENV)/built
 
 # A million random assignments, each checked by an exact rational solver or SciPy.
 certify: $(VENV)/installed $(VENV)/extra-test
-	$(VENV)/bin/python tests/certify.py
+	$(VENV)/bin/python tests/bench/certify.py
 	$(VENV)/bin/python docs/renew.py
 
 # Damaged files of every format, beside a second reader; the files of a find stand in build/fuzz.
 fuzz: $(VENV)/installed $(VENV)/extra-test
-	cd tests; $(abspath $(VENV))/bin/python -m fuzz.long
+	cd tests/bench; $(abspath $(VENV))/bin/python -m fuzz.long
 
 # Commands that write are killed, interrupted, without room, or run two at a time.
 torture: $(VENV)/installed $(VENV)/extra-test
-	cd tests; n=$$(nproc); $(abspath $(VENV))/bin/python -m torture --jobs $$n --seconds $$((3600 / n + 1)) \
+	cd tests/bench; n=$$(nproc); $(abspath $(VENV))/bin/python -m torture --jobs $$n --seconds $$((3600 / n + 1)) \
 	  --record torture_record.json
 
 # A test that fails stands in the record, which the tests then refuse. Ends with exit code 1 if a record is
@@ -95,26 +95,26 @@ nightly: $(VENV)/installed $(VENV)/extra-test
 	-.ci/on_a_screen $(VENV)/bin/pytest -m nightly --junitxml=build/nightly.xml
 	OUTBID_EXAMPLES=night .ci/on_a_screen $(VENV)/bin/pytest -n logical -m "(slow or hypothesis) and not nightly"
 	OUTBID_EXAMPLES=night $(VENV)/bin/pytest tests/test_fuzz.py tests/test_torture.py
-	$(VENV)/bin/python tests/nightly.py build/nightly.xml
+	$(VENV)/bin/python tests/bench/nightly.py build/nightly.xml
 	$(VENV)/bin/python docs/renew.py
-	$(VENV)/bin/python tests/records.py
+	$(VENV)/bin/python tests/bench/records.py
 
-# LINKER=posterior measures another one of tests/accuracy/linkers.py; MOVIES=developed part of the list.
+# LINKER=posterior measures another one of tests/bench/accuracy/linkers.py; MOVIES=developed part of the list.
 LINKER ?= learned
 MOVIES ?= all
 accuracy: $(VENV)/installed $(VENV)/extra-test
-	PYTHONPATH=tests $(VENV)/bin/python -m accuracy.run --linker $(LINKER) --movies $(MOVIES) \
-	  --record tests/accuracy/$(LINKER).npz
+	PYTHONPATH=tests/bench $(VENV)/bin/python -m accuracy.run --linker $(LINKER) --movies $(MOVIES) \
+	  --record tests/bench/accuracy/$(LINKER).npz
 
 ablation: $(VENV)/installed $(VENV)/extra-test
-	PYTHONPATH=tests $(VENV)/bin/python -m accuracy.ablation --sensitivity lineage --movies "quick developed"
+	PYTHONPATH=tests/bench $(VENV)/bin/python -m accuracy.ablation --sensitivity lineage --movies "quick developed"
 
 # What falls short stands in the record; after an interruption it goes on behind the log. Where the peers' record
 # lacks something, `python -m detection_accuracy.run peers` measures them; that takes scikit-image, trackpy and
 # laptrack.
 detection-accuracy: $(VENV)/installed
 	@mkdir -p build
-	PYTHONPATH=tests $(VENV)/bin/python -m detection_accuracy.run --log build/detection.jsonl
+	PYTHONPATH=tests/bench $(VENV)/bin/python -m detection_accuracy.run --log build/detection.jsonl
 
 lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .
@@ -135,20 +135,20 @@ gpu-test:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
 	@rm -rf build/gpu
 	-printf '%s\n' $(GPU_TESTS) | xargs -P 8 -I{} $(PYTHON) -m pytest -q -m gpu tests/{}.py --junitxml=build/gpu/{}.xml
-	$(PYTHON) tests/benchmarks/bench_gpu.py --record build/gpu
-	timeout 150 $(PYTHON) tests/benchmarks/bench_gpu_dense.py --record || test $$? = 124
-	@! grep '"failed": [1-9]' tests/gpu_record.json
+	$(PYTHON) tests/bench/benchmarks/bench_gpu.py --record build/gpu
+	timeout 150 $(PYTHON) tests/bench/benchmarks/bench_gpu_dense.py --record || test $$? = 124
+	@! grep '"failed": [1-9]' tests/bench/gpu_record.json
 
 gpu-bench:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
-	$(PYTHON) tests/benchmarks/bench_gpu_scaling.py --record
-	$(PYTHON) tests/benchmarks/bench_gpu_movie.py --record
-	$(PYTHON) tests/benchmarks/bench_gpu_solvers.py --record
-	$(PYTHON) tests/benchmarks/bench_gpu_huge.py --record
+	$(PYTHON) tests/bench/benchmarks/bench_gpu_scaling.py --record
+	$(PYTHON) tests/bench/benchmarks/bench_gpu_movie.py --record
+	$(PYTHON) tests/bench/benchmarks/bench_gpu_solvers.py --record
+	$(PYTHON) tests/bench/benchmarks/bench_gpu_huge.py --record
 
 gpu-scaling:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
-	$(PYTHON) tests/benchmarks/bench_gpu_shards.py --record --least 10000 113137 \
+	$(PYTHON) tests/bench/benchmarks/bench_gpu_shards.py --record --least 10000 113137 \
 	  --sizes 10000 14142 20000 60000 160000 --movie 100 1000000
 
 # CuPy's own kernels are left out, as its nonzero, in which racecheck sees hazards. PARTS="gated movie" picks some.
@@ -157,11 +157,11 @@ gpu-sanitize:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
 	for tool in memcheck racecheck; do \
 	  $(SANITIZER) --tool $$tool --error-exitcode 1 --kernel-name-exclude kernel_substring=cupy \
-	    $(PYTHON) tests/benchmarks/sanitize_gpu.py $(PARTS); done
+	    $(PYTHON) tests/bench/benchmarks/sanitize_gpu.py $(PARTS); done
 
 bench: $(VENV)/installed $(VENV)/extra-bench
-	for program in $(filter-out $(wildcard tests/benchmarks/bench_gpu*.py) tests/benchmarks/bench_scale.py, \
-	    $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; \
+	for program in $(filter-out $(wildcard tests/bench/benchmarks/bench_gpu*.py) tests/bench/benchmarks/bench_scale.py, \
+	    $(wildcard tests/bench/benchmarks/bench_*.py)); do echo; echo "== $$program"; \
 	  $(VENV)/bin/python "$$program"; done
 
 $(VENV)/bin/python:

@@ -25,7 +25,7 @@ from outbid.images import open_images
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("OUTBID_DATA", HERE.parents[1] / "shared" / "data"))
 FOLDER = HERE / "gallery"
-sys.path.append(str(HERE.parent / "tests"))
+sys.path.append(str(HERE.parent / "tests" / "bench"))
 
 
 class Shown(NamedTuple):

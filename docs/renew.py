@@ -3,7 +3,7 @@
 A table stands between ``<!-- table: NAME -->`` and ``<!-- /table -->``, so that pages can be read as they are
 in the repository; NAME is a function of a module of tables.
 The build renews what it shows, and states beneath a table the commit and date of its record, and whether the
-code is newer (tests/records.py).
+code is newer (tests/bench/records.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import scale_tables
 import tables
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(REPOSITORY / "tests"))
+sys.path.insert(0, str(REPOSITORY / "tests" / "bench"))
 import records  # noqa: E402
 
 TABLES_OF = {
@@ -31,7 +31,7 @@ TABLES_OF = {
     "learned links": ("accuracy", "posterior_developed", "posterior_reported"),
     "movies of any size": ("scale_measured",),
 }
-"""The tables that are made from a record of tests/records.py."""
+"""The tables that are made from a record of tests/bench/records.py."""
 RECORD_OF = {table: name for name, tables in TABLES_OF.items() for table in tables}
 _PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 _VALUE = re.compile(r"(<!-- value: (\w+) -->).*?(<!-- /value -->)")

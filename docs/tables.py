@@ -14,12 +14,12 @@ import numpy as np
 from outbid.formats.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path.append(str(REPOSITORY / "tests"))
+sys.path.append(str(REPOSITORY / "tests" / "bench"))
 
 from accuracy.measured import BINS, Record  # noqa: E402
 from accuracy.movies import plan  # noqa: E402
 
-ACCURACY = REPOSITORY / "tests" / "accuracy"
+ACCURACY = REPOSITORY / "tests" / "bench" / "accuracy"
 Row = Mapping[str, Any]
 _T = TypeVar("_T")
 SCORES = {"link_f1": "link F1", "filled": "link F1, gaps filled,", "idf1": "IDF1"}
@@ -69,12 +69,12 @@ def mean(rows: Iterable[Row], key: str, form: str) -> str:
 
 
 def read(name: str) -> dict[str, Any]:
-    """A file of tests/."""
-    return json.loads((REPOSITORY / "tests" / name).read_text("utf-8"))
+    """A file of tests/bench/."""
+    return json.loads((REPOSITORY / "tests" / "bench" / name).read_text("utf-8"))
 
 
 def record(name: str) -> dict[str, Any]:
-    """A record of tests/."""
+    """A record of tests/bench/."""
     return read(f"{name}_record.json")
 
 

@@ -35,7 +35,7 @@ def report(repository: Path) -> dict[str, Any]:
     """In a process of its own: memory is limited there, and what readers do is measured (slow) by night."""
     command = [sys.executable, "-m", "fuzz", "--count", CASES, *["--measure"] * (PROFILE == NIGHT)]
     done = subprocess.run(
-        [*map(str, command)], cwd=repository / "tests", capture_output=True, text=True, check=False,
+        [*map(str, command)], cwd=repository / "tests" / "bench", capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": ""}, timeout=380,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -79,4 +79,4 @@ def test_the_branches_of_the_readers_are_reached(report: dict[str, Any]) -> None
 def test_every_format_that_is_read_has_an_entry() -> None:
     known = {module for kind in KINDS.values() for module in kind.modules}
     read = {*FORMATS.values(), *(module for _, module in READERS), *IMAGES.values(), "zarr"}
-    assert sorted(read - known) == [], "Add an entry to tests/fuzz/kinds.py."
+    assert sorted(read - known) == [], "Add an entry to tests/bench/fuzz/kinds.py."

@@ -7,8 +7,8 @@ from checkout import REPOSITORY
 
 TABLES = ("frame_pairs", "movies", "dense")
 ORIGIN = ("commit", "date", "card", "driver", "provenance")
-RECORD = json.loads((REPOSITORY / "tests" / "gpu_record.json").read_text("utf-8"))
-LONG_RECORD = json.loads((REPOSITORY / "tests" / "gpu_long_record.json").read_text("utf-8"))
+RECORD = json.loads((REPOSITORY / "tests" / "bench" / "gpu_record.json").read_text("utf-8"))
+LONG_RECORD = json.loads((REPOSITORY / "tests" / "bench" / "gpu_long_record.json").read_text("utf-8"))
 
 
 def test_the_record_is_whole_and_no_test_failed():

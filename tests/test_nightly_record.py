@@ -6,7 +6,7 @@ from typing import Any
 import nightly
 import pytest
 
-ADVICE = "Run `make nightly`, and commit tests/nightly_record.json."
+ADVICE = "Run `make nightly`, and commit tests/bench/nightly_record.json."
 
 
 @pytest.fixture

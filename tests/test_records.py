@@ -35,7 +35,8 @@ def test_every_record_states_its_origin_and_stands_for_sources_that_exist(record
 
 def test_no_record_holds_a_fault() -> None:
     """Those of the GPU and of the night are looked at with their records."""
-    paths = [records.REPOSITORY / "tests" / f"{name}_record.json" for name in ("fuzz", "torture", "certify")]
+    folder = records.REPOSITORY / records.BENCH
+    paths = [folder / f"{name}_record.json" for name in ("fuzz", "torture", "certify")]
     fuzz, torture, certify = (json.loads(path.read_text("utf-8")) for path in paths)
     assert [*fuzz["finds"], *torture["finds"]] == []
     assert [name for name in certify["outcomes"] if "wrong" in name] == []
@@ -60,6 +61,19 @@ def test_only_behaviour_makes_a_record_older(scene: Path, name: str, text: str, 
 def test_a_removed_source_makes_it_older(scene: Path) -> None:
     (scene / "code" / "a.py").unlink()
     assert changed_sources(RECORD, scene) == ["code/a.py"]
+
+
+@pytest.mark.parametrize(("text", "changed"), [(CODE, []), (CODE.replace("3", "4"), ["code/moved.py"])])
+def test_a_source_that_moved_is_compared_with_itself(scene: Path, text: str, changed: list[str]) -> None:
+    (scene / "old").mkdir()
+    (scene / "old" / "a.py").write_text(CODE)
+    git(scene, "add", "old")
+    git(scene, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "second")
+    commit = git(scene, "rev-parse", "HEAD").stdout.strip()
+    (scene / "record.json").write_text(f'{{"commit": "{commit}", "date": "2026-01-02"}}')
+    git(scene, "mv", "old/a.py", "code/moved.py")
+    (scene / "code" / "moved.py").write_text(text)
+    assert changed_sources(RECORD, scene) == changed
 
 
 def test_a_commit_that_was_rebased_away_is_replaced_by_the_last_one_of_its_day(scene: Path) -> None:

@@ -28,7 +28,7 @@ def report(repository: Path) -> dict[str, Any]:
     quick = [writer.name for writer in WRITERS if writer.name not in SLOW]
     command = [sys.executable, "-m", "torture", "--count", str(TRIALS), "--seed", "7", "--writers", *quick]
     done = subprocess.run(
-        command, cwd=repository / "tests", capture_output=True, text=True, check=False, timeout=380
+        command, cwd=repository / "tests" / "bench", capture_output=True, text=True, check=False, timeout=380
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
