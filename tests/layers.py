@@ -210,28 +210,44 @@ def _layers_of_test_file(path: PurePosixPath) -> set[str]:
         return {layer_of_test(path.stem)}
     if path.suffix != ".py":
         return {"formats" if "hostile" in path.parts else "house"}
-    using = _test_files_that_import(path.with_suffix("").parts[1:])
-    return {"house"} | {layer_of_test(stem) for stem in using}
+    return {"house"} | {layer_of_test(stem) for stem in _test_files_that_import(path)}
 
 
-def _test_files_that_import(parts: tuple[str, ...]) -> set[str]:
-    """Stems of test files that import a support file or its folder, also through other support files."""
-    imported = {path.stem: _imported(path) for path in (REPOSITORY / "tests").rglob("*.py")}
-    names, before = set(parts), 0
+def _test_files_that_import(path: PurePosixPath) -> set[str]:
+    """Stems of test files that import a support file, also through other support files."""
+    files = [PurePosixPath(file.relative_to(REPOSITORY)) for file in (REPOSITORY / "tests").rglob("*.py")]
+    imported = {_support_name(file): _imported(REPOSITORY / file) for file in files}
+    names, before = {_support_name(path)}, 0
     while len(names) > before:
         before = len(names)
-        names |= {stem for stem, used in imported.items() if used & names}
-    return {stem for stem in names if stem.startswith("test_")}
+        names |= {name for name, used in imported.items() if used & names}
+    return {name for name in names if name.startswith("test_")}
+
+
+def _support_name(path: PurePosixPath) -> str:
+    """The name by which tests import a file of tests/ or tests/bench/.
+
+    Examples
+    --------
+    >>> _support_name(PurePosixPath("tests/bench/fuzz/long.py"))
+    'fuzz.long'
+    """
+    parts = path.with_suffix("").parts[1:]
+    return ".".join(part for part in parts[parts[0] == "bench" :] if part != "__init__")
 
 
 def _imported(path: Path) -> set[str]:
-    """All parts of the names of modules that a file imports."""
+    """Names of modules that a file imports, and of what it imports from them, which may be modules."""
     found = set[str]()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {part for alias in node.names for part in alias.name.split(".")}
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            inside = _support_name(PurePosixPath(path.relative_to(REPOSITORY))).split(".")[: -node.level]
+            module = ".".join([*inside, *([node.module] if node.module else [])])
+            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.ImportFrom):
-            found |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
 
 

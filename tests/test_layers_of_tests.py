@@ -56,6 +56,8 @@ def test_a_kernel_of_assignment_touches_all_that_links() -> None:
 def test_a_support_file_touches_the_tests_that_import_it() -> None:
     assert touched_layers(["tests/partitions.py"]) == {"house", "learned"}
     assert touched_layers(["tests/napari_window.py"]) >= {"windows"}
+    assert touched_layers(["tests/bench/fuzz/judge.py"]) == {"house", "formats"}
+    assert touched_layers(["tests/bench/accuracy/run.py"]) == {"house"}
 
 
 def test_without_a_record_or_its_commit_everything_runs(
