@@ -85,7 +85,7 @@ LAYERS = (
     Layer(
         "commands",
         "advise cli_ experiment field_scales measuring microscope movies papers report repr_html score "
-        "shell theory walks warm_up wheel",
+        "shell theory walks warm_up",
         "advise cli data estimate extent filling filtering first_step measuring relabel scoring simulate "
         "warming",
     ),
