@@ -97,6 +97,7 @@ nightly: $(VENV)/installed $(VENV)/extra-test
 	OUTBID_EXAMPLES=night $(VENV)/bin/pytest tests/test_fuzz.py tests/test_torture.py
 	$(VENV)/bin/python tests/bench/nightly.py build/nightly.xml
 	$(VENV)/bin/python docs/renew.py
+	OUTBID_EXAMPLES=night $(VENV)/bin/pytest tests/test_size.py
 	$(VENV)/bin/python tests/bench/records.py
 
 # LINKER=posterior measures another one of tests/bench/accuracy/linkers.py; MOVIES=developed part of the list.

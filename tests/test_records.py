@@ -33,6 +33,16 @@ def test_every_record_states_its_origin_and_stands_for_sources_that_exist(record
         assert list(records.REPOSITORY.glob(pattern)), pattern
 
 
+def test_the_table_of_what_measures_names_every_program_and_record() -> None:
+    folder = records.REPOSITORY / records.BENCH
+    table = (folder / "README.md").read_text("utf-8")
+    programs = [path.name for pattern in ("*.py", "benchmarks/bench_*.py") for path in folder.glob(pattern)]
+    assert [name for name in (*programs, "fuzz", "torture") if name not in table] == []
+    for record in RECORDS:
+        assert f"`{record.path.relative_to(records.BENCH).as_posix()}`" in table
+        assert record.command.replace("tests/bench/", "") in table
+
+
 def test_no_record_holds_a_fault() -> None:
     """Those of the GPU and of the night are looked at with their records."""
     folder = records.REPOSITORY / records.BENCH
