@@ -34,7 +34,7 @@ ARGUMENTS = 8
 MUTABLE = 5
 """Fields of a class that may change, at most."""
 _CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
-_KERNEL = re.compile(r"\b(njit|jit|vectorize|guvectorize|stencil)\b")
+_KERNEL = re.compile(r"\b(kernel|inner_kernel|njit|jit|vectorize|guvectorize|stencil)\b")
 
 
 @dataclass
