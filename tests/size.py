@@ -41,7 +41,7 @@ SLACK, LEAST_SLACK = 0.01, 3
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 """Of a CUDA source."""
 _CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
-_KERNEL = re.compile(r"\b(njit|jit|vectorize|guvectorize|stencil)\b")
+_KERNEL = re.compile(r"\b(kernel|inner_kernel|njit|jit|vectorize|guvectorize|stencil)\b")
 
 
 @dataclass

@@ -9,14 +9,14 @@ Results do not depend on the order of threads, because every call writes its own
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ._kernels import inner_kernel, kernel
 from ._threads import in_threads
 
 _DIGIT = 11  # bits a radix pass: 2048 counters stay in the first-level cache
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _sort_cells(point, block_start, origin, inverse_edge, size, order, key, sorted_point):  # pragma: no cover
     """Sort the points of every block by the linear index of their cell; equal cells keep their order.
 
@@ -65,7 +65,7 @@ def _sort_cells(point, block_start, origin, inverse_edge, size, order, key, sort
             sorted_point[axis, i] = point[row, axis]
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _first_not_below(key, start, stop, value):  # pragma: no cover
     """First index in [start, stop) whose key is at least value; fast when it is near start."""
     step = 1
@@ -83,7 +83,7 @@ def _first_not_below(key, start, stop, value):  # pragma: no cover
     return low
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _neighbour_ranges(cell, size, key, stop, begin, end):  # pragma: no cover
     """Move the nine ranges of sorted columns beside a cell (three cells along x each) to that cell.
 
@@ -99,7 +99,7 @@ def _neighbour_ranges(cell, size, key, stop, begin, end):  # pragma: no cover
             r += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _count_pairs(
     first, last, row_point, row_key, row_start, col_point, col_key, col_start, size, offsets, radius2, count
 ):  # pragma: no cover
@@ -133,7 +133,7 @@ def _count_pairs(
                 count[i] += found
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fill_pairs(
     first,
     last,

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from ._kernels import inner_kernel, kernel
 
 _A_CELL = 12.0  # neighbours asked for each point in a cell
 _ROOM, _GROWN = 1.5, 1.6  # of a ball for one neighbour; and of the square of a radius, where it held too few
@@ -19,7 +20,7 @@ _ROUNDED = 1 + 1e-9  # walls are known but for rounding
 _MANY, _LOOKED, _STRAY = 500, 64, 32  # in frames of so many: so many show where all are, but one in so many
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _looked_at(position, start, stop, k):  # pragma: no cover
     """Coordinates along an axis of some of the points start:stop, ascending: an insertion sort."""
     # np.sort, and an array assigned to a slice, each take a second to compile.
@@ -34,7 +35,7 @@ def _looked_at(position, start, stop, k):  # pragma: no cover
     return some
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
     """Edge of cubic cells that hold about a_cell points each; low (3,) f8 and size (3,) i8 are written.
 
@@ -69,7 +70,7 @@ def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
     return edge
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _sorted(position, start, stop, low, edge, size):  # pragma: no cover
     """The points start:stop by cells: begin (cells+1,) i8, their rows (n,) i8 and places (n, 3) f8."""
     axes = position.shape[1]
@@ -95,21 +96,21 @@ def _sorted(position, start, stop, low, edge, size):  # pragma: no cover
     return begin, member, point
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _reached(at, reach, edge, size):  # pragma: no cover
     """First and last grid cell, along an axis, within a distance from a point."""
     first = min(max((at - reach) / edge, 0.0), size - 1.0)
     return np.int64(first), np.int64(min(max((at + reach) / edge, 0.0), size - 1.0))
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _gap(at, cell, edge, size):  # pragma: no cover
     """Distance along an axis from a point to a grid cell; cells at the border extend to infinity."""
     before = cell * edge - at if cell > 0 else 0.0
     return max(before, at - (cell + 1) * edge if cell < size - 1 else 0.0, 0.0)
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _within(reach2, middle, low, edge, size, begin, point, who, square):  # pragma: no cover
     """Find the points within a radius; returns their number, and whether there are no other points.
 
@@ -139,7 +140,7 @@ def _within(reach2, middle, low, edge, size, begin, point, who, square):  # prag
     return found, everyone
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _in_order(square, found, order, slot):  # pragma: no cover
     """Write order (found,) i8: points sorted by distance, in bins; the order within a bin is arbitrary."""
     low, high = np.inf, 0.0
@@ -162,7 +163,7 @@ def _in_order(square, found, order, slot):  # pragma: no cover
         slot[part] += 1
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _take(i, order, found, member, who, square, near, distance2):  # pragma: no cover
     """Write the nearest points other than point i, nearest first: near (K,) i4, distance2 (K,) f8."""
     taken = 0
@@ -178,7 +179,7 @@ def _take(i, order, found, member, who, square, near, distance2):  # pragma: no 
         distance2[place], near[place] = d2, j
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def nearest_of_rows(
     first, last, rows, frame_start, position, offset, within, near, distance2
 ):  # pragma: no cover

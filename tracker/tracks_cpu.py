@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ._kernels import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def first_wrong(links, frame):  # pragma: no cover
     """The first link that points outside the detections or not forward in time, or -1.
 
@@ -22,7 +23,7 @@ def first_wrong(links, frame):  # pragma: no cover
     return -1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def number_chains(links, track_id):  # pragma: no cover
     """Number tracks if no two links share a source or a target; returns whether that holds.
 
@@ -44,7 +45,7 @@ def number_chains(links, track_id):  # pragma: no cover
     return link == len(links)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def number_tracks(source, target, track_id):  # pragma: no cover
     """Number tracks 0, 1, 2, … by their first detections and pass the numbers on along the links.
 
@@ -60,7 +61,7 @@ def number_tracks(source, target, track_id):  # pragma: no cover
             link += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def follow_labels(label, frame, first, last, follower):  # pragma: no cover
     """Find the next detection of the same label; returns the first row whose label its frame repeats, or -1.
 
@@ -82,7 +83,7 @@ def follow_labels(label, frame, first, last, follower):  # pragma: no cover
     return -1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def at_targets(links, of_link, column, known):  # pragma: no cover
     """Copy measures of links to the detections that the links reach.
 

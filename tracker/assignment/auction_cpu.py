@@ -14,17 +14,18 @@ lone numbers of the type of v.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .._kernels import inner_kernel, kernel
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _word(increment, row):  # pragma: no cover
     """Rank of a bid: larger for a higher bid (to 21 bits), and among equal bids for a lower row."""
     high = np.uint64(np.float64(increment).view(np.int64)) >> np.uint64(31)
     return (high << np.uint64(32)) | np.uint64(0xFFFFFFFF - row)
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _award(free, count, target, offer, word, v, col_of_row, owner, best):  # pragma: no cover
     """The assignment kernel: each column goes to its highest bidder and gets the dual of this bid.
 
@@ -55,7 +56,7 @@ def _award(free, count, target, offer, word, v, col_of_row, owner, best):  # pra
     return left
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _look(row, low, scale, v, begin, end, first, second, at):  # pragma: no cover
     """Least and second least reduced cost of a row from `begin` to `end`, and the position of the least."""
     for j in range(begin, end):
@@ -68,7 +69,7 @@ def _look(row, low, scale, v, begin, end, first, second, at):  # pragma: no cove
     return first, second, at
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def dense_rounds(costs, low, scale, v, col_of_row, owner, epsilon, never, lone, rounds):  # pragma: no cover
     """Rounds of bids until each row has a column within epsilon of its best, or for at most `rounds`.
 
@@ -95,7 +96,7 @@ def dense_rounds(costs, low, scale, v, col_of_row, owner, epsilon, never, lone, 
     return count, done, bids
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _free(col_of_row):  # pragma: no cover
     """(n,) i4 rows, starting with the free ones, and the number of free rows."""
     free, count = np.empty(len(col_of_row), np.int32), 0
@@ -106,7 +107,7 @@ def _free(col_of_row):  # pragma: no cover
     return free, count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sparse_rounds(
     indptr, indices, values, low, scale, v, col_of_row, owner, epsilon, never, lone, rounds
 ):  # pragma: no cover

@@ -13,8 +13,8 @@ are i8 for integer values and f8 for real ones; never: unmatched cost of a row t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .._kernels import inner_kernel, kernel
 from .._timing import lap
 
 
@@ -44,7 +44,7 @@ def columns_of(edge, indices):
     return col_of_row
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, free):  # pragma: no cover
     """Bids without epsilon, row by row; a row that is outbid bids next, up to `budget` bids per chain.
 
@@ -93,7 +93,7 @@ def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, f
     return left_over, bids
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _push(heap_dist, heap_col, count, dist, col):  # pragma: no cover
     """Add an entry to a binary heap of `count` entries."""
     child = count
@@ -108,7 +108,7 @@ def _push(heap_dist, heap_col, count, dist, col):  # pragma: no cover
     heap_col[child] = col
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _remove_first(heap_dist, heap_col, count):  # pragma: no cover
     """Remove the least entry from a binary heap of `count` entries."""
     last = count - 1
@@ -129,7 +129,7 @@ def _remove_first(heap_dist, heap_col, count):  # pragma: no cover
     heap_col[parent] = col
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _doubled(array, used, needed):  # pragma: no cover
     """The array with space for `needed` entries; the first `used` are kept."""
     larger = np.empty(max(2 * len(array), needed), array.dtype)
@@ -138,7 +138,7 @@ def _doubled(array, used, needed):  # pragma: no cover
     return larger
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free):  # pragma: no cover
     """Shortest augmenting path from every free row in turn (Dijkstra on reduced costs).
 
@@ -204,7 +204,7 @@ def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free)
     return total, -1
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _flip(indices, owner, edge, from_pair, from_row, start, end_col, end_is_row):  # pragma: no cover
     """Swap matched and unmatched pairs along the path that ends at end_col, or at its owner."""
     if end_col < 0:

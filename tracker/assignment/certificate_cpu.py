@@ -9,10 +9,11 @@ i8 for integer costs and f8 for real ones.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .._kernels import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def first_repeated_pair(indptr, indices, cols):  # pragma: no cover
     """First row with a duplicate column, or -1."""
     seen_in = np.full(cols, -1, np.int32)
@@ -24,7 +25,7 @@ def first_repeated_pair(indptr, indices, cols):  # pragma: no cover
     return -1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def lower_to_slack(indptr, indices, values, v, u):  # pragma: no cover
     """u_i := min(u_i, min_j (c_ij - v_j)). v (C,); written: u (R,)."""
     for i in range(len(indptr) - 1):
@@ -34,7 +35,7 @@ def lower_to_slack(indptr, indices, values, v, u):  # pragma: no cover
         u[i] = least
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def look_up_pairs(indptr, indices, values, col_of_row, cost, times):  # pragma: no cover
     """(2,) i8: numbers of pairs that do not exist and of columns that are matched twice.
 
@@ -62,7 +63,7 @@ def totals(arrays):
     return [int(array.sum(dtype=np.int64)) for array in arrays]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def margins(indptr, indices, values, col_of_row, row_unmatched, u, v, col_slack, margin):  # pragma: no cover
     """Least slack of the row of each pair plus that of its column, both without the pair itself.
 

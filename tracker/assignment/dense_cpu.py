@@ -12,13 +12,14 @@ i4 or i8 for integer costs, f8 for real ones.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .._kernels import inner_kernel, kernel
 
 STRIDE = 64
 """Number of entries compared at once without a branch; few such strides contain a relevant entry."""
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+@inner_kernel(fastmath=frozenset({"nnan", "nsz"}))
 def least_above(row, shift):  # pragma: no cover
     """min_j (row_j - shift_j): a loop that the compiler can vectorise."""
     least = shift.dtype.type(row[0] - shift[0])
@@ -28,7 +29,7 @@ def least_above(row, shift):  # pragma: no cover
     return least
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def extremes(costs, low, high, first, last):  # pragma: no cover
     """Least and largest cost of each row in a block of integers. Written: low, high (R,)."""
     for i in range(first, last):
@@ -40,14 +41,14 @@ def extremes(costs, low, high, first, last):  # pragma: no cover
         low[i], high[i] = least, most
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def lower_to_slack(costs, v, u, first, last):  # pragma: no cover
     """u_i := min(u_i, min_j (c_ij - v_j)) for the rows of a block. v (C,); written: u (R,)."""
     for i in range(first, last):
         u[i] = min(u[i], least_above(costs[i], v))
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _insert(keys, places, count, key, place):  # pragma: no cover
     """Insert an entry into a sorted list of `count` entries; a full list loses its last entry."""
     at = min(count, len(keys) - 1)
@@ -57,7 +58,7 @@ def _insert(keys, places, count, key, place):  # pragma: no cover
     keys[at], places[at] = key, place
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def nearest_of_rows(costs, v, limit, row, of, nearest, count, first, last):  # pragma: no cover
     """For each row in a block, the columns with the least c_ij - v_j below a limit.
 
@@ -86,7 +87,7 @@ def nearest_of_rows(costs, v, limit, row, of, nearest, count, first, last):  # p
         count[i] = found
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def nearest_of_cols(costs, u, limit, keys, nearest, count, row, first, last):  # pragma: no cover
     """For each column in a block, the rows with the least c_ij - u_i below a limit.
 
@@ -109,7 +110,7 @@ def nearest_of_cols(costs, u, limit, keys, nearest, count, row, first, last):  #
                             limit[j] = keys[j, room - 1]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def augment(costs, never, v, owner, col_of_row, free):  # pragma: no cover
     """Shortest augmenting path over all pairs from each free row in turn (Dijkstra's algorithm).
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 import numpy as np
-from numba import njit
+
+from .._kernels import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def displaced(indptr, indices, slack, held, holder, alone, back, rows, place, least):  # pragma: no cover
     """Rise of the optimal cost if each row must give up its column, including all consequences.
 
@@ -43,7 +44,7 @@ def displaced(indptr, indices, slack, held, holder, alone, back, rows, place, le
                 heappush(open_rows, (rise, np.int64(i)))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def shorten_by_cycles(indptr, indices, slack, held, holder, margin):  # pragma: no cover
     """Lower margins to the cost of a cycle: the row displaces another one, …, and the last takes its column.
 

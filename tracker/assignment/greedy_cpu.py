@@ -4,10 +4,10 @@
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
 
-from numba import njit
+from .._kernels import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def take_free_pairs(order, pair_row, pair_col, col_of_row, col_taken):  # pragma: no cover
     """Take each pair whose row and column are both free.
 

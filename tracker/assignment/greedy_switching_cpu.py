@@ -9,9 +9,10 @@ depends on threads. All kernels take a `greedy_switching.State`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
+from .._kernels import inner_kernel, kernel
 from .dense import in_blocks
 
 
@@ -64,7 +65,7 @@ def _distance(costs, i, j):  # pragma: no cover
     return distance if squared else np.sqrt(distance)
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _evaluate(
     costs, by_col, row_out, col_out, job, agent, col_held, i, choice, gain, scratch
 ):  # pragma: no cover
@@ -98,19 +99,19 @@ def _evaluate(
     choice[i], gain[i] = best, most
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _evaluate_row(s, i, scratch):  # pragma: no cover
     out, held = (s.row_out, s.col_out), (s.job, s.agent)
     _evaluate(s.costs, s.by_col, *out, *held, s.col_held, i, s.row_choice, s.row_gain, scratch)
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _evaluate_col(s, j, scratch):  # pragma: no cover
     out, held = (s.col_out, s.row_out), (s.agent, s.job)
     _evaluate(s.by_col, s.costs, *out, *held, s.row_held, j, s.col_choice, s.col_gain, scratch)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _evaluate_lines(s, start, first, last):  # pragma: no cover
     """Difference evaluation of some lines, numbered from `start`: rows first, then columns."""
     rows = len(s.job)
@@ -132,7 +133,7 @@ def evaluate_shared(state, first, last):
 evaluate_global = evaluate_shared  # only the GPU has two forms
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _saved(s, i, j):  # pragma: no cover
     """Saving if row i takes column j (-1: none) and the previous row of j takes the column of i."""
     old, other = s.job[i], s.agent[j] if j >= 0 else -1
@@ -145,7 +146,7 @@ def _saved(s, i, j):  # pragma: no cover
     return before - after
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _switch(s, i, j):  # pragma: no cover
     """Row i takes column j (-1: none), and the previous row of j the column of i; returns these two."""
     old, other = s.job[i], s.agent[j] if j >= 0 else -1
@@ -162,7 +163,7 @@ def _switch(s, i, j):  # pragma: no cover
     return old, other
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def switch_best_first(s, most):  # pragma: no cover
     """Algorithm 1, up to `most` switches: perform the best known switch if it still lowers the cost.
 
@@ -197,7 +198,7 @@ def switch_best_first(s, most):  # pragma: no cover
     return tried, done
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _switch_of(s, k):  # pragma: no cover
     """Row and column (-1: none) of the k-th switch, rows first; the row is -1 if there is no switch."""
     rows = len(s.row_gain)
@@ -210,7 +211,7 @@ def _switch_of(s, k):  # pragma: no cover
     return np.int64(s.col_choice[k - rows]), np.int64(k - rows)
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def _check_conflicts(s):  # pragma: no cover
     """Algorithm 4: a switch that shares a row or column with an earlier one waits; rows first, then columns.
 
@@ -234,7 +235,7 @@ def _check_conflicts(s):  # pragma: no cover
     return found
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def switch_at_once(s):  # pragma: no cover
     """Conflict check (Algorithm 4) and switches (Algorithm 3) that do not wait and still lower the cost.
 
@@ -257,7 +258,7 @@ def switch_at_once(s):  # pragma: no cover
     return 1, done
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def take_nearest(s, first, last):  # pragma: no cover
     """Greedy start of rows first to last: each takes the free column that saves most.
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numba import njit
 
+from .._kernels import kernel
 from .dense_cpu import STRIDE, least_above
 
 _MANY = 1 << 17
@@ -171,13 +171,13 @@ def far_of(never):
     return np.float64(1.5e300) if np.isinf(never) else never
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def after(row, col, rows):  # pragma: no cover
     """Cyclic distance of a row from the index of a column, as an unsigned 32-bit number."""
     return (row - (col if col < rows else col % rows)) & 0xFFFFFFFF
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _row_extremes(costs, low, high, limit, first, last):  # pragma: no cover
     for i in range(first, last):
         row = costs[i]
@@ -189,7 +189,7 @@ def _row_extremes(costs, low, high, limit, first, last):  # pragma: no cover
         low[i], high[i] = least, most
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _column_reduction(costs, row_dual, col_dual, first, last):  # pragma: no cover
     for j in range(first, last):
         col_dual[j] = costs[0, j] - row_dual[0]
@@ -199,7 +199,7 @@ def _column_reduction(costs, row_dual, col_dual, first, last):  # pragma: no cov
             col_dual[j] = left if left < col_dual[j] else col_dual[j]  # noqa: FURB136
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def scan(costs, offset, trees, columns, dual, tie, first, last, number, begin, end):  # pragma: no cover
     """Algorithm 4 for joined rows `first` to `last` and a block of columns that starts at column `offset`."""
     joined, roots, bases = trees
@@ -225,7 +225,7 @@ def scan(costs, offset, trees, columns, dual, tie, first, last, number, begin, e
                     bar[j] = key + dual[j] + tie
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _scan_for_near(
     costs, trees, columns, dual, tie, first, last, number, level, near, begin, end
 ):  # pragma: no cover
@@ -235,7 +235,7 @@ def _scan_for_near(
         near[j] = columns[1][j] == _OPEN and columns[0][j] <= level
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _join(trees, columns, far, joining, level, last, some):  # pragma: no cover
     """Cover open columns with zero slack and let their rows join; free columns are listed as ends."""
     joined, roots, bases = trees
@@ -258,7 +258,7 @@ def _join(trees, columns, far, joining, level, last, some):  # pragma: no cover
     return last
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _passes(
     costs, trees, columns, dual, tie, far, joining, level, first, last, most, every
 ):  # pragma: no cover
@@ -271,7 +271,7 @@ def _passes(
     return first, last
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _least_open(slack, state, never):  # pragma: no cover
     least = never
     for j in range(len(slack)):
@@ -280,7 +280,7 @@ def _least_open(slack, state, never):  # pragma: no cover
     return least
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _count_tight(costs, row_dual, col_dual, tie, count, first, last):  # pragma: no cover
     for i in range(first, last):
         row, found = costs[i], 0
@@ -289,7 +289,7 @@ def _count_tight(costs, row_dual, col_dual, tie, count, first, last):  # pragma:
         count[i] = found
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fill_tight(costs, row_dual, col_dual, tie, indptr, indices, first, last):  # pragma: no cover
     for i in range(first, last):
         row, p = costs[i], indptr[i]
@@ -306,7 +306,7 @@ def _fill_tight(costs, row_dual, col_dual, tie, indptr, indices, first, last):  
                     p += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _forward_pass(
     indptr,
     indices,
@@ -359,7 +359,7 @@ def _forward_pass(
     words[3], words[5] = level + 1, count + last - words[1]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _least_slack(costs, row_dual, col_dual, covered, joined, least, first, last):  # pragma: no cover
     for k in range(first, last):
         i, lowest = joined[k], least[k]
@@ -371,7 +371,7 @@ def _least_slack(costs, row_dual, col_dual, covered, joined, least, first, last)
         least[k] = lowest
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _augmentation_pass(
     ends, col_root, row_before, col_before, col_of_row, row_of_col, first, last
 ):  # pragma: no cover

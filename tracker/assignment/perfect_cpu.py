@@ -11,8 +11,8 @@ real ones; owner (R,) i4: row of each column or -1; edge (R,) i8: pair of each r
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .._kernels import kernel
 from . import bid_and_augment_cpu
 from .certificate_cpu import lower_to_slack
 from .problem import forbidden
@@ -44,7 +44,7 @@ def _rows(indptr):
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _merge(of_rows, row_count, of_cols, col_count, indptr, indices):  # pragma: no cover
     """Merge candidates of rows and of columns into one CSR matrix without duplicates.
 
@@ -76,7 +76,7 @@ def _merge(of_rows, row_count, of_cols, col_count, indptr, indices):  # pragma: 
                 place[i] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _add(nearest, count, indptr, indices, edge, new_indptr, new_indices):  # pragma: no cover
     """Append new pairs to each row of a CSR matrix; existing pairs are not duplicated.
 
@@ -100,7 +100,7 @@ def _add(nearest, count, indptr, indices, edge, new_indptr, new_indices):  # pra
         new_indptr[i + 1] = end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def bid(indptr, indices, values, v, owner, edge, bound, epsilon, rounds, few):  # pragma: no cover
     """Rounds of bids until at most `few` rows are free; returns the number of bids.
 
@@ -172,7 +172,7 @@ def augment(indptr, indices, values, v, owner, edge, jump):
     return {"scanned": scanned}, without[0] if without else -1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _reachable(indptr, indices, owner, rows):  # pragma: no cover
     """(R,) bool: whether each column is on an alternating path from the given rows."""
     is_reached = np.zeros(len(owner), np.bool_)

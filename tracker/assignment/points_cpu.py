@@ -8,10 +8,11 @@ Shapes: source (R,D) f8, by_axis (D,C) f8: the targets axis by axis; squared: wh
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .._kernels import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def distances(source, by_axis, squared, costs, first, last):  # pragma: no cover
     """Distances of a block of rows to all targets. Written: costs (R,C) f8."""
     for i in range(first, last):
@@ -26,7 +27,7 @@ def distances(source, by_axis, squared, costs, first, last):  # pragma: no cover
                 row[j] = np.sqrt(row[j])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pairs(source, by_axis, squared, rows, cols, costs, first, last):  # pragma: no cover
     """Distances of pairs rows (P,), cols (P,), bit-identical to `distances`. Written: costs (P,) f8."""
     for p in range(first, last):

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from .._kernels import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def between(values, place):  # pragma: no cover
     """Values (n,) f8 at places (n, 3) in voxels: Lagrange's polynomials through six voxels along each axis.
 
@@ -41,7 +42,7 @@ def between(values, place):  # pragma: no cover
     return out
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: no cover
     """Amplitudes from 0 to `most` whose responses add up to the one seen, by Gauss-Seidel."""
     for _ in range(sweeps):
@@ -54,7 +55,7 @@ def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: 
             amplitude[i] = min(max(left, 0.0), most)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
     """(n,): by how much the overlap with neighbours widens the error of each amplitude.
 
@@ -89,7 +90,7 @@ def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
     return np.sqrt(out)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mean_depths(values, size):  # pragma: no cover
     """Means of max(-value, 0) in blocks; those at the end may be smaller."""
     shape = values.shape

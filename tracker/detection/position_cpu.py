@@ -12,20 +12,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from .._kernels import inner_kernel, kernel
 
 Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(7)
 """Columns of a spot: voxels, grey values, logarithms of its widths over the common ones."""
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def grown(spot, sigma):  # pragma: no cover
     """Widths (3,) of a spot."""
     plane = math.exp(spot[SIZE])
     return sigma * np.array([math.exp(spot[DEPTH]), plane, plane])
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def profile(centre, wide, far, size):  # pragma: no cover
     """First voxel within a distance along an axis; from there distances in widths, and a Gaussian."""
     low = max(0, math.ceil(centre - far - 0.5))
@@ -35,7 +36,7 @@ def profile(centre, wide, far, size):  # pragma: no cover
     return low, away, np.exp(-0.5 * away * away)
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def add(model, spot, sigma, reach, sign):  # pragma: no cover
     """Add the light of a spot to a model, or take it away."""
     wide = grown(spot, sigma)
@@ -49,7 +50,7 @@ def add(model, spot, sigma, reach, sign):  # pragma: no cover
                 row[x + k] += high * gx[k]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def render(shape, spots, sigma, reach):  # pragma: no cover
     """The light of spots (n, 7) in a frame (Z, Y, X) f4."""
     out = np.zeros(shape, np.float32)
@@ -58,7 +59,7 @@ def render(shape, spots, sigma, reach):  # pragma: no cover
     return out
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma: no cover
     """Information (7, 7), gradient (7,), sum of weighted squares and number of voxels about a spot.
 
@@ -105,7 +106,7 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
     return information, gradient, square, count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, far, turns):  # pragma: no cover
     """Fit all spots (n, 7) in place, in turn; they are added to `model` (Z, Y, X) f4, the background.
 
@@ -133,7 +134,7 @@ def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, far,
             add(model, spots[i], sigma, reach, 1.0)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def errors_of(image, model, spots, sigma, noise, reach, prior):  # pragma: no cover
     """(n, 7): standard errors of z, y, x, of the amplitude and both sizes, and the reduced chi-square."""
     out = np.zeros((len(spots), 7))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from .._kernels import inner_kernel, kernel
 
 
-@njit(nogil=True, cache=True)
+@inner_kernel
 def transformed(value, line):  # pragma: no cover
     """A grey value in units of the noise."""
     base, slope, least = line
@@ -24,14 +24,14 @@ def transformed(value, line):  # pragma: no cover
     return (2 * math.sqrt(max(variance, least)) + min(variance - least, 0) / math.sqrt(least)) / slope
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def to_noise(values, out, line):  # pragma: no cover
     """Grey values in units of the noise."""
     for i in range(len(values)):
         out[i] = transformed(values[i], line)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def to_grey(values, out, line):  # pragma: no cover
     """The inverse of `to_noise`."""
     base, slope, least = line
@@ -45,7 +45,7 @@ def to_grey(values, out, line):  # pragma: no cover
         out[i] = (variance - base) / slope
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def stand_out(light, dark, values, line):  # pragma: no cover
     """Turn light beside a background into what it adds in units of the noise.
 

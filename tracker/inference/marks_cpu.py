@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from .._kernels import kernel
 from ..model.levels import LEAST, NEGLIGIBLE, SURE
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def mark_filter(
     order, start, link, far, lag, weight, value, error, kept, correlation, state
 ):  # pragma: no cover
@@ -40,7 +39,7 @@ def mark_filter(
             state[i, m, 1] = var * (1 - gain)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def mark_ratio(
     first, last, ends, lag, value, error, kept, correlation, past, future, ratio
 ):  # pragma: no cover

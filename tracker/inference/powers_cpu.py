@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from .._kernels import inner_kernel, kernel
 
 LOG2 = math.log(2)
 HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2): series of logarithms are from there to sqrt(2)
@@ -18,7 +19,7 @@ BITS = np.finfo(np.float64).nmant  # of the fraction of a float64
 BIAS = 1023  # what its exponent is counted from
 
 
-@njit(inline="always", error_model="numpy")
+@inner_kernel(error_model="numpy", inline="always")
 def exp2(x):  # pragma: no cover
     """2^x, for |x| below 1000."""
     whole = np.floor(x + 0.5)
@@ -27,13 +28,13 @@ def exp2(x):  # pragma: no cover
     return series * np.int64((np.int64(whole) + BIAS) << BITS).view(np.float64)
 
 
-@njit(inline="always", error_model="numpy")
+@inner_kernel(error_model="numpy", inline="always")
 def gauss(square):  # pragma: no cover
     """exp(-square / 2), for squares below 1300."""
     return exp2(-0.5 / LOG2 * square)
 
 
-@njit(inline="always", error_model="numpy")
+@inner_kernel(error_model="numpy", inline="always")
 def log2(x):  # pragma: no cover
     """Logarithm of a normal number above 0."""
     bits = np.float64(x).view(np.int64)
@@ -45,7 +46,7 @@ def log2(x):  # pragma: no cover
     return whole + 2 / LOG2 * t * series
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def raised(values, exponent):  # pragma: no cover
     """Powers (N,) f8 of positive values (N,) f8."""
     powers = np.empty(len(values))

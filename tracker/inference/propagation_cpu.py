@@ -9,13 +9,13 @@ previous half round; so no result depends on the order of threads. Segments in w
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .._kernels import kernel
 from ..model.levels import NEGLIGIBLE
 from .powers_cpu import exp2, log2
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def by_head(head, start, link):  # pragma: no cover
     """Write the links of each head in their order: start (N + 1,) i8, link (E,) i4; head (E,) i4."""
     start[:] = 0
@@ -31,7 +31,7 @@ def by_head(head, start, link):  # pragma: no cover
     start[0] = 0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def begin(start, link, n, R, moved):  # pragma: no cover
     """Write the competitors of links that are alone in their segment; returns the other segments (S,) i4.
 
@@ -51,7 +51,7 @@ def begin(start, link, n, R, moved):  # pragma: no cover
     return some
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def compete(first, last, some, start, link, G, n, R, C, omega, moved, seen):  # pragma: no cover
     """One half round over segments some[first:last]; returns how many links moved.
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .._kernels import inner_kernel, kernel
 from ..model.levels import LEAST, NEGLIGIBLE, TINY
 from .filter_cpu import FARTHEST, fresh_weights, predicted
 from .powers_cpu import gauss
@@ -19,7 +19,7 @@ from .powers_cpu import gauss
 HOPELESS = 1e-5  # error level: odds by the past and by the future below which a link is not smoothed
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def future_as_observations(first, last, steps, messages, factor):  # pragma: no cover
     """Replace the states of backward messages by their likelihood of the step s into their tail.
 
@@ -53,7 +53,7 @@ def future_as_observations(first, last, steps, messages, factor):  # pragma: no 
             factor[g, c] = stays * math.sqrt(norm) * math.exp(-0.5 * exponent)
 
 
-@njit(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", inline="always")
 def _past(
     i, lag, start, noise, variance, correlation, scales, renewal, share, entry, in_start, in_link, entering,
     none, of, which, weight, part, stay, fresh,
@@ -98,7 +98,7 @@ def _past(
     return m
 
 
-@njit(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", inline="always")
 def _add(w, c, fresh, lag, gap, k, part, both, shares, sums, residual):  # pragma: no cover
     """Add a pair of components of class c to the sums of a link, in the form of `Moments`.
 
@@ -118,7 +118,7 @@ def _add(w, c, fresh, lag, gap, k, part, both, shares, sums, residual):  # pragm
             sums[c, d, 3] += w * (spread + mean * mean)
 
 
-@njit(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", inline="always")
 def _write(f, factor, shares, sums, residual, to_shares, to_sums, to_residual):  # pragma: no cover
     """Write the moments of link f: a factor times the sums, which are 0 afterwards."""
     for d in range(len(residual)):
@@ -131,7 +131,7 @@ def _write(f, factor, shares, sums, residual, to_shares, to_sums, to_residual): 
                 to_sums[f, c, d, k], sums[c, d, k] = factor * sums[c, d, k], 0.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def smooth_rows(
     first, last, steps, places, behind, ahead, past, future, factor, G, moments
 ):  # pragma: no cover

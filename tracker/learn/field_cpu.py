@@ -8,10 +8,11 @@ Each row is written independently, so no result depends on the order of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .._kernels import inner_kernel, kernel
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@inner_kernel(error_model="numpy", forceinline=True)
 def _solved_first(matrix, right):  # pragma: no cover
     """First row of the solution of matrix (A, A) times unknown = right (A, D), by elimination from below.
 
@@ -30,7 +31,7 @@ def _solved_first(matrix, right):  # pragma: no cover
         right[0, d] /= matrix[0, 0]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def surroundings(first, last, near, position, step, weight, inner, unit, predictor):  # pragma: no cover
     """Predict the vector at rows first:last from those of their neighbours, by three predictors.
 
@@ -71,7 +72,7 @@ def surroundings(first, last, near, position, step, weight, inner, unit, predict
             predictor[i, 2, d] = right[0, d]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def products_of(predictor, step, weight, products):  # pragma: no cover
     """Add to products (D, P + 1, P + 1) f8, of each axis, those of predictors (N, P, D) and steps (N, D)."""
     many = predictor.shape[1]
@@ -87,7 +88,7 @@ def products_of(predictor, step, weight, products):  # pragma: no cover
                         products[d, a, b] += weight[i] * row[a] * row[b]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def mean_steps(first, last, position, links, probability, least, step, weight):  # pragma: no cover
     """Of rows first:last write step (N, D) f8, the mean displacement to the next frame, and its probability.
 

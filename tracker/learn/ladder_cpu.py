@@ -4,13 +4,12 @@
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
 
-from numba import njit
-
+from .._kernels import kernel
 from ..inference.filter_cpu import FARTHEST
 from ..inference.powers_cpu import gauss
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def square_distances(position, expected, intervals, tail, head, square):  # pragma: no cover
     """Write square (E,) f8, squared distances of heads from predicted positions, by interval of tails."""
     for f in range(len(tail)):
@@ -21,7 +20,7 @@ def square_distances(position, expected, intervals, tail, head, square):  # prag
         square[f] = total / intervals[tail[f]]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def link_weights(square, prior, share, every, count, ratio):  # pragma: no cover
     """Weights of pairs under a ladder of Gaussians, each of half the variance of the one before.
 

@@ -4,10 +4,10 @@
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
 
-from numba import njit
+from .._kernels import kernel
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def add_moments(moments, p, once, tail, group, begins, renews, interval, inverse, to):  # pragma: no cover
     """Add the moments of links, weighted by their probability, to sums by group and by interval.
 
