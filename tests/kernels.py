@@ -1,7 +1,8 @@
 """Compile the kernels that the tests use, in two processes: ``python tests/kernels.py``.
 
 One process compiles what `outbid.warm_up` does, the other the kernels of solvers: those that the problems
-below need, each problem by each solver. Tests read them from the cache; with --compiled, one that compiles fails.
+below need, each problem by each solver. Tests read them from the cache; with --compiled, one that compiles
+fails.
 """
 
 import multiprocessing

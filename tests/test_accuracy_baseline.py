@@ -1,6 +1,7 @@
 """The frozen baseline, the last record, and a few movies linked by the code as it is."""
 
 import numpy as np
+import pytest
 from accuracy.measured import Record, name_of
 from accuracy.movies import HERE, recorded, simulated
 from accuracy.run import BASELINE, chosen, over
@@ -8,6 +9,7 @@ from accuracy.run import BASELINE, chosen, over
 FEW = ("few@0.14#0", "few_and_still@0.14#1", "dividing_few@0.14#0", "in_wells@0.07#0", "swimmers@0.14#0")
 
 
+@pytest.mark.slow
 def test_a_few_movies_are_linked_as_well_as_by_the_baseline() -> None:
     movies = [movie for movie in chosen("all") if name_of(movie) in FEW]
     assert len(movies) == len(FEW)

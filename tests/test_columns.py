@@ -80,7 +80,12 @@ def alone(truth: Tracks) -> Links:
 
 
 @pytest.mark.parametrize(
-    "column", [{"brightness": ""}, {"kind": ""}, {"theta": "angle=180"}, {"emb_*": ""}], ids=str
+    "column",
+    [
+        {"theta": "angle=180"},
+        *(pytest.param({name: ""}, marks=pytest.mark.slow) for name in ("brightness", "kind", "emb_*")),
+    ],
+    ids=str,
 )
 def test_what_tracks_keep_helps(truth: Tracks, alone: Links, column: dict[str, str]) -> None:
     _, links = found_in(truth, column)
@@ -128,6 +133,7 @@ def detected(seed: int = 4) -> Tracks:
     return with_features(found, names)
 
 
+@pytest.mark.slow
 def test_columns_of_detect_find_clutter_unasked() -> None:
     truth = detected()
     without, with_them = (link_f1(found_in(truth, column)[1], truth) for column in (None, "auto"))

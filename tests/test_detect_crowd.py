@@ -35,7 +35,12 @@ def jaccard(image: NDArray, truth: NDArray, workers: int = 1) -> float:
 
 
 @pytest.mark.parametrize(
-    ("flat", "spread", "least"), [(True, 0.0, 0.75), (True, 0.4, 0.6), (False, 0.2, 0.6)]
+    ("flat", "spread", "least"),
+    [
+        (True, 0.0, 0.75),
+        pytest.param(True, 0.4, 0.6, marks=pytest.mark.slow),
+        pytest.param(False, 0.2, 0.6, marks=pytest.mark.slow),
+    ],
 )
 def test_most_spots_of_a_crowd_are_separated(flat: bool, spread: float, least: float) -> None:
     score = [jaccard(*crowd(flat, seed, spread)) for seed in (0, 1)]
@@ -78,16 +83,19 @@ def crowded(seed: int, density: float, light: float, side: int, spread: float) -
     return rng.poisson(10 + drawn(place, bright, (1, side, side), (0.0, 1.06, 1.06))), place
 
 
+@pytest.mark.slow
 def test_narrow_spots_of_a_crowd_are_found() -> None:
     """Beyond some .35 in the area of one, none is: they are a field like any other there (limits.md)."""
     assert np.mean([jaccard(*crowded(seed, 0.3, 22, 96, 0.0)) for seed in (0, 2)]) > 0.65
 
 
+@pytest.mark.slow
 def test_a_crowd_of_faint_spots_is_seen_as_one() -> None:
     """Few of them exceed five standard errors: with those alone, .34."""
     assert np.mean([jaccard(*crowded(seed, 0.2, 9, 96, 0.0)) for seed in (1, 2, 3)]) > 0.5
 
 
+@pytest.mark.slow
 def test_the_share_of_false_ones_holds_in_a_crowd() -> None:
     """Within a factor of two; with what is usual in the crowd, 6 % would be false."""
     found = false = 0
@@ -100,6 +108,7 @@ def test_the_share_of_false_ones_holds_in_a_crowd() -> None:
     assert false <= 0.02 * found
 
 
+@pytest.mark.slow
 def test_large_spots_in_a_volume_are_divided_until_pairs_are_as_near_as_by_chance() -> None:
     rng = np.random.default_rng(4)
     shape, sigma = (24, 90, 90), (3.9, 4.6, 4.6)

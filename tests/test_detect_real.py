@@ -24,6 +24,7 @@ def test_volumes_have_their_three_spots(real_data: Path) -> None:
     assert used.radius is not None
 
 
+@pytest.mark.slow
 def test_nuclei_of_drosophila(real_data: Path) -> None:
     """The reference is a tracker's result; its z is not compared.
 
@@ -49,6 +50,7 @@ def test_nuclei_of_drosophila(real_data: Path) -> None:
     assert found_in_the_layer >= 0.99 * in_the_layer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["faketracks/FakeTracks.tif", "colloids_png/pims_stuck.tif"])
 def test_real_movies_run(name: str, real_data: Path) -> None:
     movie = open_movie(real_data / name)
@@ -66,6 +68,7 @@ def test_real_movies_run(name: str, real_data: Path) -> None:
         assert len(seen) < 1.06 * len(reference)
 
 
+@pytest.mark.slow
 def test_colloids_are_dark_and_nothing_else_is(real_data: Path, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("PIL", reason="pillow is not installed: pip install 'outbid[images]'")
     for name in ("colloids_png/pims_stuck.tif", "faketracks/FakeTracks.tif", "volumes_3spots"):

@@ -111,6 +111,7 @@ def test_a_task_that_fails_is_a_line_of_what_falls_short_and_loses_no_other() ->
 # ---------------------------------------------------------------- the detector, on a few of all cells
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [f"camera 2D {kind}" for kind in ("R1.5 SNR7 s12", "R3 SNR7 s20")]

@@ -74,6 +74,7 @@ def test_a_summary_counts_what_reaches_the_oracle() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "least"),
     [("3D slope and sinus R3 SNR7", 0.85), ("3D blobs9 .5 R3 SNR4", 0.6), ("2D lumpy20 .6 R3 SNR3", 0.7)],

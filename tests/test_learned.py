@@ -81,6 +81,7 @@ def test_a_given_persistence_leaves_room_for_turns() -> None:
     assert link_f1(linked(truth.detections, given)[1], truth) > 0.99
 
 
+@pytest.mark.slow
 def test_what_is_true_may_be_given() -> None:
     """Slow changes of direction are no turns, and who is missed does not end."""
     truth = Scene(0.12, 8.0, miss=0.1, clutter=0.05, particles=300, frames=30).film(10)
