@@ -24,7 +24,7 @@ def matrix(tmp_path: Path) -> tuple[Path, np.ndarray]:
 def test_every_exact_solver_proves_the_same_cost(matrix, solver):
     path, costs = matrix
     best = costs[linear_sum_assignment(costs)].sum()
-    done = succeed("assign", path, "--solver", solver)
+    done = succeed("assign", path, "--solver", solver, "--device", "cpu")
     assert f"cost {best}, bound {best}, gap 0, 30 pairs, {solver}, cpu, " in done.stdout
     assert "optimal" in done.stderr
 
@@ -121,8 +121,10 @@ def test_what_does_not_fit_is_refused_with_its_size_before_it_is_read(matrix, tm
     np.save(tmp_path / "points.npy", np.random.default_rng(3).random((30, 3)))
     monkeypatch.setattr("outbid.assignment.points.free_memory", lambda: 1000)
     given = tmp_path / "points.npy", tmp_path / "points.npy"
-    assert_refused(run("assign", *given, "--solver", "hungarian"), 4, "0.0 GiB", "solver sparsified")
-    succeed("assign", *given)
+    on_cpu = "--device", "cpu"
+    done = run("assign", *given, "--solver", "hungarian", *on_cpu)
+    assert_refused(done, 4, "0.0 GiB", "solver sparsified")
+    succeed("assign", *given, *on_cpu)
 
 
 def test_of_more_rows_than_columns_the_side_left_over_is_named(tmp_path):

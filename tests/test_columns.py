@@ -341,7 +341,9 @@ def test_elongation_and_angle_are_those_of_an_ellipse() -> None:
 @pytest.mark.smoke
 @pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 3)])
 def test_lists_of_a_table_are_a_vector(kind: pa.DataType, tmp_path: Path) -> None:
-    values = [[1, 2, 3], None, [4, 5, 6.5]]
+    # pyarrow before 26 writes or reads no null among lists of one length.
+    none = kind != pa.list_(pa.float64(), 3) or int(pa.__version__.partition(".")[0]) >= 26
+    values = [[1, 2, 3], None if none else [np.nan] * 3, [4, 5, 6.5]]
     rows = {"frame": [0, 0, 1], "y": [1.0, 5, 1], "x": [1.0, 5, 1]}
     table = pa.table(rows | {"emb": pa.array(values, kind)})
     pa.parquet.write_table(table, tmp_path / "a.parquet")

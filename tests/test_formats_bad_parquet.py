@@ -89,22 +89,29 @@ def test_a_flipped_bit_among_the_positions_is_seen(good_parquet: bytes, tmp_path
 
 
 def test_a_footer_that_declares_a_row_less_is_seen(good_parquet: bytes, tmp_path: Path) -> None:
-    """The count stands in the footer for the file and for its group of rows; others do not count."""
+    """No row is lost unseen. The count stands there for the file, for its group of rows and for columns.
+
+    The first is read by all versions of pyarrow; of the others, each version reads some.
+    """
     path, streamed = tmp_path / "spots.parquet", tmp_path / "t.parquet"
     footer = len(good_parquet) - 8 - int.from_bytes(good_parquet[-8:-4], "little")
     declared, less = b"\x90\x03", b"\x8e\x03"  # 200 and 199, as the footer writes numbers
-    refused = 0
+    refused = []
     for place in range(footer, len(good_parquet) - 8):
         if good_parquet[place : place + 2] != declared:
             continue
         path.write_bytes(good_parquet[:place] + less + good_parquet[place + 2 :])
-        try:
-            assert len(read_tracks(path).detections) == 200
-        except InputError as error:
-            assert "declares" in str(error)  # noqa: PT017
-            refused += 1
-            done = run("track", path, "-o", streamed, "--max-distance", 1, "--stream", "--overwrite")
+        done = run("track", path, "-o", streamed, "--max-distance", 1, "--stream", "--overwrite")
+        if done.exit_code:
             assert_refused(done, 3, "spots.parquet", "damaged", "199")
             assert not streamed.exists()
             shutil.rmtree(f"{streamed}.parts", ignore_errors=True)
-    assert refused == 2
+        else:
+            assert len(read_tracks(streamed).detections) == 200
+            streamed.unlink()
+        try:
+            assert len(read_tracks(path).detections) == 200
+        except InputError as error:
+            refused.append(str(error))
+            assert "damaged" in refused[-1]
+    assert sum("it declares 199 rows, and 200 can be read" in said for said in refused) == 1

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
             made / str(zarr_format), found["node_ids"], found["node_props"], found["edge_ids"],
             found["edge_props"], found["metadata"], zarr_format=zarr_format,
         )  # fmt: skip
+    for file in (made / "2").rglob(".zarray"):  # as zarr does from 3.1 on
+        stated = json.loads(file.read_text())
+        file.write_text(json.dumps(stated | {"fill_value": stated["fill_value"] or 0}))
     return made
 
 
@@ -117,14 +121,15 @@ def test_a_chunk_that_is_cut_short_is_refused(folder: Path, name: str) -> None:
     for length in (0, 10, 20, len(content) - 1):
         chunk.write_bytes(content[:length])
         geff.validate_structure(folder)
-        refused("is cut short", read_tracks, folder)
+        refused("is cut short|Zstd", read_tracks, folder)  # zarr packs by the one or the other
 
 
 def test_numbers_that_are_not_whole_are_refused_by_the_name_of_the_folder(folder: Path) -> None:
     import zarr
 
     shutil.rmtree(folder / "nodes" / "ids")
-    zarr.open_group(folder, mode="a")["nodes"].create_array("ids", data=np.array([0, 1.5, 2, 3]))
+    array = zarr.open_group(folder, mode="a")["nodes"].create_array("ids", shape=4, dtype="f8")
+    array[:] = [0, 1.5, 2, 3]
     stated = json.loads((folder / ".zattrs").read_text())
     del stated["geff"]["node_props_metadata"]  # as before 1.0, which the package geff does not read
     (folder / ".zattrs").write_text(json.dumps(stated))
@@ -194,7 +199,7 @@ def refused_or_read(folder: Path) -> set[str]:
             read(folder)
         except InputError as error:
             said.add(str(error))
-    if (reader := read_positions(str(folder))) is not None:
+    if find_spec("napari") and (reader := read_positions(str(folder))) is not None:
         assert reader is layers_of_positions
         with pytest.raises(InputError):
             reader(str(folder))

@@ -22,7 +22,9 @@ from napari_scenes import (
     run,
     walks,
 )  # fmt: skip
-from qtpy.QtCore import Qt
+
+_WHY = "Qt is not installed, or does not start: pip install 'outbid[napari]' PyQt6"
+Qt = pytest.importorskip("qtpy.QtCore", reason=_WHY, exc_type=ImportError).Qt
 
 
 def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(window: Window) -> None:

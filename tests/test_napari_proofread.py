@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from napari_scenes import Window, run
 from numpy.typing import NDArray
-from qtpy.QtCore import QPoint, Qt
-from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication
 from test_proofreading_session import crowd
 
 from outbid import Detections, TrackingSettings, Tracks, track, write_tracks
 from outbid.pins import read_pins
+
+_WHY = "Qt is not installed, or does not start: pip install 'outbid[napari]' PyQt6"
+QtCore = pytest.importorskip("qtpy.QtCore", reason=_WHY, exc_type=ImportError)
+QPoint, Qt = QtCore.QPoint, QtCore.Qt
+QTest = pytest.importorskip("qtpy.QtTest", reason=_WHY, exc_type=ImportError).QTest
+QApplication = pytest.importorskip("qtpy.QtWidgets", reason=_WHY, exc_type=ImportError).QApplication
 
 
 def press(window: Window, form: Any, *keys: str) -> None:

@@ -33,9 +33,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(autouse=True)
 def _warnings_of_readers() -> Iterator[None]:
-    """nd2 warns of what a small file lacks."""
+    """nd2 warns of what a small file lacks, its old versions of files, old ones of czifile of SciPy."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=UserWarning, module="nd2")
+        warnings.filterwarnings("ignore", "ND2File file not closed", UserWarning)
+        warnings.filterwarnings("ignore", "Please import `zoom`", DeprecationWarning)
         yield
 
 

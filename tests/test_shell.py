@@ -294,6 +294,7 @@ def test_trackmate_opens_its_image(file: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.usefixtures("interruptible")  # as the child is then
 def test_ctrl_c_ends_compiling(file: Path) -> None:
     """Without a compiled kernel, the first run compiles for half a minute; in processor seconds."""
     command = [str(Path(sys.executable).with_name("outbid")), "track", str(file), "-o", "o.csv"]

@@ -301,8 +301,10 @@ def _refuse_infeasible(costs: DenseCosts | SparseCosts) -> None:
     if isinstance(costs, DenseCosts) and costs.extremes[1] < np.inf:
         return
     pairs = costs.sparse()
-    ones = np.ones(len(pairs.indices), np.int8)
-    graph = csr_array((ones, to_host(pairs.indices), to_host(pairs.indptr)), shape=costs.shape)
+    # SciPy before 1.14 matches graphs with indices of 32 bits alone; more pairs need those of 64.
+    index = np.int32 if len(pairs.indices) < np.iinfo(np.int32).max else np.int64
+    indices, indptr = (to_host(each).astype(index) for each in (pairs.indices, pairs.indptr))
+    graph = csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=costs.shape)
     matched = maximum_bipartite_matching(graph, perm_type="column")
     if (matched < 0).any():
         raise ValueError(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,13 +176,15 @@ class Opener(Protocol):
 
 
 class Held:
-    """Keeps a file open as long as frames may be read: it is closed when this object is deleted."""
+    """Keeps a file open as long as frames may be read: it is closed when this object is deleted.
+
+    By a finalizer, for in a cycle of objects, such as the trace of an error, a ``__del__`` may run after that
+    of the file, which then warns that it was left open.
+    """
 
     def __init__(self, file: Any) -> None:
         self.file = file
-
-    def __del__(self) -> None:
-        self.file.close()
+        finalize(self, file.close)
 
 
 def missing(what: str, extra: str) -> ResourceError:

@@ -1,7 +1,8 @@
 """Convert between NumPy arrays and pyarrow columns without a copy where possible.
 
-pyarrow's own ways (`pyarrow.array`, `to_numpy`, `pyarrow.scalar`) load pandas where it is installed, which
-takes a quarter of a second; they are used only on the way to an error, and for text.
+pyarrow's own ways (`pyarrow.array`, `to_numpy`, `pyarrow.scalar`; before version 26 `to_pandas_dtype`) load
+pandas where it is installed, which takes a quarter of a second; they are used only on the way to an error,
+and for text.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ def feature_column(name: str, values: NDArray) -> pa.Array:
 
 def _values(column: pa.ChunkedArray, blank: float) -> NDArray:
     if column.null_count:
-        filler = np.full(len(column), blank, dtype=column.type.to_pandas_dtype())
+        empty = pa.Array.from_buffers(column.type, 0, [None, pa.py_buffer(b"")])
+        filler = np.full(len(column), blank, np.from_dlpack(empty).dtype)
         column = pc.coalesce(column, column_of(filler))
     return np.from_dlpack(column.combine_chunks())
