@@ -45,7 +45,7 @@ def build(out: Path) -> Path:
         again = run_kernels(stage, NUMBA_CACHE_DIR=str(scratch / "empty"))
         if again["compiled"]:
             sys.exit(f"{again['compiled']} of {facts['compiled']} kernels of the wheel were compiled again.")
-        refuse_paths(stage, [str(scratch), str(REPOSITORY), sys.prefix, sysconfig.get_path("purelib")])
+        refuse_paths(stage / "outbid" / "_compiled", [str(scratch), str(REPOSITORY), *sys.path])
         return packed(stage, out)
 
 
@@ -111,13 +111,13 @@ def checksums(files: set[Path], folder: Path) -> dict[str, str]:
     }
 
 
-def refuse_paths(stage: Path, paths: list[str]) -> None:
-    """End if a path of this machine stands in a file."""
-    for path in filter(Path.is_file, stage.rglob("*")):
+def refuse_paths(folder: Path, paths: list[str]) -> None:
+    """End if a path of this machine stands in a file of a folder."""
+    for path in filter(Path.is_file, folder.rglob("*")):
         content = path.read_bytes()
-        for each in paths:
+        for each in filter(None, paths):
             if each.encode() in content:
-                sys.exit(f"{each} stands in {path.relative_to(stage)}.")
+                sys.exit(f"{each} stands in {path.relative_to(folder)}.")
 
 
 def packed(stage: Path, out: Path) -> Path:
