@@ -12,6 +12,7 @@
 #             renews tests/bench/detection_record.json
 # make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/bench/fuzz_record.json
 # make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/bench/torture_record.json
+# make wheel  builds the wheel of this Python and platform into dist/, with compiled kernels (two minutes)
 # make docs   builds the documentation into docs/_build; a warning is an error
 # make bench  prints the benchmark tables (bench_scale.py has a record instead)
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/bench/gpu_record.json
@@ -40,7 +41,7 @@ SOURCES := pyproject.toml $(if $(EDITABLE),$(VENV)/files $(if $(wildcard build/_
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test test-all dev kernels lint nightly certify fuzz torture accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy checked FORCE
+.PHONY: demo test test-all dev kernels wheel lint nightly certify fuzz torture accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy checked FORCE
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -74,6 +75,19 @@ dev: $(VENV)/built
 	$(MAKE) --no-print-directory $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(MAKE) --no-print-directory kernels
 	@echo "Edit a source, then for example: $(VENV)/bin/pytest tests/test_track.py -k gap"
+
+# In an environment of its own, with the dependencies as a new user gets them: the kernels serve their Numba alone.
+WHEELS ?= dist
+WHEEL_VENV ?= .venv-wheel
+WHEEL_PYTHON ?= $(WHEEL_VENV)/bin/python
+wheel: $(WHEEL_PYTHON)
+	$(WHEEL_PYTHON) .ci/build_wheel.py $(WHEELS)
+
+$(WHEEL_VENV)/bin/python: pyproject.toml
+	$(PYTHON) -m venv --clear $(WHEEL_VENV)
+	$@ -c 'import tomllib; print("setuptools>=77", *tomllib.load(open("pyproject.toml", "rb"))["project"] \
+	  ["dependencies"], sep="\n")' | $@ -m pip --disable-pip-version-check --quiet install -r /dev/stdin
+	@touch $@
 
 # A million random assignments, each checked by an exact rational solver or SciPy.
 certify: $(VENV)/installed $(VENV)/extra-test
@@ -194,4 +208,4 @@ $(VENV)/extra-%: pyproject.toml | $(VENV)/built
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(OUT) docs/_build docs/_run build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(WHEEL_VENV) $(OUT) docs/_build docs/_run build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

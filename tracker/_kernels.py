@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from numba import njit
 
+from ._shipped import keep
+
 Function = Callable[..., Any]
 
 
@@ -25,7 +27,10 @@ def kernel(
     error_model : {"python", "numpy"}
         Whether a division by zero raises, or gives inf or nan, which is quicker.
     """
-    compiled = njit(nogil=True, cache=True, error_model=error_model)
+
+    def compiled(of: Function) -> Function:
+        return keep(njit(nogil=True, error_model=error_model)(of))
+
     return compiled if function is None else compiled(function)
 
 
