@@ -25,7 +25,7 @@ def kernel(
     error_model : {"python", "numpy"}
         Whether a division by zero raises, or gives inf or nan, which is quicker.
     """
-    compiled = njit(nogil=True, cache=True, error_model=error_model)
+    compiled = njit(nogil=True, cache=True, error_model=error_model, no_cfunc_wrapper=True)
     return compiled if function is None else compiled(function)
 
 
@@ -35,10 +35,9 @@ def inner_kernel(
     *,
     error_model: Literal["python", "numpy"] = "python",
     fastmath: frozenset[str] = frozenset(),
-    inline: Literal["never", "always"] = "never",
     forceinline: bool = False,
 ) -> Function:
-    """Compile a function that only other kernels call.
+    """Compile a function that only other kernels call, without the wrapper for calls from Python.
 
     Parameters
     ----------
@@ -46,17 +45,17 @@ def inner_kernel(
         As in `kernel`.
     fastmath : frozenset of str
         LLVM's flags of the operations on floating-point numbers.
-    inline : {"never", "always"}
-        Whether Numba copies the function into its callers before it infers types.
     forceinline : bool
-        Whether LLVM copies the function into its callers.
+        Whether LLVM copies the function into its callers. Where Numba does so, before it infers types, the
+        callers take longer to compile.
     """
     compiled = njit(
         nogil=True,
         cache=True,
         error_model=error_model,
         fastmath=set(fastmath),
-        inline=inline,
         forceinline=forceinline,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
     )
     return compiled if function is None else compiled(function)
