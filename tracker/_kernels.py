@@ -11,6 +11,8 @@ from typing import Any, Literal
 from numba import njit
 
 Function = Callable[..., Any]
+_NO_C_CALLS: dict[str, Any] = {"no_cfunc_wrapper": True}
+_NO_CALLS: dict[str, Any] = {**_NO_C_CALLS, "no_cpython_wrapper": True}
 
 
 def kernel(
@@ -25,7 +27,7 @@ def kernel(
     error_model : {"python", "numpy"}
         Whether a division by zero raises, or gives inf or nan, which is quicker.
     """
-    compiled = njit(nogil=True, cache=True, error_model=error_model, no_cfunc_wrapper=True)
+    compiled = njit(nogil=True, cache=True, error_model=error_model, **_NO_C_CALLS)
     return compiled if function is None else compiled(function)
 
 
@@ -55,7 +57,6 @@ def inner_kernel(
         error_model=error_model,
         fastmath=set(fastmath),
         forceinline=forceinline,
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
+        **_NO_CALLS,
     )
     return compiled if function is None else compiled(function)
