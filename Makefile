@@ -8,6 +8,7 @@
 #             renews tests/detection_record.json
 # make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/fuzz_record.json
 # make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/torture_record.json
+# make wheel  builds the wheel of this Python and platform into dist/, with compiled kernels (two minutes)
 # make docs   builds the documentation into docs/_build; a warning is an error
 # make bench  prints the benchmark tables (bench_scale.py has a record instead)
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
@@ -34,7 +35,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test kernels lint nightly certify fuzz torture accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy
+.PHONY: demo test kernels wheel lint nightly certify fuzz torture accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -54,6 +55,19 @@ test:
 
 kernels: $(VENV)/installed $(VENV)/extra-test
 	$(VENV)/bin/python tests/kernels.py
+
+# In an environment of its own, with the dependencies as a new user gets them: the kernels serve their Numba alone.
+WHEELS ?= dist
+WHEEL_VENV ?= .venv-wheel
+WHEEL_PYTHON ?= $(WHEEL_VENV)/bin/python
+wheel: $(WHEEL_PYTHON)
+	$(WHEEL_PYTHON) .ci/build_wheel.py $(WHEELS)
+
+$(WHEEL_VENV)/bin/python: pyproject.toml
+	$(PYTHON) -m venv --clear $(WHEEL_VENV)
+	$@ -c 'import tomllib; print("setuptools>=77", *tomllib.load(open("pyproject.toml", "rb"))["project"] \
+	  ["dependencies"], sep="\n")' | $@ -m pip --disable-pip-version-check --quiet install -r /dev/stdin
+	@touch $@
 
 # A million random assignments, each checked by an exact rational solver or SciPy.
 certify: $(VENV)/installed $(VENV)/extra-test
@@ -168,4 +182,4 @@ $(VENV)/extra-%: pyproject.toml | $(VENV)/built
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(OUT) docs/_build docs/_run build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(WHEEL_VENV) $(OUT) docs/_build docs/_run build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

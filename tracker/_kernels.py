@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from numba import njit
 
+from ._shipped import keep
+
 Function = Callable[..., Any]
 _NO_C_CALLS: dict[str, Any] = {"no_cfunc_wrapper": True}
 _NO_CALLS: dict[str, Any] = {**_NO_C_CALLS, "no_cpython_wrapper": True}
@@ -27,7 +29,10 @@ def kernel(
     error_model : {"python", "numpy"}
         Whether a division by zero raises, or gives inf or nan, which is quicker.
     """
-    compiled = njit(nogil=True, cache=True, error_model=error_model, **_NO_C_CALLS)
+
+    def compiled(of: Function) -> Function:
+        return keep(njit(nogil=True, error_model=error_model, **_NO_C_CALLS)(of))
+
     return compiled if function is None else compiled(function)
 
 

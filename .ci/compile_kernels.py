@@ -1,0 +1,45 @@
+"""Compile the kernels of `outbid.warm_up` for a wheel; write how many, and for which versions and package.
+
+``build_wheel.py`` runs this in a process of its own, for Numba reads the name of the CPU at its import.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from numba.core import config
+from numba.core.annotations.type_annotations import TypeAnnotation
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import FunctionCache
+
+import outbid
+from outbid._shipped import KernelCache, versions
+
+_read = FunctionIdentity.from_function.__func__
+_save = FunctionCache.save_overload
+
+
+def _without_folder(cls: type[FunctionIdentity], function: object) -> FunctionIdentity:
+    """Numba's account of a function, whose file Numba writes into the errors that machine code raises."""
+    read = _read(cls, function)
+    roots = [folder for folder in sys.path if folder and read.filename.startswith(folder + os.sep)]
+    read.filename = os.path.relpath(read.filename, max(roots, key=len)) if roots else ""
+    return read
+
+
+def _saved(cache: FunctionCache, signature: object, made: object) -> None:
+    """Save a kernel that Python calls; the code of the others stands within it."""
+    if isinstance(cache, KernelCache):
+        _save(cache, signature, made)
+
+
+if __name__ == "__main__":
+    if config.USING_SVML:
+        sys.exit("Intel's SVML is installed: the kernels would need it wherever they run.")
+    FunctionIdentity.from_function = classmethod(_without_folder)
+    TypeAnnotation.__str__ = lambda _: ""  # a third of the size, which `inspect_types` alone shows
+    FunctionCache.save_overload = _saved
+    facts = {"compiled": outbid.warm_up(), "package": outbid.__file__, "versions": versions()}
+    sys.stdout.write(json.dumps(facts))
