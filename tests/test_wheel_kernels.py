@@ -12,6 +12,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -235,7 +236,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel alone, which reads the other packages where they are; it is read-only."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    (site,) = folder.glob("lib*/python*/site-packages")
+    site = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
     (site / "others.pth").write_text(f"{Path(numba.__file__).parent.parent}\n")
     python = folder / "bin" / "python"
     install = ["install", "--quiet", "--no-deps", "--no-index", "--no-compile", str(wheel)]
@@ -273,7 +274,8 @@ def test_with_the_wheel_nothing_is_compiled(environment: Path, tmp_path: Path, c
     own = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
     named = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")} if cache_is_named else {}
     sample = outbid.data.sample("walks")
-    for arguments in (["track", str(sample), "-o", "tracks.csv"], ["warm-up"]):
+    steps = (["track", str(sample), "-o", "tracks.csv"], ["score", "tracks.csv", str(sample)], ["warm-up"])
+    for arguments in steps:
         done = subprocess.run(
             [environment / "bin" / "outbid", *arguments],
             env=kept | own | named,
