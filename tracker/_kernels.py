@@ -46,6 +46,8 @@ def inner_kernel(
 ) -> Function:
     """Compile a function that only other kernels call, without the wrapper for calls from Python.
 
+    Numba's cache holds its machine code within that of its callers.
+
     Parameters
     ----------
     function, error_model
@@ -58,7 +60,6 @@ def inner_kernel(
     """
     compiled = njit(
         nogil=True,
-        cache=True,
         error_model=error_model,
         fastmath=set(fastmath),
         forceinline=forceinline,
