@@ -5,6 +5,7 @@ import logging
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,7 +179,9 @@ def test_what_a_library_makes_of_a_signal_is_one_all_the_same(monkeypatch: pytes
 
 
 @pytest.mark.smoke
-def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
     @click.command()
     @terminal.common_options
     def compile_two() -> None:
@@ -188,6 +191,8 @@ def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(main.commands, "compile-two", compile_two)
     assert run("compile-two", compiling=True).stderr.count("Compiling") == 1
+    assert run("compile-two", compiling=True).stderr == ""  # not the first time any more
+    shutil.rmtree(tmp_path)
     assert run("compile-two", "-q", compiling=True).stderr == ""
     numba.njit(lambda x: x + 3)(1)  # no command listens
 

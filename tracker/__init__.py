@@ -50,9 +50,10 @@ only. The map of a folder is the docstring of its ``__init__``.
     `_cuda`              .cu files compiled and launched
     `_threads`, `_lanes` threads, and threads with a stream of their own on a GPU
     `_timing`            seconds of stages
+    `signatures`         the kernels of all commands, with the types of their arguments
     `_kernels`           how the functions of ``…_cpu.py`` are compiled; only they import it
     `_shipped`           compiled kernels that a wheel brings
-    `_compiling`         reports that kernels are compiled, which their first use does
+    `_compiling`         reports that kernels are compiled, which their first use does, and divides it
     `_interrupt`         a signal that asks for the end, looked at between stages
     `errors`             what can go wrong, by who can fix it
 

@@ -13,6 +13,8 @@ from numba import njit
 from ._shipped import keep
 
 Function = Callable[..., Any]
+_NO_C_CALLS: dict[str, Any] = {"no_cfunc_wrapper": True}
+_NO_CALLS: dict[str, Any] = {**_NO_C_CALLS, "no_cpython_wrapper": True}
 
 
 def kernel(
@@ -29,7 +31,7 @@ def kernel(
     """
 
     def compiled(of: Function) -> Function:
-        return keep(njit(nogil=True, error_model=error_model)(of))
+        return keep(njit(nogil=True, error_model=error_model, **_NO_C_CALLS)(of))
 
     return compiled if function is None else compiled(function)
 
@@ -40,10 +42,11 @@ def inner_kernel(
     *,
     error_model: Literal["python", "numpy"] = "python",
     fastmath: frozenset[str] = frozenset(),
-    inline: Literal["never", "always"] = "never",
     forceinline: bool = False,
 ) -> Function:
-    """Compile a function that only other kernels call.
+    """Compile a function that only other kernels call, without the wrapper for calls from Python.
+
+    Numba's cache holds its machine code within that of its callers.
 
     Parameters
     ----------
@@ -51,17 +54,15 @@ def inner_kernel(
         As in `kernel`.
     fastmath : frozenset of str
         LLVM's flags of the operations on floating-point numbers.
-    inline : {"never", "always"}
-        Whether Numba copies the function into its callers before it infers types.
     forceinline : bool
-        Whether LLVM copies the function into its callers.
+        Whether LLVM copies the function into its callers. Where Numba does so, before it infers types, the
+        callers take longer to compile.
     """
     compiled = njit(
         nogil=True,
-        cache=True,
         error_model=error_model,
         fastmath=set(fastmath),
-        inline=inline,
         forceinline=forceinline,
+        **_NO_CALLS,
     )
     return compiled if function is None else compiled(function)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from ._arrays import free_device_memory, free_memory, to_device
-from ._compiling import compilation_reported
+from ._compiling import compilation_reported, compilation_shared
 from ._timing import lap
 from .batches import account
 from .detections import Detections
@@ -28,6 +28,7 @@ from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
 from .setting_values import TrackingValues, with_values
 from .settings import TrackingSettings
+from .signatures import LATE
 from .tracks import Tracks
 
 if TYPE_CHECKING:
@@ -258,7 +259,8 @@ def _learned(
     used = replace(settings, device=device_for(asked, len(detections), WORTH_A_GPU_LEARNED))
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
-    learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
+    with compilation_shared(LATE):
+        learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
     return learned_run(detections, links, used, learned)
 
 

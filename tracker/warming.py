@@ -1,37 +1,16 @@
-"""Compile the kernels that tracking, detection and scoring use, before their first use."""
+"""Compile the kernels that commands use, before their first use, in two processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from threading import Lock
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ._compiling import compilation_reported, kernels_counted
-from .detections import Detections
-from .movies.detecting import detect
-from .scoring import score
-from .tracking import TrackingRun, track
-
-_FRAMES = 12
-_PARTICLES = 60  # a frame; enough for the sample of learning
-_STEP = 0.15  # of a step along one axis, in mean spacings
-_MISSED = 0.05  # share of missed detections
-_SPOTS = 12  # of an image
+from ._compiling import SecondProcess, without_collections
+from .signatures import SIGNATURES, Signature, halves, signatures_in
 
 
-@dataclass(frozen=True)
-class Stage:
-    """What is compiled together, and how many kernels that are, by which the time left is estimated."""
-
-    name: str
-    work: Callable[[], object]
-    kernels: int
-
-
-def warm_up(progress: Callable[[str, int, int], None] | None = None) -> int:
-    """Compile the kernels of `track`, `detect`, `score` and the report, by running each on a small movie.
+def warm_up(progress: Callable[[str, int, int], None] | None = None, *, processes: int = 2) -> int:
+    """Compile the kernels of all commands that run on a CPU.
 
     Compiled kernels are kept beside the package (or in ``NUMBA_CACHE_DIR``), so this is done once on a
     machine and after each installation.
@@ -39,84 +18,54 @@ def warm_up(progress: Callable[[str, int, int], None] | None = None) -> int:
     Parameters
     ----------
     progress : callable, optional
-        Called with (name of the stage, kernels compiled, kernels in all) at the start of each stage and of
-        each compilation.
+        Called with (name of a kernel, kernels done, kernels in all) when a kernel is compiled, or was so
+        before.
+    processes : int
+        1 or 2.
 
     Returns
     -------
     int
-        Number of kernels that were compiled: 0 if all were there already.
+        Number of kernels that were compiled: 0 if all were so before.
 
     Examples
     --------
     >>> warm_up() >= 0
     True
     """
-    total, before, compiled = sum(stage.kernels for stage in STAGES), 0, 0
-
-    def step(count: int) -> None:
-        nonlocal compiled
-        compiled += 1
-        if progress is not None:
-            progress(stage.name, min(before + count, before + stage.kernels), total)
-
-    for stage in STAGES:
-        if progress is not None:
-            progress(stage.name, before, total)
-        with compilation_reported(_say_nothing), kernels_counted(step):
-            stage.work()
-        before += stage.kernels
-    return compiled
+    return compile_all(signatures_in(SIGNATURES), progress, processes=processes)
 
 
-def _say_nothing() -> None:
-    """The bar shows the compilation."""
+def compile_all(
+    signatures: Sequence[Signature],
+    progress: Callable[[str, int, int], None] | None = None,
+    *,
+    processes: int = 2,
+) -> int:
+    """Compile the kernels that no cache holds; returns how many.
+
+    What the second process leaves undone, since it could not start or ended early, is compiled here.
+    """
+    missing = [one for one in signatures if not one.is_kept]
+    count, lock = len(signatures) - len(missing), Lock()
+
+    def done(line: str) -> None:
+        nonlocal count
+        with lock:
+            count += 1
+            if progress is not None:
+                progress(Signature.of(line).name, count, len(signatures))
+
+    own, others = halves(missing) if processes > 1 else (missing, [])
+    with SecondProcess(list(map(str, others)), done) as second:
+        _compile(own, done)
+        finished = second.wait()
+    _compile([one for one in others if str(one) not in finished], done)
+    return len(missing)
 
 
-def _gated() -> TrackingRun:
-    return track(_walks(), max_distance=0.6, max_gap=2)
-
-
-def _learned() -> TrackingRun:
-    return track(_walks())
-
-
-def _scored() -> None:
-    found = _gated().tracks
-    score(found, found)
-
-
-def _detected() -> None:
-    for shape in ((1, 96, 96), (24, 64, 64)):
-        detect([_image(shape, seed) for seed in range(2)])
-
-
-def _walks() -> Detections:
-    """Random walks at density 1, some detections missed, in a box with particles that come and go."""
-    rng = np.random.default_rng(0)
-    side = _PARTICLES ** (1 / 3)
-    steps = rng.normal(0, _STEP, (_FRAMES, _PARTICLES, 3))
-    position = rng.uniform(0, side, (1, _PARTICLES, 3)) + np.cumsum(steps, axis=0)
-    seen = (rng.random((_FRAMES, _PARTICLES)) > _MISSED) & ((position > 0) & (position < side)).all(axis=2)
-    return Detections.from_table(np.nonzero(seen)[0], position[seen])
-
-
-def _image(shape: tuple[int, int, int], seed: int) -> NDArray:
-    """Spots on an even background with the noise of a camera."""
-    rng = np.random.default_rng(seed)
-    light = np.full(shape, 100.0)
-    for centre in rng.uniform(4, np.maximum(np.subtract(shape, 4), 5), (_SPOTS, 3)):
-        axes = [np.exp(-0.5 * ((np.arange(n) - at) / 1.8) ** 2) for n, at in zip(shape, centre, strict=True)]
-        if shape[0] == 1:
-            axes[0] = np.ones(1)
-        light += 150.0 * np.einsum("i,j,k->ijk", *axes)
-    return rng.poisson(light).astype(np.uint16)
-
-
-STAGES = (
-    Stage("gated linking", _gated, 37),
-    Stage("scoring", _scored, 36),
-    Stage("detection", _detected, 199),
-    Stage("learned linking", _learned, 25),
-)
-"""In the order in which they are compiled, each with the number of kernels from an empty cache."""
+def _compile(signatures: Sequence[Signature], done: Callable[[str], None]) -> None:
+    for one in signatures:
+        with without_collections():
+            one.compile()
+        done(str(one))

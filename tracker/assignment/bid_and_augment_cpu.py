@@ -155,13 +155,14 @@ def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free)
     heap_dist, heap_col = np.empty(1024, v.dtype), np.empty(1024, np.int32)
     scanned = np.empty(1024, np.int32)
     total = 0
+    # A literal is a type of its own, for which helpers would be compiled again.
     for f in range(len(free)):
         open_mark, closed_mark = 2 * f, 2 * f + 1
         start = free[f]
         end_dist = row_unmatched[start]
-        end_col, end_is_row = np.int32(-1), True
+        end_col, end_is_row = np.int32(-1), np.bool_(True)
         i, base = start, v.dtype.type(0)
-        in_heap, in_tree = 0, 0
+        in_heap, in_tree = np.int64(0), np.int64(0)
         while True:
             if in_heap + indptr[i + 1] - indptr[i] > len(heap_dist):
                 heap_col = _doubled(heap_col, in_heap, in_heap + indptr[i + 1] - indptr[i])
@@ -173,7 +174,7 @@ def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free)
                     mark[j], dist[j] = open_mark, d
                     from_pair[j], from_row[j] = p, i
                     if owner[j] < 0:
-                        end_dist, end_col, end_is_row = d, j, False
+                        end_dist, end_col, end_is_row = d, j, np.bool_(False)
                     else:
                         _push(heap_dist, heap_col, in_heap, d, j)
                         in_heap += 1
@@ -194,7 +195,7 @@ def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free)
             i = owner[j]
             base = dist[j] - (values[edge[i]] - v[j])
             if row_unmatched[i] < never and base + row_unmatched[i] < end_dist:
-                end_dist, end_col, end_is_row = base + row_unmatched[i], j, True
+                end_dist, end_col, end_is_row = base + row_unmatched[i], j, np.bool_(True)
         if end_col < 0 and end_dist >= never:
             return total, start
         total += in_tree

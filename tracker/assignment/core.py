@@ -119,7 +119,7 @@ class Core:
         elif not self._auctions(of_row):
             return int(array_module(self.v).argmin(self.edge))
         self._forget()
-        self._bid(0, None, *self._share(_BIDS))
+        self._bid(self.v.dtype.type(0), None, *self._share(_BIDS))
         return self.search(None)
 
     def _auctions(self, of_row: int) -> bool:

@@ -70,7 +70,7 @@ def nearest_of_rows(costs, v, limit, row, of, nearest, count, first, last):  # p
     room = nearest.shape[1]
     keys = np.empty(room, v.dtype)
     for i in range(first, last):
-        cost, highest, found = costs[i], limit[i], 0
+        cost, highest, found = costs[i], limit[i], np.int64(0)
         turn = (row + i) * cols // of
         for part in range(2):
             begin, end = (turn, cols) if part == 0 else (0, turn)
@@ -104,7 +104,7 @@ def nearest_of_cols(costs, u, limit, keys, nearest, count, row, first, last):  #
                 for j in range(start, stop):
                     key = u.dtype.type(cost[j] - base)
                     if key < limit[j]:
-                        _insert(keys[j], nearest[j], count[j], key, row + i)
+                        _insert(keys[j], nearest[j], np.int64(count[j]), key, row + i)
                         count[j] = min(count[j] + 1, room)
                         if count[j] == room:
                             limit[j] = keys[j, room - 1]

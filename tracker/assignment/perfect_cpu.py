@@ -87,7 +87,8 @@ def _add(nearest, count, indptr, indices, edge, new_indptr, new_indices):  # pra
     for i in range(len(count)):
         first, stop, start = indptr[i], indptr[i + 1], new_indptr[i]
         end = start + stop - first
-        new_indices[start:end] = indices[first:stop]
+        for p in range(stop - first):  # an array that is assigned to a slice takes seconds to compile
+            new_indices[start + p] = indices[first + p]
         for k in range(count[i]):
             known = False
             for p in range(first, stop):
@@ -177,7 +178,8 @@ def _reachable(indptr, indices, owner, rows):  # pragma: no cover
     """(R,) bool: whether each column is on an alternating path from the given rows."""
     is_reached = np.zeros(len(owner), np.bool_)
     stack = np.empty(len(owner) + len(rows), np.int32)
-    stack[: len(rows)] = rows
+    for k in range(len(rows)):
+        stack[k] = rows[k]
     height = len(rows)
     while height:
         height -= 1

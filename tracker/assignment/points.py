@@ -58,6 +58,7 @@ class PointMatrix:
         """(P,) distances of pairs."""
         from . import points_cpu
 
+        rows, cols = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(cols, np.int32)
         found = np.empty(len(rows))
         in_blocks(points_cpu.pairs, len(rows), self.source, self.by_axis, self.squared, rows, cols, found)
         return found

@@ -299,7 +299,8 @@ def compilation_reported() -> Iterator[None]:
 
     def begin() -> None:
         with context.scope(cleanup=False):  # a worker thread, which may be compiling, has none of its own
-            say(_compiling.MESSAGE)
+            if _compiling.first_time():
+                say(_compiling.MESSAGE)
 
     with _compiling.compilation_reported(begin), compilation_ends_at_signals():
         yield

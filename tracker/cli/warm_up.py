@@ -24,15 +24,12 @@ def warm_up() -> None:
     """Compile the kernels."""
     from .. import warming
 
-    clock, stages = Stopwatch(), list[str]()
+    clock = Stopwatch()
     with progress_bar("Compiling") as bar, compilation_ends_at_signals():
 
-        def show(stage: str, done: int, total: int) -> None:
+        def show(kernel: str, done: int, total: int) -> None:
             if bar is not None:
-                bar(done, total, f"Compiling: {stage}")
-            elif stage not in stages:
-                stages.append(stage)
-                say(f"Compiling: {stage}")
+                bar(done, total, f"Compiling: {kernel}")
 
         compiled = warming.warm_up(show)
     say(f"{compiled} kernels compiled, {clock.seconds:.1f} s." if compiled else "All kernels are compiled.")

@@ -43,7 +43,7 @@ def prepare_links(
         ahead[f], back[f] = least * rivals[1, f], least * rivals[0, f]
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def predicted(a, variance, scale, lag, start, way, x, s, xx, xs, ss):  # pragma: no cover
     """State `lag` intervals on in a class of correlation a: start, start + way, …"""
     q = variance * (1 - a * a)
@@ -58,7 +58,7 @@ def predicted(a, variance, scale, lag, start, way, x, s, xx, xs, ss):  # pragma:
     return x, s, xx, xs, ss
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def fresh_weights(
     i, lag, renewal, share, entry, in_start, in_link, weight, none, stay, fresh
 ):  # pragma: no cover
@@ -78,7 +78,7 @@ def fresh_weights(
         fresh[c] = share[c] * none + entry[c] * renewed
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def _update(part, m, d, noise, x, s, xx, xs, ss):  # pragma: no cover
     """Write axis d of component m, a state updated by a detection there; returns the innovation's variance.
 
@@ -95,7 +95,7 @@ def _update(part, m, d, noise, x, s, xx, xs, ss):  # pragma: no cover
     return spread
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def _normalise(i, in_start, in_link, rivals, n, likelihood, weight, fresh, total):  # pragma: no cover
     """Write the weights of the links that come in to detection i, and of none: fractional messages."""
     norm = n
@@ -110,7 +110,7 @@ def _normalise(i, in_start, in_link, rivals, n, likelihood, weight, fresh, total
             weight[e, c] = likelihood[e, c] * rivals[e] / norm
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def _match_moments(f, noise, variance, mass, total, state):  # pragma: no cover
     """Write the state of link f: the moments of the components whose sums are mass (K,), total (K, D, 5)."""
     for c in range(len(mass)):

@@ -21,7 +21,7 @@ def kernel(source, name, steps, *, moments=False):
 
 def packed(steps):
     """The parameters as `Motion` in motion.cuh has them, and the scales of intervals."""
-    rates = steps.correlation, steps.share, steps.renewal, steps.entry, np.array(steps.noise)
+    rates = steps.correlation, steps.share, steps.renewal, steps.entry, steps.noise
     both = np.concatenate([steps.variance.ravel(), *rates]), np.ascontiguousarray(steps.step_scale)
     return tuple(map(to_device, both))
 

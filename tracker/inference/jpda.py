@@ -230,10 +230,11 @@ def log_evidence(
 
 def _steps(movie: Movie, model: Model) -> Steps:
     motion = model.motion
-    return Steps(
+    given = (
         motion.variance, motion.correlation, motion.share, motion.renewal, motion.entry,
-        np.repeat(motion.step_scale, movie.intervals), tuple(motion.noise.tolist()),
+        np.repeat(motion.step_scale, movie.intervals), motion.noise,
     )  # fmt: skip
+    return Steps(*(np.array(each, np.float64, order="C") for each in given))  # of one type, however made
 
 
 def displacements(

@@ -61,9 +61,10 @@ def _by_axes(
     (tail, head, lag, *_), (value, error) = candidates, axes.seen_in(movie.marks)
     if pull is None or pull.shape[1] != candidates.size:
         pull = np.zeros((2, candidates.size), np.float32)
+    pull = np.ascontiguousarray(pull)  # whose rows are of one type
     past, future = np.zeros((2, *value.shape, 2))
     for way, segments, far, state in ((0, candidates[5:], tail, past), (1, candidates[3:5], head, future)):
-        order, links = np.arange(len(movie))[:: 1 - 2 * way], (*segments, far, lag, pull[way])
+        order, links = np.arange(len(movie))[:: 1 - 2 * way].copy(), (*segments, far, lag, pull[way])
         mark_filter(order, *links, value, error, axes.kept, axes.correlation, state)
 
     def compare(block: tuple[int, int]) -> None:

@@ -19,7 +19,7 @@ BITS = np.finfo(np.float64).nmant  # of the fraction of a float64
 BIAS = 1023  # what its exponent is counted from
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def exp2(x):  # pragma: no cover
     """2^x, for |x| below 1000."""
     whole = np.floor(x + 0.5)
@@ -28,13 +28,13 @@ def exp2(x):  # pragma: no cover
     return series * np.int64((np.int64(whole) + BIAS) << BITS).view(np.float64)
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def gauss(square):  # pragma: no cover
     """exp(-square / 2), for squares below 1300."""
     return exp2(-0.5 / LOG2 * square)
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def log2(x):  # pragma: no cover
     """Logarithm of a normal number above 0."""
     bits = np.float64(x).view(np.int64)

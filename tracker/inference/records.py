@@ -1,7 +1,7 @@
 """Arguments of the kernels, as named tuples.
 
 E links, N detections, K classes, D axes. `f8` are float64, `f4` float32, `i4` int32 and `i8` int64 arrays.
-The number of axes is that of a tuple, which the compiler knows, so that it unrolls the loops over them.
+The number of axes is that of arrays: in a type, it would have movies in 2D compile all kernels again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Ints = NDArray[np.integer]
 
 
 class Steps(NamedTuple):
-    """The motion model: variance (K, D), correlation, share, renewal, entry (K,), step_scale (T,) f8.
+    """The motion model: variance (K, D), correlation, share, renewal, entry (K,), step_scale (T,), all f8.
 
-    The scale is that of each interval of the movie, of which there are several between frames if some were
-    not recorded.
+    noise (D,) f8 is the variance of positions. The scale is that of each interval of the movie, of which
+    there are several between frames if some were not recorded.
     """
 
     variance: Floats
@@ -29,7 +29,7 @@ class Steps(NamedTuple):
     renewal: Floats
     entry: Floats
     step_scale: Floats
-    noise: tuple[float, ...]
+    noise: Floats
 
 
 class Places(NamedTuple):

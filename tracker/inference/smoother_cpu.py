@@ -53,7 +53,7 @@ def future_as_observations(first, last, steps, messages, factor):  # pragma: no 
             factor[g, c] = stays * math.sqrt(norm) * math.exp(-0.5 * exponent)
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def _past(
     i, lag, start, noise, variance, correlation, scales, renewal, share, entry, in_start, in_link, entering,
     none, of, which, weight, part, stay, fresh,
@@ -98,7 +98,7 @@ def _past(
     return m
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def _add(w, c, fresh, lag, gap, k, part, both, shares, sums, residual):  # pragma: no cover
     """Add a pair of components of class c to the sums of a link, in the form of `Moments`.
 
@@ -118,7 +118,7 @@ def _add(w, c, fresh, lag, gap, k, part, both, shares, sums, residual):  # pragm
             sums[c, d, 3] += w * (spread + mean * mean)
 
 
-@inner_kernel(error_model="numpy", inline="always")
+@inner_kernel(error_model="numpy", forceinline=True)
 def _write(f, factor, shares, sums, residual, to_shares, to_sums, to_residual):  # pragma: no cover
     """Write the moments of link f: a factor times the sums, which are 0 afterwards."""
     for d in range(len(residual)):

@@ -73,11 +73,10 @@ class Fields:
         if not self.near.shape[1]:
             return np.zeros_like(step)
         predictor, on = np.empty_like(step, shape=(len(movie), 4, axes)), kernels("outbid.learn.field", step)
-        unit = (1.0,) * axes
 
         def predict(block: tuple[int, int]) -> None:
             near, position = self.near, movie.position
-            on.surroundings(*block, near, position, step, weight, NEIGHBOURS, unit, predictor)
+            on.surroundings(*block, near, position, step, weight, NEIGHBOURS, predictor)
 
         in_blocks(predict, len(movie), self.workers)
         predictor[:, 3] = self._of_frame(step, weight)

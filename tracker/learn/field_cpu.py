@@ -32,15 +32,14 @@ def _solved_first(matrix, right):  # pragma: no cover
 
 
 @kernel(error_model="numpy")
-def surroundings(first, last, near, position, step, weight, inner, unit, predictor):  # pragma: no cover
+def surroundings(first, last, near, position, step, weight, inner, predictor):  # pragma: no cover
     """Predict the vector at rows first:last from those of their neighbours, by three predictors.
 
-    near (N, M) i4, nearest first, -1 where there are no more; position (N, D), step (N, D), weight (N,) f8;
-    unit, a tuple of D ones. Written: predictor (N, 3, D) f8: the mean of the `inner` nearest, the mean of
-    all, and the value there of a linear function of the place that is fitted to all. A vector 0 of weight 1
-    is added to each.
+    near (N, M) i4, nearest first, -1 where there are no more; position (N, D), step (N, D), weight (N,) f8.
+    Written: predictor (N, 3, D) f8: the mean of the `inner` nearest, the mean of all, and the value there of
+    a linear function of the place that is fitted to all. A vector 0 of weight 1 is added to each.
     """
-    axes = len(unit)
+    axes = step.shape[1]
     matrix, right = np.empty((axes + 1, axes + 1)), np.empty((axes + 1, axes))
     place = np.ones(axes + 1)
     for i in range(first, last):

@@ -15,7 +15,7 @@ def _kernel(name, step):
     return cuda_function("learn/field.cu", name, options=(f"-DAXES={step.shape[1]}",))
 
 
-def surroundings(first, last, near, position, step, weight, inner, unit, predictor):  # noqa: ARG001
+def surroundings(first, last, near, position, step, weight, inner, predictor):
     """Predict the vector at rows first:last by three predictors of (N, 4, D); see field_cpu.surroundings."""
     given = (np.int64(first), np.int64(last), np.int32(near.shape[1]), near, position, step, weight)
     launch(_kernel("surroundings", step), last - first, (*given, np.int32(inner), predictor), block=128)
