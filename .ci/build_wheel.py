@@ -21,6 +21,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 COMPILE = Path(__file__).with_name("compile_kernels.py")
+WITHOUT_PATHS = Path(__file__).with_name("without_paths.py")
 PACKED = ("pyproject.toml", "README.md", "LICENSE", "tracker", "simulate", "viewers", "data")
 X86_64 = ("x86-64-v3", "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe")
 """The CPU for which to compile, by its name and features of LLVM: since 2013 (Intel) and 2015 (AMD)."""
@@ -43,8 +44,8 @@ def build(out: Path) -> Path:
         facts = run_kernels(stage, NUMBA_CPU_NAME=cpu, NUMBA_CPU_FEATURES=features)
         keep_kernels(stage / "outbid", {"versions": facts["versions"], "cpu": cpu, "features": features})
         again = run_kernels(stage, NUMBA_CACHE_DIR=str(scratch / "empty"))
-        if again["compiled"]:
-            sys.exit(f"{again['compiled']} of {facts['compiled']} kernels of the wheel were compiled again.")
+        if again["compiled"] or list(scratch.glob("empty/**/*.nbc")):
+            sys.exit("Kernels of the wheel were compiled again.")
         refuse_paths(stage / "outbid" / "_compiled", [str(scratch), str(REPOSITORY), *sys.path])
         return packed(stage, out)
 
@@ -75,8 +76,12 @@ def plain_wheel(scratch: Path) -> Path:
 
 def run_kernels(stage: Path, **numba: str) -> dict[str, Any]:
     """What ``compile_kernels.py`` writes of the staged package under some of Numba's variables."""
+    site = stage.with_name("site")
+    site.mkdir(exist_ok=True)
+    shutil.copy(WITHOUT_PATHS, site / "sitecustomize.py")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "PYTHON"))}
-    own = {"PYTHONPATH": str(stage), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    path = os.pathsep.join([str(stage), str(site)])
+    own = {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, COMPILE], env=kept | own | numba, stdout=subprocess.PIPE, text=True, check=True
     )
