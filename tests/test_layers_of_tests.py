@@ -13,6 +13,8 @@ def test_every_test_file_and_every_stated_name_belongs_to_a_layer() -> None:
     stems = [path.stem for path in git_files("tests/test_*.py")]
     assert {layer_of_test(stem) for stem in stems} == {layer.name for layer in LAYERS}
     names = [stem.removeprefix("test_") for stem in stems]
+    words = tuple(word for layer in LAYERS for word in layer.tests.split())
+    assert [name for name in names if not name.startswith(words)] == [], "add it to tests/layers.py"
     unused = [w for layer in LAYERS for w in layer.tests.split() if not any(n.startswith(w) for n in names)]
     assert unused == []
 
