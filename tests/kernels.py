@@ -1,42 +1,37 @@
-"""Compile the kernels that the tests use, once and in one process: ``python tests/kernels.py``.
+"""Compile the kernels that the tests use, once and in two processes: ``python tests/kernels.py``.
 
-The processes of pytest read them from the cache then. What is missing here, each of them compiles for itself.
+The processes of pytest read them from the cache then. They are those of the commands; those of
+``kernels.txt``, which has the form of `outbid.signatures`; and those that take a record of types of its own.
 """
 
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
-from problems import gated
 
-from outbid import AssignmentProblem, DenseCosts, PointCosts, assign, warm_up
-from outbid.assignment import SOLVERS
+from outbid import AssignmentProblem, DenseCosts, PointCosts, assign
+from outbid.assignment.greedy_switching import GreedySwitching
+from outbid.signatures import SIGNATURES, signatures_in
+from outbid.warming import compile_all
+
+OF_SOLVERS = Path(__file__).with_suffix(".txt")
 
 
-def solve_everything() -> None:
-    """Solve small problems of every form by each solver; what a solver refuses needs no kernel."""
+def switch() -> None:
+    """Solve small problems by both algorithms from both starts: their records differ by the type of costs."""
     rng = np.random.default_rng(0)
-    dense = [DenseCosts(rng.integers(0, 9, (6, 7))), DenseCosts(rng.random((6, 7)))]
-    sides = (np.full(6, 5), np.full(7, 5))
-    problems = [
-        *(AssignmentProblem(costs) for costs in dense),
-        *(AssignmentProblem(costs, *sides) for costs in dense),
-        *(AssignmentProblem(costs.sparse(), *sides) for costs in dense),
-        AssignmentProblem(PointCosts(rng.random((6, 3)), rng.random((6, 3)))),
-        gated(rng.random((9, 3)), rng.random((9, 3)), 0.5),
-    ]
-    for solver in SOLVERS:
-        for problem in problems:
-            try:
-                assign(problem, solver)
-            except (ValueError, RuntimeError, NotImplementedError):
-                continue
+    whole = rng.integers(0, 9, (6, 6))
+    forms = [DenseCosts(whole), DenseCosts(whole.astype(np.int32)), DenseCosts(rng.random((6, 6)))]
+    for costs in (*forms, PointCosts(rng.random((6, 3)), rng.random((6, 3)))):
+        for solver in (GreedySwitching(start="greedy"), GreedySwitching(parallel=True)):
+            assign(AssignmentProblem(costs), solver)
 
 
 if __name__ == "__main__":
     start = time.perf_counter()
-    count = warm_up()
-    solve_everything()
+    count = compile_all(signatures_in(SIGNATURES + OF_SOLVERS.read_text("utf-8")))
+    switch()
     sys.stderr.write(
-        f"{count} kernels compiled, and those of the solvers: {time.perf_counter() - start:.0f} s\n"
+        f"{count} kernels compiled, and those of switches: {time.perf_counter() - start:.0f} s\n"
     )
