@@ -106,7 +106,7 @@ class Tracks:
         InputError
             If a track has two detections in a frame, or a parent is missing or ends too late.
         """
-        label = np.asarray(track_id, dtype=np.int64)
+        label = _plain(np.asarray(track_id, dtype=np.int64))
         frame = detections.frame
         number, dense = _dense(label)
         first, last = np.full((2, len(number)), -1)
