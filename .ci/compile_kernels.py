@@ -22,7 +22,7 @@ def first_steps() -> int:
     """Warm up, track the sample, write, read and score the tracks; how many kernels were compiled here."""
     counts: list[int] = []
     with kernels_counted(counts.append), tempfile.TemporaryDirectory() as folder:
-        outbid.warm_up()
+        outbid.warm_up(processes=1)  # what is replaced here is so in this process alone
         truth, output = outbid.read_tracks(sample("walks")), Path(folder) / "tracks.csv"
         outbid.write_tracks(output, outbid.track(truth.detections).tracks)
         outbid.score(outbid.read_tracks(output), truth)

@@ -214,7 +214,7 @@ def sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers):
         point, start = given
         order, key = np.empty(len(point), np.int32), np.empty(len(point), np.int64)
         sorted_point = np.empty((3, len(point)))
-        _sort_cells(point, start, low, 1 / edge, size, order, key, sorted_point)
+        _sort_cells(np.ascontiguousarray(point), start, low, 1 / edge, size, order, key, sorted_point)
         return order, key, sorted_point
 
     if rows is cols and row_start is col_start:

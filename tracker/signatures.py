@@ -71,7 +71,7 @@ learn.m_steps.add_moments (f4:3,f4:4,f4:2) f8:1 b1:1 i4:1 i8:1 f8:1 f8:1 i8:1 f8
 neighbours.nearest_of_rows i8 i8 i8:1 i8:1 f8:2 i8 f8 i4:2 f8:2
 tracks.first_wrong i8:2 i4:1
 tracks.number_chains i8:2 i8:1
-tracks.number_tracks i8~1 i8~1 i8:1
+tracks.number_tracks i8:1 i8:1 i8:1
 tracks.follow_labels i8:1 i4:1 i8:1 i8:1 i8:1
 tracks.follow_labels i8=1 i4:1 i8:1 i8:1 i8:1
 tracks.at_targets i8:2 f8:1 f8:1 u1:1
@@ -87,20 +87,23 @@ RECORDS = {
 """Types of the fields of named tuples."""
 
 SECONDS = {
-    "detection.joint": 5.0,
-    "assignment.bid_and_augment": 3.7,
-    "inference.smoother": 3.4,
-    "detection.position": 3.2,
-    "neighbours": 2.6,
-    "inference.filter": 2.5,
-    "gating": 1.9,
-    "learn.field": 1.4,
-    "assignment.certificate": 1.2,
-    "assignment.dense": 1.2,
-    "assignment.perfect": 1.2,
-    "inference.propagation": 0.7,
-    "learn.ladder": 0.4,
-    "learn.m_steps": 0.4,
+    "detection.joint": 7.6,
+    "assignment.bid_and_augment": 6.1,
+    "inference.smoother": 4.3,
+    "detection.position": 4.1,
+    "inference.filter": 3.1,
+    "neighbours": 2.8,
+    "assignment.dense": 2.3,
+    "gating": 2.1,
+    "assignment.certificate": 1.9,
+    "assignment.perfect": 1.9,
+    "learn.field": 1.7,
+    "inference.marks": 1.1,
+    "tracks": 1.0,
+    "inference.propagation": 0.9,
+    "learn.ladder": 0.6,
+    "learn.m_steps": 0.5,
+    "assignment.points": 0.4,
     "detection.stabilise": 0.4,
 }
 """Seconds of a processor that the kernels of a module in the table take to compile; of others, `LITTLE`."""

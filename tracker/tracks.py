@@ -74,7 +74,7 @@ class Tracks:
                 raise InputError(f"{name} has shape {values.shape}; there are {len(self.links)} links.")
         if len(self.links) == 0:
             return
-        wrong = self._kernels.first_wrong(self.links, frame)
+        wrong = self._kernels.first_wrong(_plain(self.links), _plain(frame))
         if wrong < 0:
             return
         source, target = self.links[wrong]
@@ -106,7 +106,7 @@ class Tracks:
         InputError
             If a track has two detections in a frame, or a parent is missing or ends too late.
         """
-        label = np.asarray(track_id, dtype=np.int64)
+        label = _plain(np.asarray(track_id, dtype=np.int64))
         frame = detections.frame
         number, dense = _dense(label)
         first, last = np.full((2, len(number)), -1)
@@ -199,7 +199,7 @@ class Tracks:
         if (links[1:, 0] < links[:-1, 0]).any():
             links = links[np.argsort(links[:, 0])]
         track_id = np.full(len(self.detections), -1, dtype=np.int64)
-        self._kernels.number_tracks(links[:, 0], links[:, 1], track_id)
+        self._kernels.number_tracks(*_plain(links.T), track_id)
         return track_id
 
     @cached_property
@@ -272,7 +272,7 @@ class Tracks:
     def _of_chains(self) -> NDArray[np.int64] | None:
         """`track_id` by a faster method that applies if no track divides or merges; else None."""
         track_id = np.empty(len(self.detections), dtype=np.int64)
-        return track_id if self._kernels.number_chains(self.links, track_id) else None
+        return track_id if self._kernels.number_chains(_plain(self.links), track_id) else None
 
     @property
     def _kernels(self) -> ModuleType:
@@ -282,6 +282,11 @@ class Tracks:
     def _inside_track(self) -> NDArray[np.bool_]:
         """(E,) bool: the links that continue a track, in contrast to divisions and merges."""
         return (self.successors[self.links[:, 0]] == 1) & (self.predecessors[self.links[:, 1]] == 1)
+
+
+def _plain(array: NDArray) -> NDArray:
+    """The array in one piece, for which kernels are compiled; a slice may have strides."""
+    return np.ascontiguousarray(array)
 
 
 def _dense(label: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -255,11 +255,14 @@ def _places(
     assert posterior.displaced is not None
     made = array_module(tail).empty((4, len(tail)), np.float32)
     on = kernels("outbid.inference.filter", tail)
-    survival = around.survival, around.survival_back
+    # A movie in reverse is a view with strides, for which the kernel would be compiled once more.
+    plain = array_module(tail).ascontiguousarray
+    survival = plain(around.survival), plain(around.survival_back)
+    density = plain(movie.density)
 
     def prepare(block: tuple[int, int]) -> None:
         ends, delay = (tail, head, lag), model.association.delay
-        on.prepare_links(*block, ends, delay, survival, movie.density, rivals, omega, *made)
+        on.prepare_links(*block, ends, delay, survival, density, rivals, omega, *made)
 
     in_blocks(prepare, len(tail), workers)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
