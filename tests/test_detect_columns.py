@@ -51,7 +51,8 @@ def test_a_camera_that_is_given_is_taken() -> None:
     pairs = match(given.position, twice.position, 0.5)
     ratio = given.features["quality"][pairs.source] / twice.features["quality"][pairs.target]
     assert len(pairs.source) > 5
-    assert 1.3 < np.median(ratio) < 2.1, "noise is twice as wide; what spots leave over is not"
+    # Of eight such images it is 1.45, which deviates by 0.07.
+    assert 1.2 < np.median(ratio) < 2.1, "noise is twice as wide; what spots leave over is not"
 
 
 def test_a_share_of_false_ones_can_be_asked_for() -> None:
@@ -91,7 +92,8 @@ def test_saturated_spots_are_fitted_by_their_flanks() -> None:
     image = rng.poisson(light)
     seen, _ = detect([image.clip(0, 255).astype(np.uint8)], DetectionSettings(2.5 * 2**0.5))
     assert len(seen) == 3
-    np.testing.assert_allclose(seen.position[:, 1:], [[20.3, 20], [50, 30.4], [60, 60]], atol=0.15)
+    # By the noise alone a coordinate deviates by 0.08; and by 0.04 with the instructions of the processor.
+    np.testing.assert_allclose(seen.position[:, 1:], [[20.3, 20], [50, 30.4], [60, 60]], atol=0.3)
     assert (seen.features["amplitude"] > 500).all()
 
 

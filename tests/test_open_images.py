@@ -130,7 +130,8 @@ def test_levels_channels_and_scenes(files: dict[str, Path], tmp_path: Path) -> N
 
 
 def test_urls_are_opened_as_folders_are(tmp_path: Path) -> None:
-    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'outbid[zarr]'")
+    why = "no fsspec that zarr reads memory by: pip install --upgrade 'outbid[zarr]'"
+    fsspec = pytest.importorskip("fsspec", minversion="2024.12", reason=why)
     ome_zarr(tmp_path)
     memory = fsspec.filesystem("memory")
     memory.put(str(tmp_path / "movie0.4.zarr"), "/bucket/movie.zarr", recursive=True)
