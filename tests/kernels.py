@@ -2,13 +2,16 @@
 
 The processes of pytest read them from the cache then. They are those of the commands; those of
 ``kernels.txt``, which has the form of `outbid.signatures`; and those that take a record of types of its own.
+With --compiled, a test that compiles another one fails, and states its line.
 """
 
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numba import types
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, assign
 from outbid.assignment.greedy_switching import GreedySwitching
@@ -16,6 +19,26 @@ from outbid.signatures import SIGNATURES, signatures_in
 from outbid.warming import compile_all
 
 OF_SOLVERS = Path(__file__).with_suffix(".txt")
+
+
+def line_of(kernel: Any, arguments: tuple[Any, ...]) -> str:
+    """The line of a kernel in ``kernels.txt``; for a type that has no form there, its name."""
+    module = kernel.py_func.__module__.removeprefix("outbid.").removesuffix("_cpu")
+    return " ".join([f"{module}.{kernel.py_func.__name__}", *map(_form_of, arguments)])
+
+
+def _form_of(of: Any) -> str:
+    """The inverse of what `outbid.signatures` reads."""
+    if isinstance(of, types.BaseTuple):
+        if isinstance(of, types.BaseNamedTuple):
+            return of.instance_class.__name__
+        return f"({','.join(map(_form_of, of))})"
+    if isinstance(of, types.Array):
+        layout = "=" if not of.mutable else ":" if of.layout == "C" else "~"
+        return f"{_form_of(of.dtype)}{layout}{of.ndim}"
+    if isinstance(of, types.Boolean | types.Integer | types.Float):
+        return "b1" if isinstance(of, types.Boolean) else np.dtype(str(of)).str[1:]
+    return str(of)
 
 
 def switch() -> None:
