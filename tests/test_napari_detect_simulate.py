@@ -38,7 +38,6 @@ def labels() -> NDArray[np.uint8]:
 # ---------------------------------------------------------------- detection
 
 
-@pytest.mark.smoke
 def test_the_threshold_is_seen_before_a_run(window: Window) -> None:
     stack = movie()
     window.viewer.add_image(stack, name="stack", **PLACE)
@@ -130,6 +129,7 @@ def test_dark_spots_and_a_given_radius_reach_the_detection(window: Window) -> No
     assert named(window, "Spots of dark").data.shape[1] == 3
 
 
+@pytest.mark.smoke
 def test_labels_give_their_centroids(window: Window) -> None:
     window.viewer.add_labels(labels(), name="cells", scale=(1, 0.5, 0.5))
     form = window.form("Detect spots")
