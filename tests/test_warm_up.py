@@ -50,9 +50,11 @@ def test_the_bar_ends_at_its_total(seen: list[tuple[str, int, int]]) -> None:
 @pytest.mark.usefixtures("seen")
 def test_after_it_no_command_compiles_and_each_kernel_of_the_table_is_called(tmp_path: Path) -> None:
     script = REPOSITORY / "tests" / "first_use.py"
+    without_gpu = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=False
-    )
+        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=False,
+        env=without_gpu,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"failed": [], "compiled": [], "unlisted": [], "superfluous": []}
 
