@@ -21,10 +21,15 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 given = np.load(io.BytesIO(sys.stdin.buffer.read()))
-costs = csr_array((given["values"], given["indices"], given["indptr"]), shape=given["shape"])
+# SciPy before 1.14 takes indices of 32 bits alone.
+index = np.int32 if max(*given["shape"], len(given["indices"])) < 2**31 else np.int64
+indices, indptr = given["indices"].astype(index), given["indptr"].astype(index)
+costs = csr_array((given["values"], indices, indptr), shape=given["shape"])
 try:
     cols = min_weight_full_bipartite_matching(costs)[1]
-except ValueError:
+except ValueError as error:
+    if "no full matching" not in str(error):
+        raise
     cols = np.empty(0, np.int64)
 sys.stdout.buffer.write(cols.astype(np.int64).tobytes())
 """

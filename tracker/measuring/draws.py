@@ -129,7 +129,7 @@ def _exchanges(
     deviation = np.sqrt(np.where(variance > 0, variance, np.inf))  # 2D data do not move along z
     begin, end = begin[doubtful] / deviation, end[doubtful] / deviation
     frames = seen.frame[tracks.links[doubtful]]
-    _, group = np.unique(frames, axis=0, return_inverse=True)
+    group = np.unique(frames, axis=0, return_inverse=True)[1].ravel()  # (D, 1) in NumPy 2.0.0
     order, found = np.argsort(group, kind="stable"), [np.empty((0, 2), np.int64)]
     for some in np.split(order, np.cumsum(np.bincount(group))[:-1]):
         if len(some) > 1:

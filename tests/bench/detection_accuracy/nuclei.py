@@ -45,7 +45,7 @@ def bodies(
         low = np.maximum(np.floor((centre - reach) / voxel).astype(int), 0)
         stop = np.minimum(np.ceil((centre + reach) / voxel).astype(int) + 1, shape)
         axes = radius * rng.uniform(*AXES, 3)
-        turn = Rotation.random(rng=rng).as_matrix()
+        turn = Rotation.random(None, rng).as_matrix()
         if flat:
             axes[0], turn = radius, Rotation.from_euler("x", rng.uniform(0, np.pi)).as_matrix()
         if (low >= stop).any():
