@@ -103,15 +103,20 @@ torture: $(VENV)/installed $(VENV)/extra-test
 	cd tests/bench; n=$$(nproc); $(abspath $(VENV))/bin/python -m torture --jobs $$n --seconds $$((3600 / n + 1)) \
 	  --record torture_record.json
 
-# A test that fails stands in the record, which the tests then refuse. Ends with exit code 1 if a record is
-# older than the code, and names the command that renews it.
+# First the demo from an empty cache of kernels, and all tests of a push. A longer test that fails stands in the
+# record, which the tests then refuse. Then all tests as other machines run them. Ends with exit code 1 if a record
+# is older than the code, and names the command that renews it.
 nightly: $(VENV)/installed $(VENV)/extra-test
+	@rm -rf build/empty
+	NUMBA_CACHE_DIR=$(abspath build/empty) $(MAKE) --no-print-directory demo OUT=build/demo
+	$(MAKE) --no-print-directory test-all
 	-.ci/on_a_screen $(VENV)/bin/pytest -m nightly --junitxml=build/nightly.xml
 	OUTBID_EXAMPLES=night .ci/on_a_screen $(VENV)/bin/pytest -n logical -m "(slow or hypothesis) and not nightly"
 	OUTBID_EXAMPLES=night $(VENV)/bin/pytest tests/test_fuzz.py tests/test_torture.py
 	$(VENV)/bin/python tests/bench/nightly.py build/nightly.xml
 	$(VENV)/bin/python docs/renew.py
 	OUTBID_EXAMPLES=night $(VENV)/bin/pytest tests/test_size.py
+	for machine in instructions lowest newest; do $(VENV)/bin/python tests/other_machines.py $$machine -- tests; done
 	$(VENV)/bin/python tests/bench/records.py
 
 # LINKER=posterior measures another one of tests/bench/accuracy/linkers.py; MOVIES=developed part of the list.

@@ -303,9 +303,15 @@ def test_what_is_learned_in_ranges_is_near_to_the_whole(tmp_path: Path) -> None:
     assert len(learned["known"]) == 8
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
-@pytest.mark.parametrize("radius", [None, 1.5])
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("radius", "suffix"),
+    [
+        (1.5, ".csv"),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((None, ".csv"), (None, ".parquet"))),
+        pytest.param(1.5, ".parquet", marks=pytest.mark.slow),
+    ],
+)
 def test_detection_in_ranges_is_that_of_one_process(
     radius: float | None, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

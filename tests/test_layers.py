@@ -82,6 +82,14 @@ def test_a_unit_that_napari_does_not_know_stands_as_pixel(unit: str, shown: str)
 # ---------------------------------------------------------------- errors
 
 
+@pytest.mark.smoke
+def test_a_layer_without_z_keeps_the_scale_of_each_axis() -> None:
+    seen = Detections.from_table([3, 4], [[1, 2], [3, 4]])
+    flat = points_layer(seen, spacing=(5.0, 0.5, 0.25)).in_plane()
+    assert flat.scale == (1, 0.5, 0.25)
+    assert flat.data.tolist() == [[3.0, 1.0, 2.0], [4.0, 3.0, 4.0]]
+
+
 def test_error_layers_hold_what_the_scores_count(found: Tracks, truth: Tracks) -> None:
     values = score(found, truth, families=("links",)).values
     judged = judge_links(found, truth)
