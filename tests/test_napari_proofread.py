@@ -19,11 +19,16 @@ QTest = pytest.importorskip("qtpy.QtTest", reason=_WHY, exc_type=ImportError).QT
 QApplication = pytest.importorskip("qtpy.QtWidgets", reason=_WHY, exc_type=ImportError).QApplication
 
 
+def is_active(window: Window) -> bool:
+    """Whether keys reach the window; each time it asks again, for a bare screen may lose a request."""
+    window.viewer.window._qt_window.activateWindow()
+    return QApplication.activeWindow() is not None
+
+
 def press(window: Window, form: Any, *keys: str) -> None:
     """Press keys in the window, each when the answer before it is solved."""
     for key in keys:
-        window.viewer.window._qt_window.activateWindow()
-        window.wait(lambda: QApplication.activeWindow() is not None)
+        window.wait(lambda: is_active(window))
         window.press(window.viewer.window._qt_window, key)
         window.wait(lambda: form.run_button.isEnabled() and not form.drawing.isActive())
 
