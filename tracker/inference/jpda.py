@@ -86,8 +86,7 @@ def updated(
     free = np.maximum(1 - candidates.at_tails(probability), 0)  # no successor: death or clutter
     clutter = free * odds * past.fresh / birth / row_none
     return LinkPosterior(
-        candidates, probability, rivals, ratio, past.likelihood.sum(axis=1), future.likelihood.sum(axis=1),
-        clutter, death=np.maximum(free - clutter, 0),
+        candidates, probability, rivals, ratio, clutter, death=np.maximum(free - clutter, 0),
         birth=np.maximum(1 - candidates.at_heads(probability) - clutter, 0), fresh=past.fresh,
         clutter_weight=np.stack([row_none - death, column_none - birth]), log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),

@@ -31,8 +31,8 @@ class LinkPosterior:
         Marginal probability of each link.
     rivals : (2, E) float64 array
         Weights of its competitors in row and column, from which the next sweep starts.
-    ratio, past, future : (E,) float64 arrays
-        Likelihood ratio from both sides, from the past alone and from the future alone.
+    ratio : (E,) float64 array
+        Likelihood ratio, from both sides.
     clutter, death, birth : (N,) float64 arrays
         Probability that a detection is clutter, the last of its track, and the first of its track.
     fresh : (N,) float64 array
@@ -60,8 +60,6 @@ class LinkPosterior:
     probability: NDArray[np.float64]
     rivals: NDArray[np.float64]
     ratio: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    past: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    future: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     clutter: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     death: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     birth: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
@@ -88,13 +86,13 @@ class LinkPosterior:
         """The candidates selected by a mask (E,), ready for the next sweep; values of detections stay."""
         if keep.all():
             return self
-        none, some, displaced = self.ratio[:0], self.candidates.kept(keep), self.displaced
+        some, displaced = self.candidates.kept(keep), self.displaced
         if displaced is not None:
             displaced = displaced._replace(away=displaced.away[keep])
         return replace(
             self, candidates=some, probability=self.probability[keep], rivals=self.rivals[:, keep],
-            ratio=self.ratio[keep] if len(self.ratio) else none, past=none, future=none, moments=None,
-            displaced=displaced, pull=None if self.pull is None else self.pull[:, keep],
+            ratio=self.ratio[keep] if len(self.ratio) else self.ratio, moments=None, displaced=displaced,
+            pull=None if self.pull is None else self.pull[:, keep],
         )  # fmt: skip
 
     def at(self, rows: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
@@ -106,7 +104,7 @@ class LinkPosterior:
         tail, head = (place[end[first:last]] for end in candidates[:2])
         inner = (tail >= 0) & (head >= 0)
         links, values = first + np.flatnonzero(inner), {}
-        of_links = dict.fromkeys(("probability", "rivals", "ratio", "past", "future"), links)
+        of_links = dict.fromkeys(("probability", "rivals", "ratio"), links)
         of_rows = dict.fromkeys(("clutter", "death", "birth", "fresh", "clutter_weight"), rows)
         for name, index in (of_links | of_rows).items():
             values[name] = getattr(self, name)[..., index]

@@ -42,7 +42,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
     return turned, back, replace(
         posterior, candidates=candidates_of(key[order], turned.frame),
         probability=posterior.probability[order], rivals=posterior.rivals[::-1][:, order],
-        ratio=posterior.ratio[order], past=posterior.future[order], future=posterior.past[order],
+        ratio=posterior.ratio[order],
         clutter=posterior.clutter[::-1], death=posterior.birth[::-1], birth=posterior.death[::-1],
         fresh=posterior.death[::-1], clutter_weight=posterior.clutter_weight[::-1, ::-1], moments=None,
         displaced=None, pull=None if posterior.pull is None else posterior.pull[::-1][:, order],
