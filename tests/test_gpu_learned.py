@@ -60,7 +60,7 @@ def candidates_up_to(movie: Movie, lags: int) -> LinkPosterior:
 
 
 def on_gpu(movie: Movie) -> Movie:
-    return movie.placed(to_device)
+    return placed(movie, to_device)
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
@@ -98,7 +98,7 @@ def test_sweeps_are_the_cpus(axes, classes, time):
     """Candidates, filters, smoother with its moments, propagation and marginals, twice."""
     movie = small_movie(axes, time=time)
     model, there = model_of(movie, classes), on_gpu(movie)
-    of_there = replace(model, surroundings=placed(model.surroundings, to_device))
+    of_there = placed(model, to_device)
     here, found = candidates_up_to(movie, 3), candidates_up_to(there, 3)
     for name in ("tail", "head", "lag", "row_start", "column_start", "column_link"):
         np.testing.assert_array_equal(

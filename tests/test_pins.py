@@ -18,6 +18,7 @@ from commands import assert_refused, run, succeed
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenes import backward, tissue
 
 from outbid import (
     Detections,
@@ -92,6 +93,19 @@ def test_divisions_pinned_give_the_truth_where_the_movie_divides() -> None:
     found = resolve(model, whole_truth(truth)).run
     np.testing.assert_array_equal(found.tracks.links, truth.links)
     assert found.stats["divisions"] > 10
+
+
+def test_pins_hold_where_tracks_merge() -> None:
+    """They are solved again in reversed time, with the evidence of merges as it was."""
+    truth = backward(tissue(cells=60, apart=0.15))
+    model = hold(truth.detections, TrackingSettings(merges=True), workers=1)
+    first = resolve(model).run
+    merging = int(np.flatnonzero(first.tracks.predecessors > 1)[0])
+    source = int(first.tracks.links[first.tracks.links[:, 1] == merging][0, 0])
+    found = resolve(model, [pin("forbid", source, merging, seen=truth.detections)]).run
+    assert [source, merging] not in found.tracks.links.tolist()
+    assert found.stats["merges"] == first.stats["merges"] - 1
+    assert same(resolve(model).run.tracks, first.tracks)
 
 
 @pytest.mark.smoke

@@ -271,14 +271,9 @@ def _decided_under(pins: PinnedRows, movie: LearnedMovie) -> Decided:
 
 def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:
     """The links with those of divisions that are pinned."""
-    many = 2 * len(divided)
-    gain = np.full(many, log_odds(1.0))
-    assert links.probability is not None
-    return replace(
-        links, pairs=np.concatenate([links.pairs, divided[:, :2], divided[:, ::2]]),
-        cost=np.append(links.cost, -gain), margin=np.append(links.margin, gain),
-        probability=np.append(links.probability, np.ones(many)),
-    )  # fmt: skip
+    pairs = np.concatenate([divided[:, :2], divided[:, ::2]])
+    gain = np.full(len(pairs), log_odds(1.0))
+    return links.append(Links(pairs, -gain, gain, links.gap, probability=np.ones(len(pairs))), "link")
 
 
 def in_given_order(links: Links, order: NDArray[np.int64]) -> Links:
@@ -290,8 +285,4 @@ def in_given_order(links: Links, order: NDArray[np.int64]) -> Links:
     place = row[row >= 0]
     if len(place) < len(pairs):  # mothers are the source of two
         place = (pairs[:, 0] * len(order) + pairs[:, 1]).argsort()  # numbers that are all different
-    assert links.probability is not None
-    return replace(
-        links, pairs=pairs[place], cost=links.cost[place], margin=links.margin[place],
-        probability=links.probability[place],
-    )  # fmt: skip
+    return replace(links, pairs=pairs).take("link", place)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arrays import LINK, LINK_BY_SIDE, ROW, Arrays
 from .errors import InputError
 from .inference.candidates import candidates_of
 from .inference.decide import decide
@@ -186,7 +187,7 @@ class Live:
 
 
 @dataclass(frozen=True, eq=False)
-class _Window:
+class _Window(Arrays):
     """The latest frames, with the tracks of their detections and the candidate links between them.
 
     Parameters
@@ -208,14 +209,14 @@ class _Window:
     """
 
     movie: Movie
-    track: NDArray[np.int64]
-    ended: NDArray[np.bool_]
-    flow: NDArray[np.float64]
-    near: NDArray[np.int32]
-    tail: NDArray[np.int32]
-    head: NDArray[np.int32]
-    probability: NDArray[np.float64]
-    rivals: NDArray[np.float64]
+    track: NDArray[np.int64] = field(metadata=ROW)
+    ended: NDArray[np.bool_] = field(metadata=ROW)
+    flow: NDArray[np.float64] = field(metadata=ROW)
+    near: NDArray[np.int32] = field(metadata=ROW)
+    tail: NDArray[np.int32] = field(metadata=LINK)
+    head: NDArray[np.int32] = field(metadata=LINK)
+    probability: NDArray[np.float64] = field(metadata=LINK)
+    rivals: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
 
     @classmethod
     def empty(cls, basis: NDArray[np.float64]) -> _Window:
@@ -234,23 +235,15 @@ class _Window:
     def known(self) -> LinkPosterior:
         """The candidates between earlier frames."""
         key = self.tail * np.int64(len(self.movie)) + self.head
-        return LinkPosterior(candidates_of(key, self.movie.frame), self.probability, self.rivals)
+        return LinkPosterior.begun(candidates_of(key, self.movie.frame), self.probability, self.rivals)
 
     def latest(self, frames: int) -> _Window:
         """The latest frames, at most this many."""
-        movie, first = self.movie, max(self.movie.frames - frames, 0)
-        rows, start = slice(int(movie.frame_start[first]), None), movie.frame_start[first:]
-        link = self.tail >= rows.start
-        assert movie.time is not None
-        part = replace(
-            movie, position=movie.position[rows], frame=movie.frame[rows] - first,
-            frame_start=start - start[0], density=movie.density[rows], time=movie.time[first:],
-        )  # fmt: skip
-        return _Window(
-            part, self.track[rows], self.ended[rows], self.flow[rows], self.near[rows],
-            self.tail[link] - rows.start,
-            self.head[link] - rows.start, self.probability[link], self.rivals[:, link],
-        )  # fmt: skip
+        first = max(self.movie.frames - frames, 0)
+        row = int(self.movie.frame_start[first])
+        part = self.take("row", slice(row, None)).take("link", self.tail >= row)
+        movie = part.movie.during(slice(first, self.movie.frames))
+        return replace(part, movie=movie, tail=part.tail - row, head=part.head - row)
 
     def with_frame(self, place: NDArray[np.float64], after: int) -> _Window:
         """The window with one more frame, `after` intervals later."""
@@ -263,17 +256,15 @@ class _Window:
             shown = movie_of(place, np.array([0, count]), spacing=1.0)
             density, near = shown.density, shown.near if shown.near is not None else near
         last = int(movie.time[-1]) if movie.frames else 0
-        grown = replace(
-            movie, position=np.concatenate([movie.position, place]),
-            frame=np.append(movie.frame, np.full(count, movie.frames)),
-            frame_start=np.append(movie.frame_start, movie.frame_start[-1] + count),
-            density=np.append(movie.density, density), time=np.append(movie.time, last + after),
+        alone = replace(movie, position=place, frame=np.full(count, movie.frames), density=density)
+        new = replace(
+            self, movie=alone, track=np.full(count, -1), ended=np.ones(count, np.bool_),
+            flow=np.zeros_like(place), near=near,
         )  # fmt: skip
-        return replace(
-            self, movie=grown, track=np.append(self.track, np.full(count, -1)),
-            ended=np.append(self.ended, np.ones(count, np.bool_)),
-            flow=np.concatenate([self.flow, np.zeros_like(place)]), near=np.concatenate([self.near, near]),
-        )  # fmt: skip
+        grown = self.append(new, "row")
+        start = np.append(movie.frame_start, movie.frame_start[-1] + count)
+        time = np.append(movie.time, last + after)
+        return replace(grown, movie=replace(grown.movie, frame_start=start, time=time))
 
     def _pair(self) -> tuple[Movie, slice]:
         """The last frame and the one before, and the rows of the latter."""

@@ -106,8 +106,5 @@ def folded(links: Links, row: NDArray[np.int64], inside: NDArray[np.bool_], *, m
     first = np.append(True, np.diff(pairs[order, 1]) > 0)[: len(order)] | merges
     kept = kept[order[first]]
     pairs = row[links.pairs[kept]]
-    kept = kept[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return replace(
-        links, pairs=row[links.pairs[kept]], cost=links.cost[kept], margin=links.margin[kept],
-        probability=links.probability[kept],
-    )  # fmt: skip
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    return replace(links.take("link", kept), pairs=pairs).take("link", order)

@@ -61,6 +61,16 @@ class Candidates(NamedTuple):
             new[self.column_link[by_head]].astype(np.int32),
         )  # fmt: skip
 
+    def between(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Places (K,) of the links between some detections (M,), which increase, and keys among these."""
+        xp = array_module(rows)
+        place = xp.full(len(self.row_start) - 1, -1)
+        place[rows] = xp.arange(len(rows))
+        first, last = (int(self.row_start[end]) for end in (rows[0], rows[-1] + 1)) if len(rows) else (0, 0)
+        tail, head = (place[end[first:last]] for end in self[:2])
+        inner = np.flatnonzero((tail >= 0) & (head >= 0))
+        return first + inner, tail[inner] * np.int64(len(rows)) + head[inner]
+
     def at_tails(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N,) sums of values (E,) over the links of each tail."""
         return of_segments(self.tail, self.row_start, self.row_link, values)

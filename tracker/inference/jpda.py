@@ -85,12 +85,12 @@ def updated(
         evidence = log_evidence(odds_of_links, weights, birth, share)
     free = np.maximum(1 - candidates.at_tails(probability), 0)  # no successor: death or clutter
     clutter = free * odds * past.fresh / birth / row_none
-    return LinkPosterior(
-        candidates, probability, rivals, ratio, clutter, death=np.maximum(free - clutter, 0),
+    return replace(
+        posterior, probability=probability, ratio=ratio, clutter=clutter, death=np.maximum(free - clutter, 0),
         birth=np.maximum(1 - candidates.at_heads(probability) - clutter, 0), fresh=past.fresh,
         clutter_weight=np.stack([row_none - death, column_none - birth]), log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
-        moments=moments, sweeps=posterior.sweeps + 1, displaced=displaced, omega=omega, pull=pull,
+        moments=moments, sweeps=posterior.sweeps + 1, omega=omega, pull=pull,
     )  # fmt: skip
 
 
@@ -117,9 +117,7 @@ def _smoothed(
     places, weights = _places(movie, model, posterior, omega, workers)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
-        for each, of_clutter in zip(
-            none, np.broadcast_to(posterior.clutter_weight, (2, len(movie))), strict=True
-        )
+        for each, of_clutter in zip(none, posterior.clutter_weight, strict=True)
     )
     behind = _direction(candidates, 1, begins, weights[0])
     ahead = _direction(candidates, -1, ends, weights[1])

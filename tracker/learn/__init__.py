@@ -115,7 +115,7 @@ def learn(
     # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
     few = replace(options, workers=min(options.workers, 2))
     when = None if time is None else time[sample.frames]
-    some = None if marks is None else marks.at(sample.rows)
+    some = None if marks is None else marks.take("row", sample.rows)
     there = rows_here(position, sample.rows)
     part = Learned(*_fitted(there, sample.frame_start, few, (when, some)))
     lap("the model of a sample")

@@ -56,7 +56,7 @@ def fit(
     """
     on_gpu = options.device == "gpu"
     movie, model, posterior = _there(movie, model, posterior, options)
-    fields = fields.placed(to_device) if fields and on_gpu else fields
+    fields = placed(replace(fields, workers=1), to_device) if fields and on_gpu else fields
     model = options.fixed.held(movie, model)
     for turn, now in enumerate(rounds):
         omega = exponent(posterior.probability, 1.0)
@@ -68,9 +68,7 @@ def fit(
         model = options.fixed.held(movie, model)
         if now.fields:
             posterior = posterior.kept(posterior.probability > options.dropped * now.level)
-    if not on_gpu:
-        return model, posterior
-    return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
+    return placed((model, replace(posterior, moments=None)), to_host) if on_gpu else (model, posterior)
 
 
 def converged_there(
@@ -96,9 +94,8 @@ def _there(
     movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
 ) -> tuple[Movie, Model, LinkPosterior]:
     """The three on the device of the options."""
-    if options.device != "gpu":
-        return movie, model, posterior
-    return movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+    given = movie, model, posterior
+    return placed(given, to_device) if options.device == "gpu" else given
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:

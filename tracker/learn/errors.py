@@ -72,9 +72,8 @@ def _part(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Movie, 
     if len(movie) <= LearnOptions.trial:
         return movie, model, posterior
     part, some, sample = part_of(movie, posterior, LearnOptions.trial)
-    around, motion, rows = model.surroundings, model.motion, sample.rows
-    scale = motion.step_scale[sample.frames.start : sample.frames.stop - 1]
-    return part, replace(model, motion=replace(motion, step_scale=scale), surroundings=around.at(rows)), some
+    steps = slice(sample.frames.start, sample.frames.stop - 1)
+    return part, model.take("row", sample.rows).take("frame", steps), some
 
 
 def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> float:

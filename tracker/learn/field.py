@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, kernels, placed, to_host
+from .._arrays import ROW, Arrays, array_module, kernels, to_host
 from ..inference.blocks import in_blocks
 from ..model.levels import TINY
 from ..model.movie import NEIGHBOURS, OUTER, Movie, summed, weighted
@@ -22,7 +20,7 @@ _RIDGE = 20.0
 
 
 @dataclass(frozen=True, eq=False)
-class Fields:
+class Fields(Arrays):
     """Spatial neighbours, which are determined once.
 
     Parameters
@@ -39,8 +37,8 @@ class Fields:
     """
 
     movie: Movie
-    near: NDArray[np.int32]
-    cell: NDArray[np.int64]
+    near: NDArray[np.int32] = field(metadata=ROW)
+    cell: NDArray[np.int64] = field(metadata=ROW)
     grid: tuple[int, ...]
     workers: int = 1
 
@@ -53,11 +51,6 @@ class Fields:
         elif near is None:
             near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
         return cls(movie, near, *cells(movie.position), workers)
-
-    def placed(self, place: Callable[[Any], Any]) -> Fields:
-        """The neighbours placed elsewhere, by `to_device` or `to_host`."""
-        near, cell = placed((self.near, self.cell), place)
-        return replace(self, movie=self.movie.placed(place), near=near, cell=cell, workers=1)
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.

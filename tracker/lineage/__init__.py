@@ -122,11 +122,7 @@ def with_merges(
     )
     pairs = len(movie) - 1 - links.pairs[:, ::-1]
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    assert links.probability is not None
-    return replace(
-        links, pairs=pairs[order], cost=links.cost[order], margin=links.margin[order],
-        probability=links.probability[order],
-    ), lineage  # fmt: skip
+    return replace(links, pairs=pairs).take("link", order), lineage
 
 
 def find_divisions(

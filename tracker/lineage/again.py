@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +28,7 @@ def divided_again(
     assert lineage.model is not None
     assert movie.pins is not None
     near = candidate_divisions(movie, model.surroundings.flow, posterior, core)
-    near = near.kept(core[near.mother])
+    near = near.take("division", core[near.mother])
     log_factor = np.log(lineage.held.admission.real) + log_factors(Lifetimes.of(movie.frame, links), near)
     context = Context.of(movie, model, posterior).near(near)
     fit = under(context, near, lineage.model, log_factor)
@@ -43,14 +41,10 @@ def divided_again(
         fit = under(context, near, lineage.model, log_factor)
     slots = lineage.divisions.slots
     stay = ~core[slots].all(axis=0) & movie.pins.allows_divisions(slots)
-    both, names = (near, lineage.divisions.kept(stay)), [field.name for field in fields(near)]
-    divisions = Divisions(*(np.concatenate([getattr(each, name) for each in both]) for name in names))
+    divisions = near.append(lineage.divisions.take("division", stay), "division")
     probability = np.append(fit.probability, lineage.probability[stay])
     after, (tail, head, *_) = beside(posterior, context, fit), posterior.candidates
     # Beside divisions in the core, and as it was elsewhere.
-    inner = dict.fromkeys(("probability", "rivals"), core[tail] & core[head])
-    inner |= dict.fromkeys(("clutter", "death", "birth"), core)
-    values = {
-        name: np.where(of, getattr(after, name), getattr(posterior, name)) for name, of in inner.items()
-    }
-    return replace(posterior, **values), divisions, probability
+    inner = core[tail] & core[head]
+    posterior = posterior.paste(after, "link", inner, inner).paste(after, "row", core, core)
+    return posterior, divisions, probability

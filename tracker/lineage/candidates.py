@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import DIVISION, Arrays
 from ..inference.candidates import Search, distinct, pairs_near
 from ..inference.posterior import LinkPosterior
 from ..learn.em import LEAST_REACH
@@ -20,7 +21,7 @@ LEAST = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Divisions:
+class Divisions(Arrays):
     """P candidate divisions.
 
     Parameters
@@ -42,16 +43,16 @@ class Divisions:
         Log of the local spacing around the mother, relative to its mean over the movie.
     """
 
-    mother: NDArray[np.int64]
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    distance: NDArray[np.float64]
-    direction: NDArray[np.float64]
-    along: NDArray[np.float64]
-    across: NDArray[np.float64]
-    growth: NDArray[np.float64]
-    log_density: NDArray[np.float64]
-    room: NDArray[np.float64]
+    mother: NDArray[np.int64] = field(metadata=DIVISION)
+    first: NDArray[np.int64] = field(metadata=DIVISION)
+    second: NDArray[np.int64] = field(metadata=DIVISION)
+    distance: NDArray[np.float64] = field(metadata=DIVISION)
+    direction: NDArray[np.float64] = field(metadata=DIVISION)
+    along: NDArray[np.float64] = field(metadata=DIVISION)
+    across: NDArray[np.float64] = field(metadata=DIVISION)
+    growth: NDArray[np.float64] = field(metadata=DIVISION)
+    log_density: NDArray[np.float64] = field(metadata=DIVISION)
+    room: NDArray[np.float64] = field(metadata=DIVISION)
 
     def __len__(self) -> int:
         return len(self.mother)
@@ -60,10 +61,6 @@ class Divisions:
     def slots(self) -> NDArray[np.int64]:
         """(3, P) mothers and daughters."""
         return np.stack([self.mother, self.first, self.second])
-
-    def kept(self, keep: NDArray[np.bool_]) -> Divisions:
-        """The divisions selected by a mask (P,)."""
-        return Divisions(*(getattr(self, field.name)[keep] for field in fields(self)))
 
     @classmethod
     def none(cls, axes: int) -> Divisions:

@@ -62,15 +62,15 @@ def admission(
         rows, near = _central(movie, reach, model.association.longest, most)
         many = float(starts[rows][near & (np.abs(movie.frame[rows] - (movie.frames - 1) / 2) <= reach)].sum())
         movie = movie.at(rows)
-        model = replace(model, surroundings=model.surroundings.at(rows))
-        posterior = posterior.at(rows, movie.frame)
+        model = model.take("row", rows)
+        posterior, _ = posterior.at(rows, movie.frame)
     if on_device(posterior.probability):
         movie, model, posterior, near = placed((movie, model, posterior, near), to_host)
     forward, context = _first_fit(movie, model, posterior, near, reach, many)
     count = _count(forward)
     if count <= _CLEAR * np.sqrt(count):
         return None
-    nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
+    nothing = forward.divisions.take("division", slice(0))
     null = fitted(context, nothing, replace(forward.model, death=1.0, birth=1.0), 0.0)
     evidence = bethe_evidence(context, forward) - bethe_evidence(context, null)
     if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(many):
@@ -89,7 +89,7 @@ def admitted(
     every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
     whole = Context.of(movie, model, posterior).near(every)
     fit = fitted(whole, every, known, 0.0, rounds_over(movie))
-    return every.kept(fit.probability > TINY), fit
+    return every.take("division", fit.probability > TINY), fit
 
 
 def rounds_over(movie: Movie) -> int:

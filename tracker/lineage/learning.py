@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import LINK, LINK_BY_SIDE, ROW, ROW_BY_SIDE, Arrays
 from ..inference.candidates import distinct
 from ..inference.jpda import no_link
 from ..inference.marks import odds_of_clutter
@@ -20,7 +21,7 @@ from .packing import Beliefs, Pairs, log_partition, propagated
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class Context(Arrays):
     """What competes with divisions: the links of a sweep, deaths, births and clutter.
 
     Parameters
@@ -47,16 +48,16 @@ class Context:
         Exponent of rivals in the sweep.
     """
 
-    links: NDArray[np.int64]
-    tail: NDArray[np.int64]
-    head: NDArray[np.int64]
-    ratio: NDArray[np.float64]
-    rivals: NDArray[np.float64]
-    none: NDArray[np.float64]
-    clutter: NDArray[np.float64]
-    scaled: NDArray[np.bool_]
-    clutter_share: NDArray[np.float64]
-    others: NDArray[np.float64]
+    links: NDArray[np.int64] = field(metadata=LINK)
+    tail: NDArray[np.int64] = field(metadata=LINK)
+    head: NDArray[np.int64] = field(metadata=LINK)
+    ratio: NDArray[np.float64] = field(metadata=LINK)
+    rivals: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
+    none: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
+    clutter: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
+    scaled: NDArray[np.bool_] = field(metadata=ROW_BY_SIDE)
+    clutter_share: NDArray[np.float64] = field(metadata=ROW)
+    others: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
     omega: float
 
     @classmethod
@@ -81,10 +82,7 @@ class Context:
         keep = row[self.tail] | column[self.head]
         pull = self.ratio * (self.rivals[0] * self.rivals[1]) ** -self.omega * self.rivals * ~keep
         others = [summed(end, each, len(row)) for end, each in zip((self.tail, self.head), pull, strict=True)]
-        return replace(
-            self, links=self.links[keep], tail=self.tail[keep], head=self.head[keep], ratio=self.ratio[keep],
-            rivals=self.rivals[:, keep], scaled=self.scaled & inside, others=self.others + others,
-        )  # fmt: skip
+        return replace(self.take("link", keep), scaled=self.scaled & inside, others=self.others + others)
 
     def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
         """The same without the detections that take no part, which are most in a large movie."""
@@ -93,11 +91,8 @@ class Context:
             part[end] = True
         new = np.cumsum(part) - 1
         mother, first, second = new[divisions.slots]
-        return replace(
-            self, tail=new[self.tail], head=new[self.head], none=self.none[:, part],
-            clutter=self.clutter[:, part], scaled=self.scaled[:, part], others=self.others[:, part],
-            clutter_share=self.clutter_share[part],
-        ), replace(divisions, mother=mother, first=first, second=second)  # fmt: skip
+        context = replace(self.take("row", part), tail=new[self.tail], head=new[self.head])
+        return context, replace(divisions, mother=mother, first=first, second=second)
 
     def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of no division and none of these links."""

@@ -12,23 +12,22 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import ROW, Arrays
 from .levels import NEGLIGIBLE, ROUNDS, SURE, TINY
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Marks:
+class Marks(Arrays):
     """Columns of the detections of a movie."""
 
-    value: Floats  # (N, M) scores of mean 0 and variance 1 that tracks may keep; 0 where they are missing
-    seen: NDArray[np.bool_]  # (N, M) which are known
-    clutter: Floats  # (N, P) scores that may distinguish clutter from particles; 0 where they are missing
-    label: NDArray[np.int64]  # (N, Q) labels, from 0 in each column; -1 is unknown
-
-    def at(self, rows: NDArray[np.int64] | slice) -> Marks:
-        """Those of some detections."""
-        return Marks(self.value[rows], self.seen[rows], self.clutter[rows], self.label[rows])
+    value: Floats = field(metadata=ROW)
+    """(N, M) Scores of mean 0 and variance 1 that tracks may keep; 0 where they are missing."""
+    seen: NDArray[np.bool_] = field(metadata=ROW)  # (N, M) which are known
+    clutter: Floats = field(metadata=ROW)
+    """(N, P) Scores that may distinguish clutter from particles; 0 where they are missing."""
+    label: NDArray[np.int64] = field(metadata=ROW)  # (N, Q) labels, from 0 in each column; -1 is unknown
 
 
 @dataclass(frozen=True, eq=False)
