@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +16,21 @@ from .batches import Batches
 from .columns import kinds_of, marks_of
 from .detections import Detections
 from .errors import ResourceError, SettingsError
-from .inference.decide import decide, log_odds
+from .inference.decide import log_odds
 from .inference.jpda import converged, exponent, updated
-from .inference.posterior import LinkPosterior
 from .known import values_along
 from .learn import Learned, learn
 from .learn.fixed import Fixed
 from .learn.m_steps import maximised
 from .learn.options import LearnOptions
 from .learn.pinned import pinned
-from .lineage import Lineage, with_divisions, with_merges
-from .lineage.again import divided_again
-from .lineage.joint import decide_jointly
+from .lineage import Hypothesis, hypothesis
 from .linking import Links
 from .model.levels import FEW
 from .pins.rows import Found, PinnedRows
 from .reading import Reading, read_movie
+from .settings import TrackingSettings
 from .summary import Summary, summarise
-
-if TYPE_CHECKING:
-    from .tracking import TrackingSettings
 
 WORTH_A_GPU_LEARNED = 500_000
 """Number of detections below which `auto` uses the CPU: of so many, 16 cores take 7.0 s and an H100 2.8 s, to
@@ -64,16 +59,10 @@ class LearnedMovie:
 
 
 class Decided(NamedTuple):
-    """Links, by the posterior that they follow from; rows are those of the movie as it was read.
-
-    lineage : Lineage or None
-        Without pins, if tracks divide; or if they merge, which `merges` says.
-    """
+    """Links, and what tracks do, from which they follow; rows are those of the movie as it was read."""
 
     links: Links
-    posterior: LinkPosterior
-    lineage: Lineage | None = None
-    merges: bool = False
+    tracks: Hypothesis
 
 
 def linked(
@@ -104,7 +93,7 @@ def linked(
     movie = learned_movie(detections, settings, workers, progress)
     pins = settings.pins_in(detections)
     if pins.pins:  # the CPU alone solves again under them
-        made = {name: placed(getattr(movie, name), to_host) for name in ("reading", "learned", "decided")}
+        made = {name: placed(getattr(movie, name), to_host) for name in ("reading", "decided")}
         movie = replace(movie, **made)
     links = under_pins(movie, pins).links
     if settings.device == "gpu":
@@ -157,9 +146,11 @@ def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     """
     if not pins.pins:
         return movie.decided
-    decided = _decided_under(_by_row(movie, pins), movie)
+    rows, before, settings = _by_row(movie, pins), movie.decided, movie.settings
+    tracks = before.tracks.under(rows, before.links, movie.options)
+    links = tracks.decide(settings.solver, exact=settings.exact_margins)
     lap("links under pins")
-    return decided
+    return Decided(_with_divided(links, rows.divided), tracks)
 
 
 @threads_kept()
@@ -187,7 +178,7 @@ def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
     rows = tuple(tuple(place[list(row)].tolist()) for row in pins.rows)
     if (stray := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
         raise SettingsError(f"{pins.pins[stray]}: it is far from all others and left out. Remove the pin.")
-    return PinnedRows.of(Found(pins.pins, rows, ()), len(movie.learned.movie))
+    return PinnedRows.of(Found(pins.pins, rows, ()), len(order))
 
 
 def _options(
@@ -227,46 +218,12 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
 
 
 def _decided(learned: Learned, settings: TrackingSettings, workers: int) -> Decided:
-    """The links of maximum expected F1; with divisions, or with merges if nothing divides."""
-    solver, exact, links = settings.solver, settings.exact_margins, None
-    given = learned.movie, learned.model, learned.posterior
-    if settings.divisions:
-        links, lineage = with_divisions(*given, solver=solver, exact=exact, workers=workers)
-        if lineage.held is not None:
-            return Decided(links, lineage.posterior, lineage)
-    if settings.merges:  # which the CPU alone looks for; rows of the lineage are those of reversed time
-        here = placed(given, to_host)
-        merged, lineage = with_merges(*here, solver=solver, exact=exact, workers=workers)
-        if lineage.held is not None:
-            return Decided(merged, learned.posterior, lineage, merges=True)
-    if links is None:
-        candidates, p = learned.posterior.candidates, learned.posterior.probability
-        links = decide(candidates, p, solver=solver, exact=exact)
-    return Decided(links, learned.posterior)
-
-
-def _decided_under(pins: PinnedRows, movie: LearnedMovie) -> Decided:
-    """The same under pins, where it is known whether tracks divide or merge."""
-    learned, lineage, settings, options = movie.learned, movie.decided.lineage, movie.settings, movie.options
-    solver, exact, workers = settings.solver, settings.exact_margins, options.workers
-    divides = lineage is not None and lineage.held is not None and not movie.decided.merges
-    if lineage is None or not divides:
-        solved = pinned(learned.movie, learned.model, learned.posterior, pins, options)
-        posterior = solved.posterior
-        links = decide(posterior.candidates, posterior.probability, solver=solver, exact=exact)
-        if lineage is not None and lineage.held is not None:
-            links, _ = with_merges(
-                *solved[:3], solver=solver, exact=exact, workers=workers, known=lineage.held.admission
-            )
-    else:
-        assert lineage.held is not None
-        start, none = lineage.posterior, lineage.held.none
-        solved = pinned(learned.movie, lineage.held.rates, start, pins, options, none)
-        posterior, divisions, p = divided_again(solved, lineage, movie.decided.links.pairs, workers)
-        links = decide_jointly(
-            posterior.candidates, posterior.probability, divisions, p, solver=solver, exact=exact
-        )
-    return Decided(_with_divided(links, pins.divided), posterior, lineage, movie.decided.merges)
+    """The links of maximum expected F1, without pins."""
+    tracks = hypothesis(
+        learned.movie, learned.model, learned.posterior, divisions=settings.divisions, merges=settings.merges,
+        workers=workers,
+    )  # fmt: skip
+    return Decided(tracks.decide(settings.solver, exact=settings.exact_margins), tracks)
 
 
 def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +15,8 @@ from numpy.typing import NDArray
 from .detections import Detections
 from .linked import Progress, linked
 from .linking import Links
+from .settings import TrackingSettings
 from .summary import Summary
-
-if TYPE_CHECKING:
-    from .tracking import TrackingSettings
 
 _REACH = 5.0
 """Guard: width of the margin with images, in distances between neighbours, at most half of the box: steps and

@@ -176,7 +176,7 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
 
     decided, order = under_pins(held.learned, found), held.learned.reading.order
     run = learned_run(seen, in_given_order(decided.links, order), used, held.learned.summary)
-    posterior, count = decided.posterior, len(seen)
+    posterior, count = decided.tracks.posterior, len(seen)
     some = posterior.probability > _LEAST
     pairs = order[np.column_stack([posterior.candidates.tail[some], posterior.candidates.head[some]])]
     first = np.lexsort((pairs[:, 1], pairs[:, 0]))
