@@ -1,6 +1,7 @@
 """Build the wheel of this Python and platform, with compiled kernels: ``python .ci/build_wheel.py FOLDER``.
 
-The Python that runs this has setuptools and what Outbid depends on. tracker/_shipped.py reads the kernels.
+The Python that runs this has setuptools and what Outbid depends on. tracker/compute/shipped.py reads the
+kernels.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def run_kernels(stage: Path, **numba: str) -> dict[str, Any]:
 
 
 def keep_kernels(package: Path, facts: dict[str, Any]) -> None:
-    """Move Numba's files into the folder that `outbid._shipped` reads, and write the manifest."""
+    """Move Numba's files into the folder that `outbid.compute.shipped` reads, and write the manifest."""
     sources = {path for pattern in SOURCES for path in package.rglob(pattern)}
     kept = package / "_compiled"
     for path in list(package.rglob("__pycache__/*.nb[ci]")):

@@ -15,8 +15,8 @@ from numba import njit
 
 import outbid
 from outbid import track, tracking, warm_up
-from outbid._compiling import MESSAGE, SecondProcess, compilation_reported, first_time
-from outbid.signatures import LATE, LITTLE, SECONDS, SIGNATURES, halves, signatures_in
+from outbid.compute.compiling import MESSAGE, SecondProcess, compilation_reported, first_time
+from outbid.compute.signatures import LATE, LITTLE, SECONDS, SIGNATURES, halves, signatures_in
 
 pytestmark = pytest.mark.timeout(900)  # the first compiles all
 
@@ -196,7 +196,7 @@ def test_the_second_process_ends_with_the_context() -> None:
 
 def test_the_second_process_ends_where_the_first_is_killed(tmp_path: Path) -> None:
     """Its stdin ends then; else it would compile on."""
-    command = [sys.executable, "-c", "from outbid._compiling import compile_lines; compile_lines()"]
+    command = [sys.executable, "-c", "from outbid.compute.compiling import compile_lines; compile_lines()"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.communicate(f"{SIGNATURES.strip()}\n\n".encode(), timeout=60)

@@ -39,10 +39,10 @@ LEARNED = (
     *(f"tracker/{name}.py" for name in ("reading", "known", "summary", "linked")),
 )
 ASSIGNMENT, DETECTION = ("tracker/assignment/*.py",), ("tracker/detection/*.py",)
-GATES = ("tracker/gating*.py", "tracker/linking.py")
+GATES = ("tracker/gating*.py", "tracker/gated/linking.py")
 OUTPUTS = (
     *(f"tracker/formats/{name}.py" for name in ("outputs", "parts", "records")),
-    "tracker/_interrupt.py",
+    "tracker/compute/interrupt.py",
 )
 PAPERS = ("simulate/matrices.py", "simulate/paper.py", "simulate/experiments/papers/*")
 PEERS = ("agree", "cells", "nuclei", "optics", "scmos", "tuned", "whole_way")
@@ -56,7 +56,7 @@ RECORDS = (
     Record("constants of detection", BENCH / "detection_sensitivity.json", DETECTION,
            "python -m detection_accuracy.sensitivity"),
     Record("damaged files", BENCH / "fuzz_record.json",
-           ("tracker/formats/*.py", "tracker/images.py"), "make fuzz"),
+           ("tracker/formats/*.py", "tracker/formats/images/opening.py"), "make fuzz"),
     Record("disturbed commands", BENCH / "torture_record.json", OUTPUTS, "make torture"),
     Record("GPU", BENCH / "gpu_record.json", KERNELS, "make gpu-test"),
     Record("GPU, longer", BENCH / "gpu_long_record.json", KERNELS, "make gpu-bench"),

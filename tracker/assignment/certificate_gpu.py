@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arrays import array_module, to_host
-from .._cuda import cuda_function, launch
+from ..compute.arrays import array_module, to_host
+from ..compute.cuda import cuda_function, launch
 
 _SOURCE = "assignment/certificate.cu"
 _LANES = 8

@@ -19,9 +19,10 @@ from pathlib import Path
 
 from benchmarks import measure
 
+from outbid.work import HERE, Movie
+
 from .compare import SCORES, Difference, compared, mean_of
 from .measured import Measured, Record
-from .movies import HERE, Movie
 from .options import scalable, scale_constant
 from .run import CHOICES, REPOSITORY, about, chosen, over
 
@@ -124,7 +125,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     if given.sensitivity:
-        from outbid.learn.options import LearnOptions
+        from outbid.learned.learn.options import LearnOptions
 
         options = [name for name in scalable(LearnOptions()) if name != "workers"]  # threads change no link
         names = given.only or [*options, *priors()]

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from benchmarks import measure
 
-from . import compare
+from outbid import compare
+from outbid.work import HERE, Movie, recorded, simulated
+
 from .linkers import Linker, named
 from .measured import Measured, Record, measured, name_of
-from .movies import HERE, Movie, recorded, simulated
 
 REPOSITORY = HERE.parents[2]
 BASELINE = HERE / "baseline.npz"

@@ -28,7 +28,8 @@ import numpy as np
 import records
 from benchmarks import measure
 
-from . import false_spots, grid, precision, real, speed, whole_way
+from outbid import false_spots, grid, precision, real, speed, whole_way
+
 from .cells import cells
 
 RECORD = grid.REPOSITORY / "tests" / "bench" / "detection_record.json"

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from . import agree
+from outbid import agree
+
 from .cells import Cell, View
 
 Found = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import tifffile
 
-from . import harm, harm_text
+from outbid import harm, harm_text
+
 from .cases import Harm
 
 _ODD = (0, 1, 2, 3, 7, 8, 16, 255, 65535, 2**31, 2**32 - 1)
