@@ -28,7 +28,7 @@ X86_64 = ("x86-64-v3", "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe")
 """The CPU for which to compile, by its name and features of LLVM: since 2013 (Intel) and 2015 (AMD)."""
 ARM64 = ("generic", "")
 CPUS = {"x86_64": X86_64, "AMD64": X86_64, "aarch64": ARM64, "arm64": ARM64}
-SOURCES = ("*_cpu.py", "_kernels.py", "levels.py")
+SOURCES = ("*_cpu.py", "kernels.py", "tolerances.py")
 """Files on which machine code depends: kernels, their options, their constants."""
 DATE = (1980, 1, 1, 0, 0, 0)
 """Of each file in the wheel, so that building again gives the same."""

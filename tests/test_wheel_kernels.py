@@ -32,10 +32,10 @@ from outbid.compute.compiling import kernels_counted
 HERE = Path(compiled_kernels.__file__).parent
 TINY = {
     "__init__.py": "",
-    "levels.py": "SHIFT = 1.0\n",
+    "tolerances.py": "SHIFT = 1.0\n",
     "sum_cpu.py": """
 from .compute.kernels import inner_kernel, kernel
-from .levels import SHIFT
+from .tolerances import SHIFT
 
 
 @inner_kernel
@@ -142,7 +142,7 @@ def test_of_other_versions_it_is_not_read(package: Path, of: str) -> None:
 
 def test_of_other_sources_it_is_not_used(package: Path) -> None:
     """Numba itself would not notice the constant of another module."""
-    (package / "levels.py").write_text("SHIFT = 2.0\n")
+    (package / "tolerances.py").write_text("SHIFT = 2.0\n")
     assert compiled() == (2, 3.0)
 
 

@@ -32,6 +32,8 @@ The public names below are imported at their first use (PEP 562), so that import
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ._moved import serve_former_names
+
 if TYPE_CHECKING:
     from .assignment import Assignment as Assignment
     from .assignment import AssignmentProblem as AssignmentProblem
@@ -102,6 +104,7 @@ _PACKAGES = ("data", "simulate", "viewers")
 """Subpackages in folders of their own, which ``import outbid`` makes available as attributes."""
 
 __all__ = sorted(_MODULE_OF)  # noqa: PLE0605
+serve_former_names()
 
 
 def __getattr__(name: str) -> object:

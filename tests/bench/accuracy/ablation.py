@@ -19,10 +19,9 @@ from pathlib import Path
 
 from benchmarks import measure
 
-from outbid.work import HERE, Movie
-
 from .compare import SCORES, Difference, compared, mean_of
 from .measured import Measured, Record
+from .movies import HERE, Movie
 from .options import scalable, scale_constant
 from .run import CHOICES, REPOSITORY, about, chosen, over
 

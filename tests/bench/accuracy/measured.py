@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid import Tracks, score
-from outbid.work import Movie, fingerprint
 
 from .linkers import Linker
+from .movies import Movie, fingerprint
 
 BINS = 20
 """Bins of the probability of a link, as in `outbid.simulate.experiments.calibration`."""

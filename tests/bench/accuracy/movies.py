@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from outbid import Tracks, flows, read_tracks, tissues, views, walkers
+from outbid import Tracks, read_tracks
+
+from . import flows, tissues, views, walkers
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[3] / "shared" / "data"

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from outbid import TrackingSettings, Tracks
 from outbid.edit.proofreading import HeldModel, doubts, hold, resolve
 from outbid.pins import Pin
-from outbid.work import Movie, recorded
 
 from .film import View, bordered, cast
+from .movies import Movie, recorded
 from .walkers import diffusing
 
 HERE = Path(__file__).resolve().parent

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from benchmarks import measure
 
-from outbid import compare
-from outbid.work import HERE, Movie, recorded, simulated
-
+from . import compare
 from .linkers import Linker, named
 from .measured import Measured, Record, measured, name_of
+from .movies import HERE, Movie, recorded, simulated
 
 REPOSITORY = HERE.parents[2]
 BASELINE = HERE / "baseline.npz"

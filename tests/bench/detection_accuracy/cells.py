@@ -15,9 +15,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid import nuclei, optics, scmos
 from outbid.particles.detections import Detections
 from outbid.simulate.camera import Camera, render
+
+from . import nuclei, optics, scmos
 
 SEEDS = 10
 RADII = (1.5, 3.0, 6.0, 8.0)

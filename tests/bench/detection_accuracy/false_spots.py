@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from outbid import DetectionSettings, agree, detect
+from outbid import DetectionSettings, detect
 
+from . import agree
 from .cells import Cell
 from .separated import BACKGROUNDS, empty, scene, separated
 

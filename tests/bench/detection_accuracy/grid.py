@@ -21,8 +21,9 @@ import numpy as np
 import records
 from benchmarks import measure
 
-from outbid import DetectionSettings, agree, detect, tuned, whole_way
+from outbid import DetectionSettings, detect
 
+from . import agree, tuned, whole_way
 from .cells import SEEDS, Cell, View, cells, view
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from outbid import DetectionSettings, agree, detect, scmos
+from outbid import DetectionSettings, detect
 
+from . import agree, scmos
 from .cells import Cell
 from .separated import Separated, light, scene, separated, shape_of
 

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from outbid import Detections, DetectionSettings, agree, detect
+from outbid import Detections, DetectionSettings, detect
 from outbid.formats.images.folders import open_movie
+
+from . import agree
 
 DATA = Path(os.environ.get("OUTBID_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
 NEAR = {"fly": 5.0, "faketracks": 2.0}  # pixels of the plane

@@ -28,8 +28,7 @@ import numpy as np
 import records
 from benchmarks import measure
 
-from outbid import false_spots, grid, precision, real, speed, whole_way
-
+from . import false_spots, grid, precision, real, speed, whole_way
 from .cells import cells
 
 RECORD = grid.REPOSITORY / "tests" / "bench" / "detection_record.json"

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from benchmarks import measure
 
-from outbid import DetectionSettings, agree, cells, detect, grid, uneven
+from outbid import DetectionSettings, detect
+
+from . import agree, cells, grid, uneven
 
 RECORD = Path(__file__).resolve().parents[1] / "detection_sensitivity.json"
 MODULES = (

@@ -8,9 +8,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid import cells, optics, scmos
 from outbid.simulate.camera import Camera, expected_photons
 
+from . import cells, optics, scmos
 from .cells import Cell
 
 APART = 10.0  # standard deviations between neighbours, and half of it to the walls

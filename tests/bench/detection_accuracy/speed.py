@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid import DetectionSettings, detect, optics, scmos
+from outbid import DetectionSettings, detect
 
+from . import optics, scmos
 from .cells import Cell
 
 SHAPE = (24, 384, 384)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from outbid import agree
-
+from . import agree
 from .cells import Cell, View
 
 Found = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
-from outbid import DetectionSettings, detect, diffraction, gaussian_light
+from outbid import DetectionSettings, detect
 
+from . import diffraction, gaussian_light
 from .scene_of_light import Light, Scene
 
 RENDERERS: dict[str, Callable[[Scene, int], tuple[NDArray, NDArray[np.float64]]]] = {

@@ -15,23 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid import (
-    Detections,
-    DetectionSettings,
-    Tracks,
-    cells,
-    detect,
-    match,
-    optics,
-    scmos,
-    score,
-    track,
-    tuned,
-)
+from outbid import Detections, DetectionSettings, Tracks, detect, match, score, track
 from outbid.simulate.linkers.laptrack import LapTrack
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
 
+from . import cells, optics, scmos, tuned
 from .cells import Cell
 
 GATE = 5.0  # pixels, as in the challenge

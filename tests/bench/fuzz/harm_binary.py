@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import tifffile
 
-from outbid import harm, harm_text
-
+from . import harm, harm_text
 from .cases import Harm
 
 _ODD = (0, 1, 2, 3, 7, 8, 16, 255, 65535, 2**31, 2**32 - 1)

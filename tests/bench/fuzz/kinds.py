@@ -9,17 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from outbid import (
-    Detections,
-    InputError,
-    Tracks,
+from outbid import Detections, InputError, Tracks, read_detections, read_record, read_tracks
+from outbid.formats import holds_tracks
+from outbid.formats.images.folders import open_movie
+from outbid.formats.tables.npy import read_matrix
+
+from . import (
     containers,
     harm,
     harm_binary,
     harm_text,
-    read_detections,
-    read_record,
-    read_tracks,
     second_binary,
     second_images,
     second_tables,
@@ -29,10 +28,6 @@ from outbid import (
     seeds_graph,
     seeds_image,
 )
-from outbid.formats import holds_tracks
-from outbid.formats.images.folders import open_movie
-from outbid.formats.tables.npy import read_matrix
-
 from .cases import Harm, Kind, Seed
 from .second import Found, Unsure, found
 

@@ -15,6 +15,7 @@ import numpy as np
 from ... import formats
 from ...compute.threads import begun
 from ...compute.timing import lap
+from ...detection import detect
 from ...errors import SettingsError
 from ...formats.files.outputs import remove_folder, write_whole, write_whole_folder
 from ...formats.files.records import record_bytes
