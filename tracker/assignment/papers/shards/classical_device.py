@@ -1,7 +1,7 @@
 """`least_uncovered` of hungarian_cpu for rows on a GPU, with the kernel in hungarian.cu."""
 
 # mypy: ignore-errors
-# Only _arrays.py imports CuPy, so its arrays have no type here.
+# Only compute/arrays.py imports CuPy, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np
