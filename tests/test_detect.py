@@ -21,7 +21,7 @@ from outbid.detection import centroids, detect, detect_labels, expected_noise, l
 from outbid.detection.preview import preview
 from outbid.detection.response import local_maxima
 from outbid.detection.spectrum import Filter, Modes, Transform, spectrum
-from outbid.detection_settings import DetectionSettings
+from outbid.settings.detection import DetectionSettings
 
 MODULE = import_module("outbid.detection")
 
@@ -237,7 +237,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> list[str]:
         raise RuntimeError("CuPy is not installed.")
 
-    monkeypatch.setattr("outbid.device.gpu_names", none)
+    monkeypatch.setattr("outbid.settings.device.gpu_names", none)
     with pytest.raises(ResourceError, match="CuPy is not installed"):
         detect([speckled()], DetectionSettings(3, device="gpu"))
     monkeypatch.setattr(MODULE, "_WORTH_A_GPU", 1)
@@ -249,7 +249,7 @@ def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest
     def full(_: object) -> object:
         raise MemoryError("out of memory to allocate")
 
-    monkeypatch.setattr("outbid.device.gpu_names", lambda: ["a small one"])
+    monkeypatch.setattr("outbid.settings.device.gpu_names", lambda: ["a small one"])
     monkeypatch.setattr(MODULE, "release_device_memory", lambda: None)
     monkeypatch.setattr("outbid.detection.spectrum.to_device", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))

@@ -29,8 +29,8 @@ from outbid import (
     read_tracks,
     write_tracks,
 )
-from outbid.formats import memory
-from outbid.formats.images import open_movie
+from outbid.formats.files import memory
+from outbid.formats.images.folders import open_movie
 
 TWO = Tracks(
     Detections.from_table([0, 1, 2, 2], [[0, 5, 7], [1, 5, 8], [0, 6, 9], [0, 4, 9]]),

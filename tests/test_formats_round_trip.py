@@ -25,7 +25,7 @@ from outbid import (
     write_tracks,
 )
 from outbid.formats import FORMATS, check_output, holds_tracks
-from outbid.tracks import LINK_MEASURES
+from outbid.particles.tracks import LINK_MEASURES
 
 SUFFIXES = [".csv", ".tsv", ".parquet"]  # tables; the formats for exchange have tests of their own
 NAMES = st.sampled_from(

@@ -12,8 +12,9 @@ import pytest
 from commands import assert_refused, run, succeed, written
 
 from outbid import Detections, SettingsError, Tracks, read_record, read_tracks, write_tracks
-from outbid.formats import outputs, read_detections, write_detections
-from outbid.formats.outputs import write_whole
+from outbid.formats import read_detections, write_detections
+from outbid.formats.files import outputs
+from outbid.formats.files.outputs import write_whole
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX locks and modes")
 
@@ -199,7 +200,7 @@ def test_a_geff_is_replaced_also_in_zarr_3_or_damaged(geff: Path) -> None:
     "name", ["formats/intracktive/ctc_hela_example.geff", "mouse_geff/mouse-20250719.zarr/tracks"]
 )
 def test_real_geffs_are_known(name: str, real_data: Path) -> None:
-    from outbid.formats.geff_checks import foreign
+    from outbid.formats.graphs.geff_checks import foreign
 
     assert foreign(real_data / name) is None
 

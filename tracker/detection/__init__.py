@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import release_device_memory
-from ..detection_settings import DetectionSettings
-from ..detections import Detections
-from ..device import device_for
-from .labels import centroids as centroids
-from .labels import detect_labels as detect_labels
+from ..compute.arrays import release_device_memory
+from ..formats.images.labels import centroids as centroids
+from ..formats.images.labels import detect_labels as detect_labels
+from ..particles.detections import Detections
+from ..settings.detection import DetectionSettings
+from ..settings.device import device_for
 from .sample import FRAMES, checked, frames_of
 
 if TYPE_CHECKING:  # kernels are loaded when they are needed

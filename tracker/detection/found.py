@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from ..detection_settings import DetectionSettings
+from ..settings.detection import DetectionSettings
 from .bodies import find_bodies
 from .candidates import Seen, look
 from .decision import decide

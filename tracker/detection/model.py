@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detection_settings import DetectionSettings
+from ..settings.detection import DetectionSettings
 from .bodies import look_like_bodies, width_of_bodies
 from .candidates import look
 from .decision import decide

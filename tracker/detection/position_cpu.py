@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from .._kernels import inner_kernel, kernel
+from ..compute.kernels import inner_kernel, kernel
 
 Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(7)
 """Columns of a spot: voxels, grey values, logarithms of its widths over the common ones."""

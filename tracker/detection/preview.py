@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..detection_settings import DetectionSettings
 from ..errors import InputError
+from ..settings.detection import DetectionSettings
 from .found import find_in
 from .model import SpotModel, learn
 from .sign import other_sign_stands_out

@@ -9,8 +9,8 @@ from math import floor, log2, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detection_settings import DetectionSettings
 from ..errors import InputError
+from ..settings.detection import DetectionSettings
 
 FRAMES, MOST_FRAMES = 4, 16
 """Number of frames used; of small ones, which hold few spots, up to so many."""

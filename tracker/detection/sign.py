@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detection_settings import DetectionSettings
+from ..settings.detection import DetectionSettings
 from .response import laplacian, local_maxima
 from .sample import checked, crop, middle_of, prepared, unit_of
 from .spots import sigma_of

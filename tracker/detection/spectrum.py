@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.optimize import isotonic_regression
 
-from .._arrays import to_device, to_host
+from ..compute.arrays import to_device, to_host
 
 _RATIO = 1.12  # of the wave numbers of one ring to the next
 _BLOCK = 0.25  # of a wave number along z: the height of its block

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import BACKWARD, ROW, Arrays, Axis
-from ..detections import Detections
+from ..compute.arrays import BACKWARD, ROW, Arrays, Axis
+from ..particles.detections import Detections
 from .pin import KINDS, Pin, check_pins
 
 _NEAR = 0.25
