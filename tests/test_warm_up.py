@@ -156,7 +156,7 @@ def test_halves_take_about_as_long_and_share_no_module() -> None:
 
 FEW = "learned.inference.powers.raised f8:1 f8\nparticles.tracks.first_wrong i8:2 i4:1"
 COMPILE_FEW = (
-    "from outbid import signatures, warming; names = []; "
+    "from outbid.compute import signatures, warming; names = []; "
     f"few = signatures.signatures_in({FEW!r}); "
     "print(warming.compile_all(few, lambda name, *_: names.append(name)), sorted(names))"
 )
