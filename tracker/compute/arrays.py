@@ -103,7 +103,7 @@ class Arrays:
     >>> part = some.take("link", some.weight > 0)
     >>> part.weight.tolist(), part.rivals.tolist(), part.take("side", BACKWARD).rivals.tolist()
     ([1, 2], [[1, 2], [4, 5]], [[4, 5], [1, 2]])
-    >>> part.append(some, "link").weight.tolist(), some.paste(part, "link", [0, 1]).rivals.tolist()
+    >>> part.join(some, "link").weight.tolist(), some.paste(part, "link", [0, 1]).rivals.tolist()
     ([1, 2, 0, 1, 2], [[1, 2, 2], [4, 5, 5]])
     """
 
@@ -115,10 +115,10 @@ class Arrays:
         }
         return replace(self, **taken)
 
-    def append(self, other: Self, axis: Axis) -> Self:
+    def join(self, other: Self, axis: Axis) -> Self:
         """The record with the entries of another one after its own."""
         both = {
-            name: value.append(getattr(other, name), axis)
+            name: value.join(getattr(other, name), axis)
             if isinstance(value, Arrays)
             else array_module(value).concatenate([value, getattr(other, name)], axis=len(before))
             for name, value, before in self._along(axis, empty=True)

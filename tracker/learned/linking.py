@@ -28,7 +28,7 @@ from .learn.fixed import Fixed
 from .learn.m_steps import maximised
 from .learn.options import LearnOptions
 from .learn.pinned import pinned
-from .lineage import Hypothesis, hypothesis
+from .lineage.hypotheses import Hypothesis, hypothesis
 from .prepare import Reading, read_movie
 from .summary import Summary, summarise
 
@@ -230,7 +230,7 @@ def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:
     """The links with those of divisions that are pinned."""
     pairs = np.concatenate([divided[:, :2], divided[:, ::2]])
     gain = np.full(len(pairs), log_odds(1.0))
-    return links.append(Links(pairs, -gain, gain, links.gap, probability=np.ones(len(pairs))), "link")
+    return links.join(Links(pairs, -gain, gain, links.gap, probability=np.ones(len(pairs))), "link")
 
 
 def in_given_order(links: Links, order: NDArray[np.int64]) -> Links:

@@ -261,7 +261,7 @@ class _Window(Arrays):
             self, movie=alone, track=np.full(count, -1), ended=np.ones(count, np.bool_),
             flow=np.zeros_like(place), near=near,
         )  # fmt: skip
-        grown = self.append(new, "row")
+        grown = self.join(new, "row")
         start = np.append(movie.frame_start, movie.frame_start[-1] + count)
         time = np.append(movie.time, last + after)
         return replace(grown, movie=replace(grown.movie, frame_start=start, time=time))

@@ -40,7 +40,7 @@ def divided_again(
         fit = under(context, near, lineage.model, log_factor)
     slots = lineage.divisions.slots
     stay = ~core[slots].all(axis=0) & pins.allows_divisions(slots)
-    divisions = near.append(lineage.divisions.take("division", stay), "division")
+    divisions = near.join(lineage.divisions.take("division", stay), "division")
     probability = np.append(fit.probability, lineage.probability[stay])
     after, (tail, head, *_) = beside(posterior, context, fit), posterior.candidates
     # Beside divisions in the core, and as it was elsewhere.
