@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.arrays import array_module, free_device_memory, free_memory, on_device, placed, to_host
-from ..compute.threads import threads_kept
+from ..compute.threads import computing
 from ..compute.timing import lap
 from ..compute.tolerances import FEW
 from ..errors import ResourceError, SettingsError
@@ -106,7 +106,6 @@ def linked(
     return movie.summary, links
 
 
-@threads_kept()
 def learned_movie(
     detections: Detections, settings: TrackingSettings, workers: int = 1, progress: Progress = None
 ) -> LearnedMovie:
@@ -118,24 +117,26 @@ def learned_movie(
     reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_strays()
     lap("sorting by place", reading.position)
     known = values_along(settings.known, reading.axes)
-    options = _options(settings, reading, known, workers, device)
+    options = replace(_options(settings, reading, known), workers=workers, device=device)
     _refuse_large(reading.frame_start, options.nearest, int(_SHARE * free_memory()))
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
-    columns = marks_of(detections.features, reading, settings.column, workers)
-    marks = None if columns is None else columns.marks
-    learned = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
-    lap("learning")
-    decided = _decided(learned, settings, workers)
-    lap("deciding")
-    shorten = settings.max_gap is None
-    summary = summarise(reading, learned, known, columns=columns, shorten=shorten, workers=workers)
-    lap("errors of what is learned")
+    with computing(workers):
+        columns = marks_of(detections.features, reading, settings.column)
+        marks = None if columns is None else columns.marks
+        learned = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
+        lap("learning")
+        decided = _decided(learned, settings)
+        lap("deciding")
+        shorten = settings.max_gap is None
+        summary = summarise(reading, learned, known, columns=columns, shorten=shorten)
+        lap("errors of what is learned")
     if progress is not None:
         progress(len(detections), len(detections))
-    return LearnedMovie(reading, learned, summary, settings, options, decided)
+    return LearnedMovie(
+        reading=reading, learned=learned, summary=summary, settings=settings, options=options, decided=decided
+    )
 
 
-@threads_kept()
 def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     """Links under the learned model and pins, whose rows are those of the detections.
 
@@ -147,27 +148,27 @@ def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     if not pins.pins:
         return movie.decided
     rows, before, settings = _by_row(movie, pins), movie.decided, movie.settings
-    tracks = before.tracks.under(rows, before.links, movie.options)
-    links = tracks.decide(settings.solver, exact=settings.exact_margins)
+    with computing(movie.options.workers):
+        tracks = before.tracks.under(rows, before.links, movie.options)
+        links = tracks.decide(settings.solver, exact=settings.exact_margins)
     lap("links under pins")
     return Decided(_with_divided(links, rows.divided), tracks)
 
 
-@threads_kept()
 def learned_again(movie: LearnedMovie, pins: Found) -> LearnedMovie:
     """The movie with a model that was learned once more, by M-steps from posteriors under pins.
 
     What varies in space stays, and so do columns and whether tracks divide.
     """
     learned, options, rows = movie.learned, movie.options, _by_row(movie, pins)
-    for _ in range(FEW):
-        solved = pinned(learned.movie, learned.model, learned.posterior, rows, options)
-        omega = exponent(solved.posterior.probability)
-        under = updated(*solved[:3], omega=omega, workers=options.workers)
-        model = options.fixed.held(learned.movie, maximised(solved.movie, solved.model, under, None))
-        posterior = converged(learned.movie, model, learned.posterior, workers=options.workers)
-        learned = replace(learned, model=model, posterior=posterior)
-    return replace(movie, learned=learned, decided=_decided(learned, movie.settings, options.workers))
+    with computing(options.workers):
+        for _ in range(FEW):
+            solved = pinned(learned.movie, learned.model, learned.posterior, rows, options)
+            under = updated(*solved[:3], omega=exponent(solved.posterior.probability))
+            model = options.fixed.held(learned.movie, maximised(solved.movie, solved.model, under, None))
+            posterior = converged(learned.movie, model, learned.posterior)
+            learned = replace(learned, model=model, posterior=posterior)
+        return replace(movie, learned=learned, decided=_decided(learned, movie.settings))
 
 
 def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
@@ -181,11 +182,9 @@ def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
     return PinnedRows.of(Found(pins.pins, rows, ()), len(order))
 
 
-def _options(
-    settings: TrackingSettings, reading: Reading, known: dict[str, Any], workers: int, device: str
-) -> LearnOptions:
+def _options(settings: TrackingSettings, reading: Reading, known: dict[str, Any]) -> LearnOptions:
     """Options of `learn` for the given settings."""
-    options = LearnOptions(fixed=Fixed(**known), workers=workers, device=device)
+    options = LearnOptions(fixed=Fixed(**known))
     if reading.slices.any():
         options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if settings.max_gap is None:
@@ -217,12 +216,11 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
     return report
 
 
-def _decided(learned: Learned, settings: TrackingSettings, workers: int) -> Decided:
+def _decided(learned: Learned, settings: TrackingSettings) -> Decided:
     """The links of maximum expected F1, without pins."""
     tracks = hypothesis(
-        learned.movie, learned.model, learned.posterior, divisions=settings.divisions, merges=settings.merges,
-        workers=workers,
-    )  # fmt: skip
+        learned.movie, learned.model, learned.posterior, divisions=settings.divisions, merges=settings.merges
+    )
     return Decided(tracks.decide(settings.solver, exact=settings.exact_margins), tracks)
 
 

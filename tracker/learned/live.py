@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..compute.arrays import LINK, LINK_BY_SIDE, ROW, Arrays
+from ..compute.threads import computing
 from ..errors import InputError
 from ..geometry.neighbours import nearest
 from .inference.candidates import candidates_of
@@ -148,7 +149,8 @@ class Live:
             return Joined(np.empty(0, np.int64), np.empty(0), 0.0)
         after, self._waited = 1 if self._uneven else after + self._waited, 0
         earlier = self._window.latest(0 if after > HOLE + 1 else self._frames - 1)
-        return self._joined(earlier.with_frame(place, after))
+        with computing(self._options.workers):
+            return self._joined(earlier.with_frame(place, after))
 
     def _joined(self, window: _Window) -> Joined:
         """Link the latest frame and store the result."""
@@ -172,10 +174,9 @@ class Live:
         """Two sweeps, the first with all candidates of the new frame; the flow follows from the first."""
         movie, model = window.movie, self._model(window)
         posterior = with_gaps(movie, model, window.known, self._options)
-        window = window.with_flow_of(posterior, self._options)
+        window = window.with_flow_of(posterior)
         posterior = updated(
             movie, self._model(window), posterior, omega=exponent(posterior.probability), with_moments=False,
-            workers=self._options.workers,
         )  # fmt: skip
         return posterior, replace(window, tail=posterior.candidates.tail, head=posterior.candidates.head,
             probability=posterior.probability, rivals=posterior.rivals)  # fmt: skip
@@ -283,8 +284,8 @@ class _Window(Arrays):
         steady[: before.stop - before.start] = self._steady(before)
         flow = min((0 * steady, steady), key=partial(_distance, pair))
         flow += frame_shifts(pair.position + flow, pair.frame_start)[pair.frame]
-        candidates = first_candidates(pair, flow, max(options.nearest // 2, 1), options.workers)
-        found = first_order(pair, candidates, flow, Fields.of(pair), options.workers)
+        candidates = first_candidates(pair, flow, max(options.nearest // 2, 1))
+        found = first_order(pair, candidates, flow, Fields.of(pair))
         return self._with_flow(before, found.flow)
 
     def _steady(self, before: slice) -> NDArray[np.float64]:
@@ -301,12 +302,12 @@ class _Window(Arrays):
         lasts = np.diff(self.movie.time[-3:])  # type: ignore[index]
         return self.flow[rows][near[:, 0]] * (lasts[1] / lasts[0])
 
-    def with_flow_of(self, posterior: LinkPosterior, options: LearnOptions) -> _Window:
+    def with_flow_of(self, posterior: LinkPosterior) -> _Window:
         """The window with the flow to the last frame, estimated from probable links."""
         pair, before = self._pair()
         if before.start == before.stop:
             return self
-        step, weight = (each[before.start :] for each in raw_steps(self.movie, posterior, options.workers))
+        step, weight = (each[before.start :] for each in raw_steps(self.movie, posterior))
         return self._with_flow(before, Fields.of(pair).flow(step, weight))
 
     def _with_flow(self, before: slice, flow: NDArray[np.float64]) -> _Window:

@@ -166,7 +166,6 @@ def summarise(
     *,
     columns: Columns | None = None,
     shorten: bool = True,
-    workers: int = 1,
 ) -> Summary:
     """Sum up what was learned.
 
@@ -181,8 +180,6 @@ def summarise(
         Those that were given to learning.
     shorten : bool
         Whether to leave out late detections that occur in no link; not if a longest gap was given.
-    workers : int
-        Threads; they do not change the result.
     """
     movie, motion, rates = learned.movie, learned.model.motion, learned.model.association
     given = movie.variance_given
@@ -198,7 +195,7 @@ def summarise(
         persistence=persistence_of(motion.kept(1), motion.kept(2)),
         follow=_follow(rates, len(movie) if shorten else None), end=_rate(rates.clutter, rates.delay),
         start=_rate(rates.clutter, rates.delay_back), clutter=rates.clutter,
-        neighbours=_neighbours(learned, mean, drift), uncertainty=_errors(learned, workers),
+        neighbours=_neighbours(learned, mean, drift), uncertainty=_errors(learned),
         sweeps=learned.posterior.sweeps, axes=reading.axes, motion=motion, association=rates,
         basis=movie.basis, interval=reading.interval, drift=drift,
         step_scale=scale if scale.std() > _UNEVEN else None, time=reading.time,
@@ -240,10 +237,10 @@ def _with_known(summary: Summary, known: Mapping[str, float | tuple[float, ...]]
     return replace(summary, **stated, uncertainty=uncertainty, known=tuple(known))  # type: ignore[arg-type]
 
 
-def _errors(learned: Learned, workers: int) -> dict[str, float]:
+def _errors(learned: Learned) -> dict[str, float]:
     """Standard errors; those of end and start are of shares of so many detections."""
     part, rates = learned.motion_from, learned.model.association
-    errors = standard_errors(part.movie, part.model, part.posterior, workers)
+    errors = standard_errors(part.movie, part.model, part.posterior)
     for name, delay in (("end", rates.delay), ("start", rates.delay_back)):
         rest = _rate(rates.clutter, delay)
         errors |= {name: float(np.sqrt(rest * (1 - rest) / len(learned.movie)))} if errors else {}

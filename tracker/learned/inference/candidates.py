@@ -150,7 +150,7 @@ class Search:
     asking: str = "both"
 
 
-def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.int64]:
+def pairs_near(movie: Movie, search: Search) -> NDArray[np.int64]:
     """Sorted keys of the pairs in which either detection is among the nearest of the other.
 
     Examples
@@ -182,7 +182,7 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
     ways = ways if search.asking == "both" else {search.asking: ways[search.asking]}
     for rows, offset in ((part, way) for every, way in ways.values() for part in _parts(every)):
         near, square = nearest(
-            places, start, rows, search.count, offset=offset, within=farthest, workers=workers
+            places, start, rows, search.count, offset=offset, within=farthest
         )  # fmt: skip
         rank, place = np.nonzero(near >= 0)
         pair = (rows[rank], near[rank, place].astype(np.int64))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compute.arrays import array_module, kernels
-from ...compute.threads import in_threads
+from ...compute.threads import in_threads, threads_for
 from ...compute.tolerances import LEAST, ROUNDS
 from ..model import Model
 from ..model.advection import displaced
@@ -41,7 +41,6 @@ p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM move
 def updated(
     movie: Movie, model: Model, posterior: LinkPosterior, *, omega: float = 1.0,
     none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
-    workers: int = 1,
 ) -> LinkPosterior:  # fmt: skip
     """The posterior after one more sweep.
 
@@ -57,24 +56,20 @@ def updated(
         Weights of no successor and of no predecessor, as far as they are not the model's: with divisions.
     with_moments : bool
         Whether the M-steps need them.
-    workers : int
-        Threads; they do not change the result.
     """
     candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
     if displaced is None or displaced.flow is not flow:
-        displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
+        displaced = Displacements(flow, displacements(movie, flow, candidates))
     rivals = posterior.rivals.copy()  # in the order of rows, as kernels have it
     posterior = replace(posterior, displaced=displaced, rivals=rivals)
     death, birth = none = none or no_link(movie, model)
     if movie.pins is not None:
         death, birth = none = death.copy(), birth.copy()
         death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
-    (past, future), ratio, moments, pull = _smoothed(
-        movie, model, posterior, omega, none, with_moments, workers
-    )
+    (past, future), ratio, moments, pull = _smoothed(movie, model, posterior, omega, none, with_moments)
     odds = odds_of_clutter(movie, model)
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
-    propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
+    propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega)
     probability, evidence = marginals(ratio, rivals, omega), -np.inf
     if movie.pins is not None:  # of rows whose successor is stated no other link is a candidate
         probability[movie.pins.row_closed[candidates.tail]] = 1.0
@@ -96,12 +91,11 @@ def updated(
 
 def converged(
     movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = ROUNDS, still: float = 0.0,
-    workers: int = 1,
 ) -> LinkPosterior:  # fmt: skip
     """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""
     for _ in range(sweeps):
         omega = exponent(posterior.probability)
-        posterior = updated(movie, model, posterior, omega=omega, with_moments=False, workers=workers)
+        posterior = updated(movie, model, posterior, omega=omega, with_moments=False)
         if posterior.change < still:
             break
     return posterior
@@ -109,12 +103,12 @@ def converged(
 
 def _smoothed(
     movie: Movie, model: Model, posterior: LinkPosterior, omega: float,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]], with_moments: bool, workers: int,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]], with_moments: bool,
 ) -> tuple[list[Messages], NDArray[np.float64], Moments | None, NDArray[np.float32] | None]:  # fmt: skip
     """Messages of both filters, ratios (E,), moments, and weights (2, E) by which marks are followed."""
     candidates, steps = posterior.candidates, _steps(movie, model)
     on = kernels("outbid.learned.inference.smoother", posterior.rivals)
-    places, weights = _places(movie, model, posterior, omega, workers)
+    places, weights = _places(movie, model, posterior, omega)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
         for each, of_clutter in zip(none, posterior.clutter_weight, strict=True)
@@ -122,9 +116,9 @@ def _smoothed(
     behind = _direction(candidates, 1, begins, weights[0])
     ahead = _direction(candidates, -1, ends, weights[1])
     three = [places] * 3  # priors of the forward and the backward filter, and of the smoother
-    if (by_marks := mark_ratios(movie, model, candidates, posterior.pull, workers)) is not None:
+    if (by_marks := mark_ratios(movie, model, candidates, posterior.pull)) is not None:
         three = [places._replace(prior=(places.prior * each).astype(np.float32)) for each in by_marks]
-    past, future = messages = _filtered(movie, steps, three, (behind, ahead), workers)
+    past, future = messages = _filtered(movie, steps, three, (behind, ahead))
     factor, ratio = np.empty_like(future.likelihood), array_module(places.lag).empty(candidates.size)
     moments = _moments(candidates.size if with_moments else 0, steps, ratio)
 
@@ -134,15 +128,15 @@ def _smoothed(
     def smooth(block: tuple[int, int]) -> None:
         on.smooth_rows(*block, steps, three[2], behind, ahead, past, future, factor, ratio, moments)
 
-    in_blocks(observe, candidates.size, workers)
-    in_blocks(smooth, len(movie), workers)
+    in_blocks(observe, candidates.size, ratio)
+    in_blocks(smooth, len(movie), ratio)
     pull = None if by_marks is None else np.stack([each.weight.sum(axis=1) for each in messages])
     return messages, ratio, moments if with_moments else None, pull
 
 
 def propagate(
     candidates: Candidates, ratio: NDArray[np.float64], none: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rivals: NDArray[np.float64], *, omega: float = 1.0, rounds: int = ROUNDS, workers: int = 1,
+    rivals: NDArray[np.float64], *, omega: float = 1.0, rounds: int = ROUNDS,
 ) -> None:  # fmt: skip
     """Fractional belief propagation for the matching of all tails to all heads.
 
@@ -159,16 +153,14 @@ def propagate(
         Exponent of the weights of rivals.
     rounds : int
         Largest number of these.
-    workers : int
-        Threads; they do not change the result.
     """
     R, C = rivals
     moved = array_module(rivals).ones((2, candidates.size), np.uint8)
     by_row = _half(candidates[3:5], none[0], ratio, (R, C), omega, moved)
     by_column = _half(candidates[5:], none[1], ratio, (C, R), omega, moved[::-1])
     for _ in range(rounds):
-        in_blocks(*by_row, workers)
-        if not sum(in_blocks(*by_column, workers)):
+        in_blocks(*by_row, ratio)
+        if not sum(in_blocks(*by_column, ratio)):
             break
 
 
@@ -238,18 +230,16 @@ def _steps(movie: Movie, model: Model) -> Steps:
     return Steps(*(np.array(each, np.float64, order="C") for each in given))  # of one type, however made
 
 
-def displacements(
-    movie: Movie, flow: NDArray[np.float64], candidates: Candidates, workers: int
-) -> NDArray[np.float32]:
+def displacements(movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float32]:
     """(E, D) the places of tails, moved by the flow, from their heads."""
     tail, head, lag, *_ = candidates
     away = movie.position[tail] - movie.position[head]
-    away += displaced(movie, flow, (tail, lag), workers=workers)
+    away += displaced(movie, flow, (tail, lag))
     return away.astype(np.float32)
 
 
 def _places(
-    movie: Movie, model: Model, posterior: LinkPosterior, omega: float, workers: int
+    movie: Movie, model: Model, posterior: LinkPosterior, omega: float
 ) -> tuple[Places, NDArray[np.float32]]:
     """The movie, and weights (2, E) of links where they come in."""
     around, (tail, head, lag, *_), rivals = model.surroundings, posterior.candidates, posterior.rivals
@@ -265,7 +255,7 @@ def _places(
         ends, delay = (tail, head, lag), model.association.delay
         on.prepare_links(*block, ends, delay, survival, density, rivals, omega, *made)
 
-    in_blocks(prepare, len(tail), workers)
+    in_blocks(prepare, len(tail), tail)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
     return Places(movie.when, posterior.displaced.away, made[0], made[1], between), made[2:]
 
@@ -300,7 +290,7 @@ def _direction(
 
 
 def _filtered(
-    movie: Movie, steps: Steps, places: list[Places], directions: tuple[Direction, Direction], workers: int
+    movie: Movie, steps: Steps, places: list[Places], directions: tuple[Direction, Direction]
 ) -> list[Messages]:
     """Messages of both filters: frames in order; rows of a frame and both directions in parallel."""
     forward = np.stack([movie.frame_start[:-1], movie.frame_start[1:]], axis=1)
@@ -314,6 +304,7 @@ def _filtered(
         side, messages, rows = job
         filter_rows(rows, steps, of[side.way], side, messages)
 
+    workers = threads_for(directions[0].n)
     if workers <= len(sides) or len(movie) < workers * BLOCK * movie.frames:
         whole = [(*side, spans[side[0].way]) for side in sides]
         list(in_threads(sweep, whole, min(workers, len(sides)) if len(movie) > BLOCK else 1))

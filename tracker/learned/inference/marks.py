@@ -29,7 +29,7 @@ def odds_of_clutter(movie: Movie, model: Model) -> NDArray[np.float64] | float:
 
 
 def mark_ratios(
-    movie: Movie, model: Model, candidates: Candidates, pull: NDArray[np.float32] | None, workers: int = 1
+    movie: Movie, model: Model, candidates: Candidates, pull: NDArray[np.float32] | None
 ) -> NDArray[np.float64] | None:
     """(3, E) likelihood ratios by marks: from the past, the future, and both; None if all are 1.
 
@@ -41,7 +41,7 @@ def mark_ratios(
         return None
     tail, head, ratio = candidates.tail, candidates.head, np.ones((3, candidates.size))
     if learned.axes is not None:
-        _by_axes(movie, learned.axes, candidates, pull, ratio, workers)
+        _by_axes(movie, learned.axes, candidates, pull, ratio)
         ratio = _OUTLIER + (1 - _OUTLIER) * ratio
     for table, label in zip(learned.labels, marks.label.T, strict=False):
         if table is not None:
@@ -54,7 +54,7 @@ def mark_ratios(
 
 def _by_axes(
     movie: Movie, axes: KeptAxes, candidates: Candidates, pull: NDArray[np.float32] | None,
-    ratio: NDArray[np.float64], workers: int,
+    ratio: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write the ratios (3, E) by numbers that tracks keep."""
     assert movie.marks is not None
@@ -70,4 +70,4 @@ def _by_axes(
     def compare(block: tuple[int, int]) -> None:
         mark_ratio(*block, (tail, head), lag, value, error, axes.kept, axes.correlation, past, future, ratio)
 
-    in_blocks(compare, candidates.size, workers)
+    in_blocks(compare, candidates.size, ratio)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compute.arrays import rows_here, to_host
+from ...compute.threads import computing
 from ...compute.timing import lap
 from ..inference.posterior import LinkPosterior
 from ..model import MarkModel, Model, Surroundings
@@ -109,18 +110,19 @@ def learn(
     (1, 2200.0)
     """
     options = options or LearnOptions()
-    if options.whole(len(position)):
-        return Learned(*_fitted(to_host(position), frame_start, options, (time, marks)))
-    sample = sample_of(position, frame_start, options.sample)
-    # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
-    few = replace(options, workers=min(options.workers, 2))
-    when = None if time is None else time[sample.frames]
-    some = None if marks is None else marks.take("row", sample.rows)
-    there = rows_here(position, sample.rows)
-    part = Learned(*_fitted(there, sample.frame_start, few, (when, some)))
-    lap("the model of a sample")
-    whole = spread((position, frame_start, time), sample, (part.movie, part.model), options, marks)
-    return Learned(*whole, part)
+    with computing(options.workers):
+        if options.whole(len(position)):
+            return Learned(*_fitted(to_host(position), frame_start, options, (time, marks)))
+        sample = sample_of(position, frame_start, options.sample)
+        when = None if time is None else time[sample.frames]
+        some = None if marks is None else marks.take("row", sample.rows)
+        there = rows_here(position, sample.rows)
+        # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
+        with computing(min(options.workers, 2)):
+            part = Learned(*_fitted(there, sample.frame_start, options, (when, some)))
+        lap("the model of a sample")
+        whole = spread((position, frame_start, time), sample, (part.movie, part.model), options, marks)
+        return Learned(*whole, part)
 
 
 def _fitted(
@@ -132,10 +134,10 @@ def _fitted(
     """EM from the best initial values, again with gaps, and with marks; beside positions: time and marks."""
     movie, flow = options.fixed.turned(*whitened(position, frame_start, options))
     movie = replace(movie, time=beside[0], marks=beside[1])
-    fits = _Fits(movie, Fields.of(movie, workers=options.workers), options)
-    candidates = first_candidates(movie, flow, options.nearest, options.workers)
+    fits = _Fits(movie, Fields.of(movie), options)
+    candidates = first_candidates(movie, flow, options.nearest)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
-    now = fits.started(first_order(movie, candidates, flow, fits.fields, options.workers))
+    now = fits.started(first_order(movie, candidates, flow, fits.fields))
     start = now.posterior
     if options.gaps:
         model = options.fixed.held(movie, em.expecting_gaps(now.model))
@@ -189,11 +191,11 @@ class _Fits:
         The last model of the part has little noise. Before links are known it leads EM astray, so the model
         of the best start comes first.
         """
-        movie, workers = self.movie, self.options.workers
+        movie = self.movie
         part, links, sample = part_of(movie, first.posterior, self.options.trial)
         if len(part) == len(movie):
             return self.best_start(first)[-1]
-        fits = _Fits(part, Fields.of(part, workers=workers), self.options)
+        fits = _Fits(part, Fields.of(part), self.options)
         best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows]))
         scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
         now = _Fit(best[0].model, narrowed(first.posterior))

@@ -56,11 +56,11 @@ def fit(
     """
     on_gpu = options.device == "gpu"
     movie, model, posterior = _there(movie, model, posterior, options)
-    fields = placed(replace(fields, workers=1), to_device) if fields and on_gpu else fields
+    fields = placed(fields, to_device) if fields and on_gpu else fields
     model = options.fixed.held(movie, model)
     for turn, now in enumerate(rounds):
         omega = exponent(posterior.probability, 1.0)
-        posterior = updated(movie, model, posterior, omega=omega, workers=options.threads)
+        posterior = updated(movie, model, posterior, omega=omega)
         options.on_sweep(len(movie))
         if fields and turn >= len(FIRST) and posterior.change < NEGLIGIBLE:
             break
@@ -76,7 +76,7 @@ def converged_there(
 ) -> LinkPosterior:
     """As `converged`, by the device of the options; from and to the host."""
     there = _there(movie, model, posterior, options)
-    after = converged(*there, still=NEGLIGIBLE, workers=options.threads)
+    after = converged(*there, still=NEGLIGIBLE)
     return cast(LinkPosterior, placed(after, to_host))
 
 
@@ -86,7 +86,7 @@ def with_evidence(
     """The posterior with its evidence, of messages that have converged under this model."""
     movie, model, last = _there(movie, model, posterior, options)
     for _ in range(_SETTLE):
-        last = updated(movie, model, last, with_moments=False, workers=options.threads)
+        last = updated(movie, model, last, with_moments=False)
     return replace(posterior, log_evidence=last.log_evidence)
 
 
@@ -110,7 +110,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     earlier |= movie.of_frames(np.append(False, longer)[: movie.frames])
     tails, background = np.flatnonzero(after), OPEN * float(np.median(movie.density))
     keys = [movie.frame[:0]]
-    ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
+    ways = advected(movie, model.surroundings.flow, tails, model.association.longest)
     step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
         reach = reaches(movie, model.motion, lag, background)
@@ -119,13 +119,13 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
             expected = movie.position + predicted(movie, model.motion, lag, step)
             expected[tails] += way
             search = Search(lag, options.nearest, expected, after, earlier, reach)
-            keys.append(pairs_near(movie, search, workers=options.workers))
+            keys.append(pairs_near(movie, search))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
     omega = exponent(posterior.probability)
-    return updated(movie, model, posterior, omega=omega, with_moments=False, workers=options.workers)
+    return updated(movie, model, posterior, omega=omega, with_moments=False)
 
 
 def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:

@@ -92,9 +92,7 @@ def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields
     return replace(model, association=rates, surroundings=surroundings)
 
 
-def raw_steps(
-    movie: Movie, posterior: LinkPosterior, workers: int = 1
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def raw_steps(movie: Movie, posterior: LinkPosterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N, D) mean displacement to the next frame, and (N,) the probability of one."""
     step, weight = np.empty_like(movie.position), np.empty_like(posterior.probability, shape=len(movie))
     mean_steps = kernels("outbid.learned.learn.field", step).mean_steps
@@ -103,7 +101,7 @@ def raw_steps(
         links, probability = posterior.candidates[1:4], posterior.probability
         mean_steps(*block, movie.position, links, probability, TINY, step, weight)
 
-    in_blocks(average, len(movie), workers)
+    in_blocks(average, len(movie), step)
     return step, weight
 
 
@@ -140,7 +138,7 @@ def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Sur
     real = 1 - posterior.clutter
     sides = ((posterior.death, movie.left > 0), (posterior.birth, movie.frame > 0))
     after, back = (fields.survival(ended / np.maximum(real, TINY), real * might) for ended, might in sides)
-    return Surroundings(fields.flow(*raw_steps(movie, posterior, fields.workers)), after, back)
+    return Surroundings(fields.flow(*raw_steps(movie, posterior)), after, back)
 
 
 def _association(

@@ -30,7 +30,7 @@ class Region:
 
     @classmethod
     def of(
-        cls, movie: Movie, model: Model, posterior: LinkPosterior, core: NDArray[np.bool_], workers: int
+        cls, movie: Movie, model: Model, posterior: LinkPosterior, core: NDArray[np.bool_]
     ) -> tuple[Region, LinkPosterior]:
         """The region with this core, and its posterior before the next sweep."""
         whole = reached(posterior, core, _MARGIN)
@@ -40,15 +40,13 @@ class Region:
         # Over missed frames the flow is that of the nearest detection of the whole movie.
         tail, head, *_ = posterior.candidates
         inner = posterior.candidates.kept(whole[tail] & whole[head])
-        away = Displacements(near.surroundings.flow, displacements(movie, flow, inner, workers))
+        away = Displacements(near.surroundings.flow, displacements(movie, flow, inner))
         odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
         pull, count = posterior.rivals * odds * (whole[tail] != whole[head]), len(movie)
         others = np.stack([summed(end, each, count) for end, each in zip((tail, head), pull, strict=True)])
         return cls(part, near, rows, core, links, others[:, rows]), replace(begun, displaced=away)
 
-    def updated(
-        self, posterior: LinkPosterior, none: NDArray[np.float64] | None, workers: int
-    ) -> LinkPosterior:
+    def updated(self, posterior: LinkPosterior, none: NDArray[np.float64] | None) -> LinkPosterior:
         """One more sweep over the region; none (2, N) are weights of no link, as far as not the model's.
 
         Where links lead out of the region they compete as they did: as if there were none of them.
@@ -58,7 +56,6 @@ class Region:
         death, birth = (of ** (1 / omega) + self.others) ** omega
         return updated(
             self.movie, self.model, posterior, omega=omega, none=(death, birth), with_moments=False,
-            workers=workers,
         )  # fmt: skip
 
     def pasted(self, whole: LinkPosterior, part: LinkPosterior) -> LinkPosterior:

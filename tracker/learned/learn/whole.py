@@ -46,17 +46,16 @@ def spread(
     (part, held), (position, frame_start, time) = learned, given
     steps = float(held.motion.share @ held.motion.variance.sum(axis=1))
     if options.device == "gpu":
-        options, position = replace(options, workers=1), to_device(position)
+        position = to_device(position)
     flows = float(np.square(held.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
     turned = (position - position.mean(axis=0)) @ array_module(position).asarray(part.basis)
     movie = movie_of(
         turned, frame_start, basis=part.basis, spacing=1.0, neighbours=OUTER if flows else NEIGHBOURS,
-        workers=options.workers,
     )  # fmt: skip
-    shift = frame_shifts(movie.position, frame_start, options.workers)
+    shift = frame_shifts(movie.position, frame_start)
     movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
-    fields = Fields.of(movie, flows=flows, workers=options.workers)
+    fields = Fields.of(movie, flows=flows)
     lap("density", movie.position)
     posterior, flow = _first(movie, held, flow, fields, options)
     scale = np.ones(len(movie.intervals))
@@ -65,7 +64,7 @@ def spread(
     model = Model(motion, held.association, Surroundings.uniform(flow), held.marks)
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
-        after = converged(movie, model, posterior, sweeps=1, workers=options.workers)
+        after = converged(movie, model, posterior, sweeps=1)
         options.on_sweep(len(movie))
         return after
 
@@ -88,7 +87,7 @@ def _first(
     """Links to the next frame and the flow, by displacements alone; what led there leaves the memory."""
     reach = _ROOM * reaches(movie, held.motion, 1, NEGLIGIBLE * float(np.median(movie.density)))
     search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), asking="tails")
-    candidates = candidates_of(pairs_near(movie, search, workers=options.workers), movie.frame)
+    candidates = candidates_of(pairs_near(movie, search), movie.frame)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
-    first = first_order(movie, candidates, flow, fields, options.workers)
+    first = first_order(movie, candidates, flow, fields)
     return narrowed(first.posterior), first.flow

@@ -17,9 +17,7 @@ from .lifetimes import Lifetimes, log_factors
 from .search import Lineage
 
 
-def divided_again(
-    solved: Solved, lineage: Lineage, pins: PinnedRows, links: NDArray[np.int64], workers: int
-) -> Lineage:
+def divided_again(solved: Solved, lineage: Lineage, pins: PinnedRows, links: NDArray[np.int64]) -> Lineage:
     """The divisions, and the posterior of links in competition with them.
 
     Links under pins were solved in competition with divisions as they were. The lineage is that without pins;
@@ -31,10 +29,10 @@ def divided_again(
     log_factor = np.log(lineage.admission.real) + log_factors(Lifetimes.of(movie.frame, links), near)
     context = Context.of(movie, model, posterior).near(near)
     fit = under(context, near, lineage.model, log_factor)
-    region, part = Region.of(movie, model, posterior, core, workers)
+    region, part = Region.of(movie, model, posterior, core)
     for _ in range(FEW):
         none = np.where(core, np.stack(no_link_beside(context, fit)), lineage.none)
-        part = region.updated(part, none, workers)
+        part = region.updated(part, none)
         posterior = region.pasted(posterior, part)
         context = Context.of(movie, model, posterior).near(near)
         fit = under(context, near, lineage.model, log_factor)

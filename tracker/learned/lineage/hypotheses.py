@@ -67,7 +67,7 @@ class Dividing:
         """The same under pins, from the links without them, which say how old cells are."""
         of = self.lineage
         solved = pinned(self.movie, of.rates, of.posterior, pins, options, of.none)
-        return Dividing(solved.movie, divided_again(solved, of, pins, links.pairs, options.workers))
+        return Dividing(solved.movie, divided_again(solved, of, pins, links.pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Merging:
         """The same under pins, from the links without them."""
         plain = self.plain.under(pins, links, options)
         back = in_reverse(plain.movie, plain.model, plain.posterior)
-        return Merging(plain, divisions_by(self.lineage.admission, *back, workers=options.workers))
+        return Merging(plain, divisions_by(self.lineage.admission, *back))
 
 
 Hypothesis = Plain | Dividing | Merging
@@ -101,7 +101,6 @@ Hypothesis = Plain | Dividing | Merging
 
 def hypothesis(
     movie: Movie, model: Model, posterior: LinkPosterior, *, divisions: bool = True, merges: bool = False,
-    workers: int = 1,
 ) -> Hypothesis:  # fmt: skip
     """What the tracks of a movie do, by its evidence: divide, else merge, as far as that is asked for.
 
@@ -113,14 +112,12 @@ def hypothesis(
         Posterior of the links alone.
     divisions, merges : bool
         What is asked for.
-    workers : int
-        Threads; they do not change the result.
     """
     plain = Plain(movie, model, posterior)
-    if divisions and (lineage := find_divisions(movie, model, posterior, workers=workers)) is not None:
+    if divisions and (lineage := find_divisions(movie, model, posterior)) is not None:
         return Dividing(movie, lineage)
     if merges:  # which the CPU alone looks for
         back = in_reverse(*placed((movie, model, posterior), to_host))
-        if (lineage := find_divisions(*back, workers=workers)) is not None:
+        if (lineage := find_divisions(*back)) is not None:
             return Merging(plain, lineage)
     return plain

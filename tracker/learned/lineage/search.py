@@ -54,9 +54,7 @@ class Lineage:
     none: NDArray[np.float64]
 
 
-def find_divisions(
-    movie: Movie, model: Model, posterior: LinkPosterior, *, workers: int = 1
-) -> Lineage | None:
+def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage | None:
     """Divisions, on the host; None without evidence of any.
 
     Parameters
@@ -65,30 +63,24 @@ def find_divisions(
     model : Model
     posterior : LinkPosterior
         Posterior of the links, without divisions.
-    workers : int
-        Threads; they do not change the result.
     """
     known = admission(movie, model, posterior)
-    return None if known is None else divisions_by(known, movie, model, posterior, workers=workers)
+    return None if known is None else divisions_by(known, movie, model, posterior)
 
 
-def divisions_by(
-    known: Admission, movie: Movie, model: Model, posterior: LinkPosterior, *, workers: int = 1
-) -> Lineage:
+def divisions_by(known: Admission, movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
     """Divisions, on the host, by evidence that is known. Other parameters are those of `find_divisions`."""
     if on_device(posterior.probability):
         given = movie, model, replace(posterior, displaced=None)  # which is sooner computed again than copied
         movie, model, posterior = placed(given, to_host)
     divisions, fit = admitted(movie, model, posterior, known.model)
-    fields = Fields.of(movie, workers=workers)
+    fields = Fields.of(movie)
     context = Context.of(movie, model, posterior).near(fit.divisions)
     posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
     for turn in range(FEW):  # links, divisions, flow, rates and ages in turn
         log_factor = np.log(known.real) + _ages(movie, posterior, fit, divisions)
         omega = exponent(posterior.probability)
-        posterior = updated(
-            movie, model, posterior, omega=omega, none=none, with_moments=False, workers=workers
-        )
+        posterior = updated(movie, model, posterior, omega=omega, none=none, with_moments=False)
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
         fit = fitted(context, divisions, fit.next_model, log_factor, rounds_over(movie))

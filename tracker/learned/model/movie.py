@@ -170,7 +170,6 @@ def movie_of(
     basis: NDArray[np.float64] | None = None,
     spacing: float | None = None,
     neighbours: int = OUTER,
-    workers: int = 1,
 ) -> Movie:
     """A movie in units of its spacing.
 
@@ -185,8 +184,6 @@ def movie_of(
         The unit. Default: the mean distance to the nearest detection of the same frame.
     neighbours : int
         Number of nearest detections that are kept: those of the density at least.
-    workers : int
-        Threads; they do not change the result.
 
     Examples
     --------
@@ -195,7 +192,7 @@ def movie_of(
     """
     axes, xp = position.shape[1], array_module(position)
     frame = xp.asarray(np.repeat(np.arange(len(frame_start) - 1), np.diff(frame_start)))
-    near, square = nearest(position, frame_start, xp.arange(len(position)), neighbours, workers=workers)
+    near, square = nearest(position, frame_start, xp.arange(len(position)), neighbours)
     density, typical = _density(position, near[:, :NEIGHBOURS], square[:, :NEIGHBOURS])
     spacing = typical if spacing is None else spacing
     basis = np.eye(axes) if basis is None else basis
