@@ -194,7 +194,7 @@ def test_probabilities_of_successor_death_and_clutter_sum_to_one() -> None:
     rate = known.association.delay
     model = Model(known.motion, AssociationModel(rate, rate, 0.05), known.surroundings)
     found = posterior_of(movie, model)
-    after, before = found.linked(len(movie))
+    after, before = found.degree_probability()
     assert after + found.death + found.clutter == pytest.approx(1, abs=0.01)
     assert before + found.birth + found.clutter == pytest.approx(1, abs=0.05)
 
@@ -263,5 +263,5 @@ def test_walkers_under_the_model_that_made_them_are_linked() -> None:
     right = links.pairs[:, 1] == links.pairs[:, 0] + count
     assert right.sum() > 0.97 * count * (frames - 1)
     assert links.probability.mean() == pytest.approx(right.mean(), abs=0.03)
-    after, _ = found.linked(len(movie))
+    after, _ = found.degree_probability()
     assert after + found.death + found.clutter == pytest.approx(1, abs=0.02)

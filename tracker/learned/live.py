@@ -223,9 +223,14 @@ class _Window(Arrays):
     def empty(cls, basis: NDArray[np.float64]) -> _Window:
         """State before the first frame."""
         place, row, link = np.empty((0, basis.shape[1])), np.empty(0, np.int64), np.empty(0, np.int32)
-        movie = Movie(place, row, np.zeros(1, np.int64), np.empty(0), basis, np.empty(0, np.int64))
-        near = np.empty((0, OUTER), np.int32)
-        return cls(movie, row, row > 0, place, near, link, link, np.empty(0), np.empty((2, 0)))
+        movie = Movie(
+            position=place, frame=row, frame_start=np.zeros(1, np.int64), density=np.empty(0), basis=basis,
+            time=row,
+        )  # fmt: skip
+        return cls(
+            movie=movie, track=row, ended=row > 0, flow=place, near=np.empty((0, OUTER), np.int32),
+            tail=link, head=link, probability=np.empty(0), rivals=np.empty((2, 0)),
+        )  # fmt: skip
 
     @property
     def new(self) -> slice:

@@ -133,13 +133,19 @@ def read_movie(
     start = np.concatenate([[0], np.cumsum(many)])[np.searchsorted(number, frames)].astype(np.int64)
     frame = np.repeat(number, many)
     if not len(point):
-        return Reading(frame, point[:, :1], frame, start, "z", interval, time)
+        return Reading(
+            frame=frame, position=point[:, :1], order=frame, frame_start=start, axes="z", interval=interval,
+            time=time,
+        )  # fmt: skip
     bounds = np.array([[float(column.min()), float(column.max())] for column in point.T])
     wide = np.ptp(bounds, axis=1) > LEAST * _extent(to_host(_sample(point)), bounds)
     axes = np.flatnonzero(wide) if wide.any() else np.array([0])
     order = _by_place(point, place(frame), axes, bounds, int(many.max()))
     position = array_module(point).ascontiguousarray(point[order][:, place(axes)])
-    return Reading(frame, position, order, start, "".join("zyx"[axis] for axis in axes), interval, time)
+    return Reading(
+        frame=frame, position=position, order=order, frame_start=start,
+        axes="".join("zyx"[axis] for axis in axes), interval=interval, time=time,
+    )  # fmt: skip
 
 
 def _sample(position: NDArray[np.float64]) -> NDArray[np.float64]:

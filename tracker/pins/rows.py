@@ -70,7 +70,10 @@ class PinnedRows(Arrays):
             for of in (*stated, by["no_particle"]):
                 mask[of] = True
         forbidden, same = (by[kind].reshape(-1, 2) for kind in ("forbid", "same_cell"))
-        return cls(forced, divided, forbidden, same, row, column, clutter)
+        return cls(
+            forced=forced, divided=divided, forbidden=forbidden, same=same, row_closed=row,
+            column_closed=column, clutter=clutter,
+        )  # fmt: skip
 
     @property
     def pairs(self) -> Rows:

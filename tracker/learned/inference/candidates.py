@@ -56,10 +56,14 @@ class Candidates(NamedTuple):
         new, by_head = _running(keep), keep[self.column_link]
         column, tail = _running(by_head), self.tail[keep]
         return Candidates(
-            tail, self.head[keep], self.lag[keep], new[self.row_start],
-            array_module(keep).arange(len(tail), dtype=np.int32), column[self.column_start],
-            new[self.column_link[by_head]].astype(np.int32),
-        )  # fmt: skip
+            tail=tail,
+            head=self.head[keep],
+            lag=self.lag[keep],
+            row_start=new[self.row_start],
+            row_link=array_module(keep).arange(len(tail), dtype=np.int32),
+            column_start=column[self.column_start],
+            column_link=new[self.column_link[by_head]].astype(np.int32),
+        )
 
     def between(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Places (K,) of the links between some detections (M,), which increase, and keys among these."""
@@ -101,9 +105,9 @@ def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidate
     start, column_link = xp.empty(count + 1, np.int64), xp.empty_like(head)
     kernels("outbid.learned.inference.propagation", key).by_head(head, start, column_link)
     return Candidates(
-        tail, head, (frame[head] - frame[tail]).astype(np.int32),
-        xp.searchsorted(tail, xp.arange(count + 1, dtype=np.int32)), xp.arange(len(key), dtype=np.int32),
-        start, column_link,
+        tail=tail, head=head, lag=(frame[head] - frame[tail]).astype(np.int32),
+        row_start=xp.searchsorted(tail, xp.arange(count + 1, dtype=np.int32)),
+        row_link=xp.arange(len(key), dtype=np.int32), column_start=start, column_link=column_link,
     )  # fmt: skip
 
 

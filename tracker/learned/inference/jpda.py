@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ from .marks import mark_ratios, odds_of_clutter
 from .posterior import Displacements, LinkPosterior
 from .records import Direction, Messages, Moments, Places, Steps
 
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Weights (N,) of no successor and of no predecessor."""
 OMEGA = 0.75, 0.875
 """Weight of the row and column entropies: n equivalent tails and heads have n! matchings, which is right with
 .75 for two of them, .843 for four, .918 for ten. The first holds where links are sure, the second where
@@ -40,7 +43,7 @@ p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM move
 
 def updated(
     movie: Movie, model: Model, posterior: LinkPosterior, *, omega: float = 1.0,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
+    none: Ends | None = None, with_moments: bool = True,
 ) -> LinkPosterior:  # fmt: skip
     """The posterior after one more sweep.
 
@@ -57,17 +60,14 @@ def updated(
     with_moments : bool
         Whether the M-steps need them.
     """
-    candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
-    if displaced is None or displaced.flow is not flow:
-        displaced = Displacements(flow, displacements(movie, flow, candidates))
+    shifts = _displaced(movie, model, posterior)
     rivals = posterior.rivals.copy()  # in the order of rows, as kernels have it
-    posterior = replace(posterior, displaced=displaced, rivals=rivals)
-    death, birth = none = none or no_link(movie, model)
-    if movie.pins is not None:
-        death, birth = none = death.copy(), birth.copy()
-        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
-    (past, future), ratio, moments, pull = _smoothed(movie, model, posterior, omega, none, with_moments)
-    odds = odds_of_clutter(movie, model)
+    posterior = replace(posterior, displaced=shifts, rivals=rivals)
+    ends = death, birth = _ends(movie, model, none)
+    past, future, ratio, moments, pull = _smoothed(
+        movie, model, posterior, shifts.away, omega, ends, with_moments
+    )
+    candidates, odds = posterior.candidates, odds_of_clutter(movie, model)
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
     propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega)
     probability, evidence = marginals(ratio, rivals, omega), -np.inf
@@ -89,6 +89,23 @@ def updated(
     )  # fmt: skip
 
 
+def _displaced(movie: Movie, model: Model, posterior: LinkPosterior) -> Displacements:
+    """Those of the last sweep while the flow is the same, else new ones."""
+    known, flow = posterior.displaced, model.surroundings.flow
+    if known is not None and known.flow is flow:
+        return known
+    return Displacements(flow, displacements(movie, flow, posterior.candidates))
+
+
+def _ends(movie: Movie, model: Model, none: Ends | None) -> Ends:
+    """Weights of no successor and of no predecessor: the given ones or those of the model, under pins."""
+    death, birth = none or no_link(movie, model)
+    if movie.pins is not None:
+        death, birth = death.copy(), birth.copy()
+        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
+    return death, birth
+
+
 def converged(
     movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = ROUNDS, still: float = 0.0,
 ) -> LinkPosterior:  # fmt: skip
@@ -101,14 +118,24 @@ def converged(
     return posterior
 
 
-def _smoothed(
-    movie: Movie, model: Model, posterior: LinkPosterior, omega: float,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]], with_moments: bool,
-) -> tuple[list[Messages], NDArray[np.float64], Moments | None, NDArray[np.float32] | None]:  # fmt: skip
+class Smoothed(NamedTuple):
     """Messages of both filters, ratios (E,), moments, and weights (2, E) by which marks are followed."""
+
+    past: Messages
+    future: Messages
+    ratio: NDArray[np.float64]
+    moments: Moments | None
+    pull: NDArray[np.float32] | None
+
+
+def _smoothed(
+    movie: Movie, model: Model, posterior: LinkPosterior, away: NDArray[np.float32], omega: float,
+    none: Ends, with_moments: bool,
+) -> Smoothed:  # fmt: skip
+    """What both directions of time say of links, under a model; away (E, D) are the displacements."""
     candidates, steps = posterior.candidates, _steps(movie, model)
     on = kernels("outbid.learned.inference.smoother", posterior.rivals)
-    places, weights = _places(movie, model, posterior, omega)
+    places, weights = _places(movie, model, posterior, away, omega)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
         for each, of_clutter in zip(none, posterior.clutter_weight, strict=True)
@@ -131,7 +158,7 @@ def _smoothed(
     in_blocks(observe, candidates.size, ratio)
     in_blocks(smooth, len(movie), ratio)
     pull = None if by_marks is None else np.stack([each.weight.sum(axis=1) for each in messages])
-    return messages, ratio, moments if with_moments else None, pull
+    return Smoothed(past, future, ratio, moments if with_moments else None, pull)
 
 
 def propagate(
@@ -222,12 +249,17 @@ def log_evidence(
 
 
 def _steps(movie: Movie, model: Model) -> Steps:
+    """The motion model as kernels take it: of one type, however it was made."""
     motion = model.motion
-    given = (
-        motion.variance, motion.correlation, motion.share, motion.renewal, motion.entry,
-        np.repeat(motion.step_scale, movie.intervals), motion.noise,
+    return Steps(
+        variance=_plain(motion.variance), correlation=_plain(motion.correlation), share=_plain(motion.share),
+        renewal=_plain(motion.renewal), entry=_plain(motion.entry),
+        step_scale=_plain(np.repeat(motion.step_scale, movie.intervals)), noise=_plain(motion.noise),
     )  # fmt: skip
-    return Steps(*(np.array(each, np.float64, order="C") for each in given))  # of one type, however made
+
+
+def _plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array(values, np.float64, order="C")
 
 
 def displacements(movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float32]:
@@ -239,11 +271,10 @@ def displacements(movie: Movie, flow: NDArray[np.float64], candidates: Candidate
 
 
 def _places(
-    movie: Movie, model: Model, posterior: LinkPosterior, omega: float
+    movie: Movie, model: Model, posterior: LinkPosterior, away: NDArray[np.float32], omega: float
 ) -> tuple[Places, NDArray[np.float32]]:
     """The movie, and weights (2, E) of links where they come in."""
     around, (tail, head, lag, *_), rivals = model.surroundings, posterior.candidates, posterior.rivals
-    assert posterior.displaced is not None
     made = array_module(tail).empty((4, len(tail)), np.float32)
     on = kernels("outbid.learned.inference.filter", tail)
     # A movie in reverse is a view with strides, for which the kernel would be compiled once more.
@@ -257,7 +288,7 @@ def _places(
 
     in_blocks(prepare, len(tail), tail)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
-    return Places(movie.when, posterior.displaced.away, made[0], made[1], between), made[2:]
+    return Places(when=movie.when, away=away, prior=made[0], exclusion=made[1], lag=between), made[2:]
 
 
 def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -283,10 +314,12 @@ def _direction(
     """The forward (1) or the backward (-1) direction; weights of no link (N,), and of links that come in."""
     rows = (candidates.row_start, candidates.row_link)
     columns = (candidates.column_start, candidates.column_link)
-    incoming, outgoing = (columns, rows) if way > 0 else (rows, columns)
+    (in_start, in_link), (out_start, out_link) = (columns, rows) if way > 0 else (rows, columns)
     near, far = candidates[:2][::way]
-    most = int(np.diff(incoming[0]).max()) if len(n) else 0
-    return Direction(*incoming, *outgoing, far, near, way, n, weights, most)
+    return Direction(
+        in_start=in_start, in_link=in_link, out_start=out_start, out_link=out_link, far=far, near=near,
+        way=way, n=n, rivals=weights, most=int(np.diff(in_start).max()) if len(n) else 0,
+    )  # fmt: skip
 
 
 def _filtered(
@@ -320,8 +353,9 @@ def _filtered(
 def _messages(links: int, detections: int, steps: Steps, like: NDArray) -> Messages:
     (classes, axes), xp = steps.variance.shape, array_module(like)
     return Messages(
-        xp.empty((links, classes)), xp.empty((links, classes), np.float32),
-        xp.empty((links, classes, axes, 5), np.float32), xp.empty(detections), xp.empty(detections),
+        likelihood=xp.empty((links, classes)), weight=xp.empty((links, classes), np.float32),
+        state=xp.empty((links, classes, axes, 5), np.float32), fresh=xp.empty(detections),
+        total=xp.empty(detections),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ...compute.tolerances import LEAST
 from ..model import Model
-from ..model.marks import KeptAxes, clutter_odds
+from ..model.marks import KeptAxes, Marks, clutter_odds
 from ..model.movie import Movie
 from .blocks import in_blocks
 from .candidates import Candidates
@@ -41,7 +41,7 @@ def mark_ratios(
         return None
     tail, head, ratio = candidates.tail, candidates.head, np.ones((3, candidates.size))
     if learned.axes is not None:
-        _by_axes(movie, learned.axes, candidates, pull, ratio)
+        _by_axes(marks, learned.axes, candidates, pull, ratio)
         ratio = _OUTLIER + (1 - _OUTLIER) * ratio
     for table, label in zip(learned.labels, marks.label.T, strict=False):
         if table is not None:
@@ -53,18 +53,17 @@ def mark_ratios(
 
 
 def _by_axes(
-    movie: Movie, axes: KeptAxes, candidates: Candidates, pull: NDArray[np.float32] | None,
+    marks: Marks, axes: KeptAxes, candidates: Candidates, pull: NDArray[np.float32] | None,
     ratio: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write the ratios (3, E) by numbers that tracks keep."""
-    assert movie.marks is not None
-    (tail, head, lag, *_), (value, error) = candidates, axes.seen_in(movie.marks)
+    (tail, head, lag, *_), (value, error) = candidates, axes.seen_in(marks)
     if pull is None or pull.shape[1] != candidates.size:
         pull = np.zeros((2, candidates.size), np.float32)
     pull = np.ascontiguousarray(pull)  # whose rows are of one type
     past, future = np.zeros((2, *value.shape, 2))
     for way, segments, far, state in ((0, candidates[5:], tail, past), (1, candidates[3:5], head, future)):
-        order, links = np.arange(len(movie))[:: 1 - 2 * way].copy(), (*segments, far, lag, pull[way])
+        order, links = np.arange(len(value))[:: 1 - 2 * way].copy(), (*segments, far, lag, pull[way])
         mark_filter(order, *links, value, error, axes.kept, axes.correlation, state)
 
     def compare(block: tuple[int, int]) -> None:

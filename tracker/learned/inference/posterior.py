@@ -133,8 +133,6 @@ class LinkPosterior(Arrays):
         rows[0, tail], rows[1, head] = head, tail
         return rows
 
-    def linked(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def degree_probability(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(N,) probabilities that detections have a successor, and a predecessor."""
-        candidates, p = self.candidates, self.probability
-        assert len(candidates.row_start) == count + 1
-        return candidates.at_tails(p), candidates.at_heads(p)
+        return self.candidates.at_tails(self.probability), self.candidates.at_heads(self.probability)

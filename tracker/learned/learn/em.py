@@ -104,7 +104,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     Links over frames that were not recorded are searched once more: they were dropped before the persistence
     of steps was known.
     """
-    after, earlier = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
+    after, earlier = (linked < 1 - OPEN for linked in posterior.degree_probability())
     longer = movie.intervals > 1
     after |= movie.of_frames(np.append(longer, False)[: movie.frames])
     earlier |= movie.of_frames(np.append(False, longer)[: movie.frames])
@@ -118,7 +118,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
         if reach.any():
             expected = movie.position + predicted(movie, model.motion, lag, step)
             expected[tails] += way
-            search = Search(lag, options.nearest, expected, after, earlier, reach)
+            search = Search(lag, options.nearest, expected, tails=after, heads=earlier, radius=reach)
             keys.append(pairs_near(movie, search))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)

@@ -89,7 +89,8 @@ def _near(
         sides = {"tails": (tails, ~pins.column_closed), "heads": (~pins.row_closed, heads)}
         for side, wanted in zip(sides, lost, strict=True):
             if wanted.any():
-                search = Search(lag, options.nearest, ahead, *sides[side], reach, side)
+                of, to = sides[side]
+                search = Search(lag, options.nearest, ahead, tails=of, heads=to, radius=reach, asking=side)
                 yield pairs_near(movie, search)
 
 

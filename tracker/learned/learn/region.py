@@ -44,7 +44,8 @@ class Region:
         odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
         pull, count = posterior.rivals * odds * (whole[tail] != whole[head]), len(movie)
         others = np.stack([summed(end, each, count) for end, each in zip((tail, head), pull, strict=True)])
-        return cls(part, near, rows, core, links, others[:, rows]), replace(begun, displaced=away)
+        region = cls(movie=part, model=near, rows=rows, core=core, links=links, others=others[:, rows])
+        return region, replace(begun, displaced=away)
 
     def updated(self, posterior: LinkPosterior, none: NDArray[np.float64] | None) -> LinkPosterior:
         """One more sweep over the region; none (2, N) are weights of no link, as far as not the model's.

@@ -222,8 +222,8 @@ def _start_model(
     one, axes = np.ones(classes), movie.axes
     noise = np.full(axes, _NOISE * float(np.median(steps)))
     motion = MotionModel(
-        np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
-        _RENEWAL * one, noise, np.ones(len(movie.intervals)),
+        variance=np.repeat(mean[:, None], axes, axis=1), correlation=np.array(correlation),
+        share=one / classes, renewal=_RENEWAL * one, noise=noise, step_scale=np.ones(len(movie.intervals)),
     )  # fmt: skip
     delay = np.concatenate([[1 - MISSED], np.zeros((options.longest_lag or LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), CLUTTER)

@@ -63,12 +63,6 @@ class Divisions(Arrays):
         return np.stack([self.mother, self.first, self.second])
 
     @classmethod
-    def none(cls, axes: int) -> Divisions:
-        """No candidates."""
-        rows, values = np.empty(0, np.int64), np.empty(0)
-        return cls(rows, rows, rows, values, np.empty((0, axes)), *[values] * 5)
-
-    @classmethod
     def measured(
         cls, movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior, slots: NDArray[np.int64]
     ) -> Divisions:
@@ -86,8 +80,9 @@ class Divisions(Arrays):
         both = np.flatnonzero((later >= 0).all(axis=0))
         growth[both] = _apart(position, *later[:, both])[1] - distance[both]
         return cls(
-            mother, first, second, distance, between / distance[:, None], along, across, growth,
-            log_density[first] + log_density[second], _room(movie)[mother],
+            mother=mother, first=first, second=second, distance=distance,
+            direction=between / distance[:, None], along=along, across=across, growth=growth,
+            log_density=log_density[first] + log_density[second], room=_room(movie)[mother],
         )  # fmt: skip
 
 
@@ -113,7 +108,7 @@ def candidate_divisions(
     They are sorted by mother, then by daughters. The posterior is without divisions; starts are `inside`
     (N,).
     """
-    starts = (1 - posterior.linked(len(movie))[1] > OPEN) & inside & (movie.frame > 0)
+    starts = (1 - posterior.degree_probability()[1] > OPEN) & inside & (movie.frame > 0)
     mother, daughter = _options(movie, flow, posterior, starts)
     one, other = _pairs_within(mother)
     keep = starts[daughter[one]] | starts[daughter[other]]

@@ -56,7 +56,7 @@ def admission(
     larger part is taken. The posterior is without divisions. Of arrays on a GPU that part comes to the host.
     """
     whole, near = (movie, model, posterior), np.ones(len(movie), np.bool_)
-    starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)
+    starts = np.clip(1 - posterior.degree_probability()[1], 0, 1) * (movie.frame > 0)
     reach, many = _middle(movie, starts, most)
     if large := len(movie) > most:
         rows, near = _central(movie, reach, model.association.longest, most)

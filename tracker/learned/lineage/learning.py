@@ -66,10 +66,10 @@ class Context(Arrays):
         tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
         odds = np.broadcast_to(odds_of_clutter(movie, model), len(movie))
         return cls(
-            np.arange(len(tail)), tail, head, posterior.ratio, posterior.rivals,
-            np.stack(no_link(movie, model)), posterior.clutter_weight,
-            np.stack([movie.left > 0, movie.frame > 0]), odds / (1 + odds), np.zeros((2, len(movie))),
-            posterior.omega,
+            links=np.arange(len(tail)), tail=tail, head=head, ratio=posterior.ratio, rivals=posterior.rivals,
+            none=np.stack(no_link(movie, model)), clutter=posterior.clutter_weight,
+            scaled=np.stack([movie.left > 0, movie.frame > 0]), clutter_share=odds / (1 + odds),
+            others=np.zeros((2, len(movie))), omega=posterior.omega,
         )  # fmt: skip
 
     def near(self, divisions: Divisions, inside: NDArray[np.bool_] | bool = True) -> Context:
@@ -117,9 +117,9 @@ class Context(Arrays):
         row, column = np.divmod(every, count)
         one, link = np.ones(len(more)), np.repeat([1.0, 0.0], [len(links), len(more)])
         return Pairs(
-            row, column, np.append(np.maximum(self.ratio, TINY), one), link,
-            np.append(self.rivals, [one, one], axis=1), order[np.searchsorted(every[order], wanted)],
-            np.zeros(len(divisions)),
+            row=row, column=column, ratio=np.append(np.maximum(self.ratio, TINY), one), link=link,
+            rivals=np.append(self.rivals, [one, one], axis=1),
+            daughters=order[np.searchsorted(every[order], wanted)], weight=np.zeros(len(divisions)),
         )  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def fitted(
         if abs(expected - last) < NEGLIGIBLE * max(last, 1.0):
             break
         last = expected
-    return Fit(divisions, used, pairs, beliefs, model)
+    return Fit(divisions=divisions, model=used, pairs=pairs, beliefs=beliefs, next_model=model)
 
 
 def under(
@@ -176,7 +176,7 @@ def under(
 ) -> Fit:
     """The same under a model that is held."""
     pairs, beliefs = _believed(context, divisions, context.pairs(divisions), model, log_factor)
-    return Fit(divisions, model, pairs, beliefs, model)
+    return Fit(divisions=divisions, model=model, pairs=pairs, beliefs=beliefs, next_model=model)
 
 
 def _believed(
@@ -251,7 +251,7 @@ def beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterio
     rivals[0, here] = np.maximum(rest, least[pairs.row])[:many]
     rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
     posterior = replace(posterior, probability=probability, rivals=rivals)
-    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
+    linked, (_, divided) = np.stack(posterior.degree_probability()), used_slots(pairs, beliefs, count)
     weight = context.deaths_and_births(fit.model)
     clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
     death, birth = np.maximum(1 - linked - clutter, 0)

@@ -197,7 +197,10 @@ def movie_of(
     spacing = typical if spacing is None else spacing
     basis = np.eye(axes) if basis is None else basis
     scaled = xp.ascontiguousarray(position / spacing)
-    return Movie(scaled, frame, frame_start, density * spacing**axes, basis / spacing, near=near)
+    return Movie(
+        position=scaled, frame=frame, frame_start=frame_start, density=density * spacing**axes,
+        basis=basis / spacing, near=near,
+    )  # fmt: skip
 
 
 def _density(
