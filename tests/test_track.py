@@ -220,7 +220,7 @@ def test_without_a_gpu_asking_for_one_says_what_to_install_and_auto_uses_the_cpu
 
 
 def test_candidates_beyond_the_memory_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr("outbid.tracking.free_memory", lambda: 10_000)
+    monkeypatch.setattr("outbid.gated.movie.free_memory", lambda: 10_000)
     with pytest.raises(ResourceError, match="Lower the largest distance"):
         track(movie(list(range(100)), list(range(100))), TrackingSettings(1000.0))
 
