@@ -16,7 +16,7 @@ from outbid.learned.learn import Learned, learn
 from outbid.learned.lineage import Dividing, Merging, Plain, find_divisions, hypothesis
 from outbid.learned.lineage.candidates import Divisions
 from outbid.learned.lineage.control import admission
-from outbid.learned.lineage.daughters import DaughterModel, log_weight, maximised
+from outbid.learned.lineage.daughters import DaughterModel, log_weight, m_step
 from outbid.learned.lineage.joint import decide_jointly
 from outbid.learned.lineage.lifetimes import Lifetimes, log_factors
 from outbid.learned.lineage.packing import Pairs, log_partition, propagated
@@ -216,7 +216,7 @@ def test_the_daughter_model_is_recovered() -> None:
     model = DaughterModel.initial(0.3, 3)
     for _ in range(60):
         probability = np.exp(-np.logaddexp(0, -log_weight(some, model)))
-        model = maximised(some, probability, model, float(count))
+        model = m_step(some, probability, model, float(count))
     assert model.rate == pytest.approx(0.5, abs=0.13)  # of six seeds 0.42, which deviates by 0.013
     assert model.log_distance == pytest.approx(-0.2, abs=0.06)
     assert model.scaling == pytest.approx(0.8, abs=0.1)

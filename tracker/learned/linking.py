@@ -25,7 +25,7 @@ from .inference.decide import log_odds
 from .inference.jpda import converged, exponent, updated
 from .learn import Learned, learn
 from .learn.fixed import Fixed
-from .learn.m_steps import maximised
+from .learn.m_steps import m_step
 from .learn.options import LearnOptions
 from .learn.pinned import pinned
 from .lineage.hypotheses import Hypothesis, hypothesis
@@ -162,7 +162,7 @@ def learned_again(movie: LearnedMovie, pins: Found) -> LearnedMovie:
         for _ in range(FEW):
             solved = pinned(learned.movie, learned.model, learned.posterior, rows, options)
             under = updated(*solved[:3], omega=exponent(solved.posterior.probability))
-            model = options.fixed.held(learned.movie, maximised(solved.movie, solved.model, under, None))
+            model = options.fixed.apply(learned.movie, m_step(solved.movie, solved.model, under, None))
             posterior = converged(learned.movie, model, learned.posterior)
             learned = replace(learned, model=model, posterior=posterior)
         return replace(movie, learned=learned, decided=_decided(learned, movie.settings))

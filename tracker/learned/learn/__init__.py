@@ -41,9 +41,9 @@ from .starts import (
     FirstOrder,
     first_candidates,
     first_order,
-    narrowed,
+    narrow,
     start_models,
-    whitened,
+    whiten,
 )
 from .whole import spread
 
@@ -132,15 +132,15 @@ def _fitted(
     beside: tuple[NDArray[np.int64] | None, Marks | None],
 ) -> tuple[Movie, Model, LinkPosterior]:
     """EM from the best initial values, again with gaps, and with marks; beside positions: time and marks."""
-    movie, flow = options.fixed.turned(*whitened(position, frame_start, options))
+    movie, flow = options.fixed.rotated(*whiten(position, frame_start, options))
     movie = replace(movie, time=beside[0], marks=beside[1])
     fits = _Fits(movie, Fields.of(movie), options)
     candidates = first_candidates(movie, flow, options.nearest)
-    candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
+    candidates = candidates.kept(options.fixed.within_gate(movie, flow, candidates))
     now = fits.started(first_order(movie, candidates, flow, fits.fields))
     start = now.posterior
     if options.gaps:
-        model = options.fixed.held(movie, em.expecting_gaps(now.model))
+        model = options.fixed.apply(movie, em.expecting_gaps(now.model))
         start = em.with_gaps(movie, model, now.posterior, options)
         now, start = fits.with_longer_gaps(fits.after(model, start, em.LAST), start)
     now = fits.with_marks(now, start)
@@ -175,14 +175,14 @@ class _Fits:
         """The fit after EM from a model and candidates; without evidence."""
         return _Fit(*em.fit(self.movie, model, start, self.fields, self.options, rounds))
 
-    def judged(self, now: _Fit) -> _Fit:
+    def evaluate(self, now: _Fit) -> _Fit:
         """The fit with its evidence."""
         posterior = em.with_evidence(self.movie, now.model, now.posterior, self.options)
         return replace(now, posterior=posterior)
 
     def better(self, now: _Fit, model: Model, start: LinkPosterior) -> _Fit | None:
         """The fit from another model, if the criterion grows."""
-        other = self.judged(self.after(model, start, em.LAST))
+        other = self.evaluate(self.after(model, start, em.LAST))
         return other if other.criterion > now.criterion else None
 
     def started(self, first: FirstOrder) -> _Fit:
@@ -198,7 +198,7 @@ class _Fits:
         fits = _Fits(part, Fields.of(part), self.options)
         best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows]))
         scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
-        now = _Fit(best[0].model, narrowed(first.posterior))
+        now = _Fit(best[0].model, narrow(first.posterior))
         for learned in (one.model for one in best):
             motion = replace(learned.motion, step_scale=scale)
             model = replace(learned, motion=motion, surroundings=around)
@@ -208,9 +208,9 @@ class _Fits:
 
     def best_start(self, first: FirstOrder) -> tuple[_Fit, _Fit]:
         """The best of the starts; and what it comes to with the noise of its displacements."""
-        start = narrowed(first.posterior)
+        start = narrow(first.posterior)
         models = start_models(self.movie, first, self.options)
-        starts = [self.judged(self.after(model, start, em.FIRST)) for model in models]
+        starts = [self.evaluate(self.after(model, start, em.FIRST)) for model in models]
         best = max(starts, key=lambda now: now.criterion)
         return best, self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
 
@@ -224,7 +224,7 @@ class _Fits:
         marks = mark_step(self.movie, opened, now.posterior)
         if marks is None or not marks.links():
             return now
-        now = self.judged(now)
+        now = self.evaluate(now)
         return self.better(now, replace(now.model, marks=marks), start) or now
 
     def with_longer_gaps(self, now: _Fit, start: LinkPosterior) -> tuple[_Fit, LinkPosterior]:
@@ -236,7 +236,7 @@ class _Fits:
             model = replace(now.model, association=em.longer(now.model.association, self.movie.frames - 1))
             if model.association.longest == now.model.association.longest:
                 break
-            now = self.judged(now)
+            now = self.evaluate(now)
             candidates = em.with_gaps(self.movie, model, now.posterior, self.options)
             other = self.better(now, model, candidates)
             if other is None:

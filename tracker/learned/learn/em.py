@@ -19,7 +19,7 @@ from ..model.advection import advected
 from ..model.gate import predicted, reaches
 from ..model.movie import Movie
 from .field import Fields
-from .m_steps import MISSED, maximised, over_one_interval
+from .m_steps import MISSED, m_step, over_one_interval
 from .options import LearnOptions
 
 _SETTLE = 2
@@ -57,15 +57,15 @@ def fit(
     on_gpu = options.device == "gpu"
     movie, model, posterior = _there(movie, model, posterior, options)
     fields = placed(fields, to_device) if fields and on_gpu else fields
-    model = options.fixed.held(movie, model)
+    model = options.fixed.apply(movie, model)
     for turn, now in enumerate(rounds):
         omega = exponent(posterior.probability, 1.0)
         posterior = updated(movie, model, posterior, omega=omega)
         options.on_sweep(len(movie))
         if fields and turn >= len(FIRST) and posterior.change < NEGLIGIBLE:
             break
-        model = maximised(movie, model, posterior, fields if now.fields else None)
-        model = options.fixed.held(movie, model)
+        model = m_step(movie, model, posterior, fields if now.fields else None)
+        model = options.fixed.apply(movie, model)
         if now.fields:
             posterior = posterior.kept(posterior.probability > options.dropped * now.level)
     return placed((model, replace(posterior, moments=None)), to_host) if on_gpu else (model, posterior)
@@ -123,7 +123,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
-    posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
+    posterior = posterior.kept(options.fixed.within_gate(movie, flow, posterior.candidates))
     omega = exponent(posterior.probability)
     return updated(movie, model, posterior, omega=omega, with_moments=False)
 

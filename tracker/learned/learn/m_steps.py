@@ -22,7 +22,7 @@ RENEWAL, CLUTTER, MISSED = 0.1, 0.01, 0.1
 """Prior: probability of renewal, of clutter, and of one more missed frame."""
 
 
-def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
+def m_step(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
     """The model after one M-step; what varies in space stays if no fields are given."""
     stats = sums_of(movie, model.motion, posterior, np.zeros_like(movie.frame), 1)
     motion, (scale, level) = _motion(model.motion, stats), _step_scale(model.motion, stats)
@@ -85,7 +85,7 @@ def _motion(motion: MotionModel, stats: Sums) -> MotionModel:
     )  # fmt: skip
 
 
-def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
+def adapt(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
     """The model with rates, flow and survival of this movie, and unchanged motion."""
     surroundings = _surroundings(movie, posterior, fields)
     rates = _association(movie, model, posterior, surroundings)

@@ -131,7 +131,7 @@ def _propagated(
     return replace(posterior, probability=probability, rivals=all_rivals)
 
 
-def whitened(
+def whiten(
     position: NDArray[np.float64], frame_start: NDArray[np.int64], options: LearnOptions
 ) -> tuple[Movie, NDArray[np.float64]]:
     """The movie in the coordinates of the inference, and its flow.
@@ -188,7 +188,7 @@ def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int) -> C
     return candidates_of(pairs_near(movie, search), movie.frame)
 
 
-def narrowed(posterior: LinkPosterior) -> LinkPosterior:
+def narrow(posterior: LinkPosterior) -> LinkPosterior:
     """The most probable candidates, which include nearly all expected links."""
     p = posterior.probability
     level = np.frexp(np.maximum(p, TINY) ** 4)[1]  # of four in an octave

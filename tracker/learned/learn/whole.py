@@ -19,11 +19,11 @@ from ..model.marks import Marks
 from ..model.movie import NEIGHBOURS, OUTER, Movie, movie_of
 from .em import with_gaps
 from .field import Fields
-from .m_steps import adapted
+from .m_steps import adapt
 from .options import LearnOptions
 from .registration import frame_shifts
 from .sample import Sample
-from .starts import first_order, narrowed, without_jumps
+from .starts import first_order, narrow, without_jumps
 
 SHARED = 0.02
 """Guard: mean square of the flow, in that of steps, up to which there is none."""
@@ -48,9 +48,9 @@ def spread(
     if options.device == "gpu":
         position = to_device(position)
     flows = float(np.square(held.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
-    turned = (position - position.mean(axis=0)) @ array_module(position).asarray(part.basis)
+    rotated = (position - position.mean(axis=0)) @ array_module(position).asarray(part.basis)
     movie = movie_of(
-        turned, frame_start, basis=part.basis, spacing=1.0, neighbours=OUTER if flows else NEIGHBOURS,
+        rotated, frame_start, basis=part.basis, spacing=1.0, neighbours=OUTER if flows else NEIGHBOURS,
     )  # fmt: skip
     shift = frame_shifts(movie.position, frame_start)
     movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
@@ -74,7 +74,7 @@ def spread(
     if options.gaps:
         posterior = with_gaps(movie, model, posterior, options)
         lap("gaps", posterior.probability)
-    model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
+    model = options.fixed.apply(movie, adapt(movie, model, posterior, fields))
     # Below the odds of the gate a link hardly changes the others.
     posterior = once_more(posterior.kept(posterior.probability > NEGLIGIBLE))
     lap("last sweep", posterior.probability)
@@ -88,6 +88,6 @@ def _first(
     reach = _ROOM * reaches(movie, held.motion, 1, NEGLIGIBLE * float(np.median(movie.density)))
     search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), asking="tails")
     candidates = candidates_of(pairs_near(movie, search), movie.frame)
-    candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
+    candidates = candidates.kept(options.fixed.within_gate(movie, flow, candidates))
     first = first_order(movie, candidates, flow, fields)
-    return narrowed(first.posterior), first.flow
+    return narrow(first.posterior), first.flow

@@ -113,7 +113,7 @@ def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.floa
     return -0.5 * (square / variance + log(2 * pi * variance))
 
 
-def maximised(
+def m_step(
     divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel, mothers: float
 ) -> DaughterModel:
     """The M-step: moments weighted by the probabilities (P,), with priors worth `_WORTH` divisions.

@@ -16,7 +16,7 @@ from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Divisions
-from .daughters import DaughterModel, log_weight, maximised
+from .daughters import DaughterModel, log_weight, m_step
 from .packing import Beliefs, Pairs, log_partition, propagated
 
 
@@ -163,7 +163,7 @@ def fitted(
     for _ in range(rounds):
         used, (pairs, beliefs) = model, _believed(context, divisions, pairs, model, log_factor)
         model = _with_rates(context, model, pairs, beliefs)
-        model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
+        model = m_step(divisions, beliefs.division, model, float(context.scaled[0].sum()))
         expected = float(beliefs.division.sum())
         if abs(expected - last) < NEGLIGIBLE * max(last, 1.0):
             break

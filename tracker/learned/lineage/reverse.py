@@ -21,7 +21,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
     Row i becomes row N - 1 - i. The model of motion is reversible, so probabilities stay what they are.
     """
     whole = replace(movie, near=None).take("frame", BACKWARD).take("row", BACKWARD)
-    turned = replace(
+    backward = replace(
         whole, position=np.ascontiguousarray(whole.position), frame=movie.frames - 1 - whole.frame,
         frame_start=len(movie) - movie.frame_start[::-1], time=None if whole.time is None else -whole.time,
         pins=None if movie.pins is None else movie.pins.in_reverse(),
@@ -38,8 +38,8 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
     order = np.argsort(key)
     bare = replace(posterior, moments=None, displaced=None)
     after = bare.take("link", order).take("row", BACKWARD).take("side", BACKWARD)
-    return turned, back, replace(
-        after, candidates=candidates_of(key[order], turned.frame), death=after.birth, birth=after.death,
+    return backward, back, replace(
+        after, candidates=candidates_of(key[order], backward.frame), death=after.birth, birth=after.death,
         fresh=after.death,
     )  # fmt: skip
 

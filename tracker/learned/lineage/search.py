@@ -12,7 +12,7 @@ from ...compute.tolerances import FEW
 from ..inference.jpda import exponent, updated
 from ..inference.posterior import LinkPosterior
 from ..learn.field import Fields
-from ..learn.m_steps import adapted
+from ..learn.m_steps import adapt
 from ..model import Model
 from ..model.movie import Movie
 from .candidates import Divisions
@@ -86,7 +86,7 @@ def divisions_by(known: Admission, movie: Movie, model: Model, posterior: LinkPo
         fit = fitted(context, divisions, fit.next_model, log_factor, rounds_over(movie))
         posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
         if turn < FEW - 1:
-            model = adapted(movie, model, posterior, fields)
+            model = adapt(movie, model, posterior, fields)
     return Lineage(
         divisions=divisions, probability=fit.probability, model=fit.model, posterior=posterior,
         admission=known, rates=model, none=np.stack(none),
