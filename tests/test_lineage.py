@@ -15,7 +15,7 @@ from outbid.learned.inference.jpda import marginals, propagate, updated
 from outbid.learned.learn import Learned, learn
 from outbid.learned.lineage import Dividing, Merging, Plain, find_divisions, hypothesis
 from outbid.learned.lineage.candidates import Divisions
-from outbid.learned.lineage.control import admission
+from outbid.learned.lineage.control import division_evidence
 from outbid.learned.lineage.daughters import DaughterModel, log_weight, m_step
 from outbid.learned.lineage.joint import decide_jointly
 from outbid.learned.lineage.lifetimes import Lifetimes, log_factors
@@ -120,7 +120,7 @@ def test_where_nothing_divides_links_stay_as_they_are(kind: str, kappa: float) -
 
 def test_divisions_of_a_part_are_those_of_the_whole() -> None:
     _, learned = seen("dividing")
-    found = [admission(learned.movie, learned.model, learned.posterior, most) for most in (10_000, 1500, 400)]
+    found = [division_evidence(learned.movie, learned.model, learned.posterior, most) for most in (10_000, 1500, 400)]
     for each in found:
         assert each is not None
         assert each.real > 0.9

@@ -26,7 +26,7 @@ def divided_again(solved: Solved, lineage: Lineage, pins: PinnedRows, links: NDA
     movie, model, posterior, core = solved
     near = candidate_divisions(movie, model.surroundings.flow, posterior, core)
     near = near.take("division", core[near.mother])
-    log_factor = np.log(lineage.admission.real) + log_factors(Lifetimes.of(movie.frame, links), near)
+    log_factor = np.log(lineage.evidence.real) + log_factors(Lifetimes.of(movie.frame, links), near)
     context = Context.of(movie, model, posterior).near(near)
     fit = under(context, near, lineage.model, log_factor)
     region, part = Region.of(movie, model, posterior, core)

@@ -38,16 +38,16 @@ _STRONG = 3.0
 """Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
 
 
-class Admission(NamedTuple):
+class DivisionEvidence(NamedTuple):
     """Divisions that a movie gives evidence of: their model, and the share of those found that is real."""
 
     model: DaughterModel
     real: float
 
 
-def admission(
+def division_evidence(
     movie: Movie, model: Model, posterior: LinkPosterior, most: int = 2 * LearnOptions.sample
-) -> Admission | None:
+) -> DivisionEvidence | None:
     """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
@@ -74,15 +74,15 @@ def admission(
     null = fitted(context, nothing, replace(forward.model, death=1.0, birth=1.0), 0.0)
     evidence = bethe_evidence(context, forward) - bethe_evidence(context, null)
     if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(many):
-        return admission(*whole, _MORE * most) if large and many < _SAMPLE else None
+        return division_evidence(*whole, _MORE * most) if large and many < _SAMPLE else None
     backward = _count(_first_fit(*in_reverse(movie, model, posterior), near[::-1], reach, many)[0])
     excess = count - backward
     if excess <= _CLEAR * np.sqrt(count + backward):
         return None
-    return Admission(forward.next_model, excess / count)
+    return DivisionEvidence(forward.next_model, excess / count)
 
 
-def admitted(
+def likely_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, known: DaughterModel
 ) -> tuple[Divisions, Fit]:
     """Divisions that may be, and their fit from a known model."""

@@ -93,7 +93,7 @@ class Merging:
         """The same under pins, from the links without them."""
         plain = self.plain.under(pins, links, options)
         back = in_reverse(plain.movie, plain.model, plain.posterior)
-        return Merging(plain, divisions_by(self.lineage.admission, *back))
+        return Merging(plain, divisions_by(self.lineage.evidence, *back))
 
 
 Hypothesis = Plain | Dividing | Merging

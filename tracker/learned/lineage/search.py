@@ -16,7 +16,7 @@ from ..learn.m_steps import adapt
 from ..model import Model
 from ..model.movie import Movie
 from .candidates import Divisions
-from .control import Admission, admission, admitted, rounds_over
+from .control import DivisionEvidence, division_evidence, likely_divisions, rounds_over
 from .daughters import DaughterModel
 from .joint import decide_jointly
 from .learning import Context, Fit, beside, fitted, no_link_beside
@@ -37,8 +37,7 @@ class Lineage:
         The separation of daughters.
     posterior : LinkPosterior
         Of links in competition with divisions.
-    admission : Admission
-        The evidence.
+    evidence : DivisionEvidence
     rates : Model
         The model of links beside divisions.
     none : (2, N) float64 array
@@ -49,7 +48,7 @@ class Lineage:
     probability: NDArray[np.float64]
     model: DaughterModel
     posterior: LinkPosterior
-    admission: Admission
+    evidence: DivisionEvidence
     rates: Model
     none: NDArray[np.float64]
 
@@ -64,16 +63,16 @@ def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Line
     posterior : LinkPosterior
         Posterior of the links, without divisions.
     """
-    known = admission(movie, model, posterior)
+    known = division_evidence(movie, model, posterior)
     return None if known is None else divisions_by(known, movie, model, posterior)
 
 
-def divisions_by(known: Admission, movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
+def divisions_by(known: DivisionEvidence, movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
     """Divisions, on the host, by evidence that is known. Other parameters are those of `find_divisions`."""
     if on_device(posterior.probability):
         given = movie, model, replace(posterior, displaced=None)  # which is sooner computed again than copied
         movie, model, posterior = placed(given, to_host)
-    divisions, fit = admitted(movie, model, posterior, known.model)
+    divisions, fit = likely_divisions(movie, model, posterior, known.model)
     fields = Fields.of(movie)
     context = Context.of(movie, model, posterior).near(fit.divisions)
     posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
@@ -89,7 +88,7 @@ def divisions_by(known: Admission, movie: Movie, model: Model, posterior: LinkPo
             model = adapt(movie, model, posterior, fields)
     return Lineage(
         divisions=divisions, probability=fit.probability, model=fit.model, posterior=posterior,
-        admission=known, rates=model, none=np.stack(none),
+        evidence=known, rates=model, none=np.stack(none),
     )  # fmt: skip
 
 
