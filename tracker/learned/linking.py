@@ -111,7 +111,7 @@ def learned_movie(
     compared = kinds_of(detections.features, settings.column)
     if device == "gpu" and (compared or len(detections) * _GPU_BYTES > free_device_memory()):
         device = "cpu"  # which alone compares columns
-    reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_strays()
+    reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_outliers()
     lap("sorting by place", reading.position)
     known = values_along(settings.known, reading.axes)
     options = replace(_options(settings, reading, known), workers=workers, device=device)
@@ -174,8 +174,8 @@ def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
     place = np.full(max(*map(max, pins.rows), int(order.max())) + 1, -1)
     place[order] = np.arange(len(order))
     rows = tuple(tuple(place[list(row)].tolist()) for row in pins.rows)
-    if (stray := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
-        raise SettingsError(f"{pins.pins[stray]}: it is far from all others and left out. Remove the pin.")
+    if (outlier := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
+        raise SettingsError(f"{pins.pins[outlier]}: it is far from all others and left out. Remove the pin.")
     return PinnedRows.of(Found(pins.pins, rows, ()), len(order))
 
 

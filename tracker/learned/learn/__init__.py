@@ -45,7 +45,7 @@ from .starts import (
     start_models,
     whiten,
 )
-from .whole import spread
+from .whole import extend_to_movie
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,9 @@ def learn(
         with computing(min(options.workers, 2)):
             part = Learned(*_fitted(there, sample.frame_start, options, (when, some)))
         lap("the model of a sample")
-        whole = spread((position, frame_start, time), sample, (part.movie, part.model), options, marks)
+        whole = extend_to_movie(
+            (position, frame_start, time), sample, (part.movie, part.model), options, marks
+        )
         return Learned(*whole, part)
 
 

@@ -31,7 +31,7 @@ _ROOM = 1.4
 """Guard: gates within which candidates are sought, before steps are known here; a spacing at least."""
 
 
-def spread(
+def extend_to_movie(
     given: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64] | None],
     sample: Sample,
     learned: tuple[Movie, Model],

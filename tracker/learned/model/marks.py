@@ -34,7 +34,7 @@ class Marks(Arrays):
 class KeptAxes:
     """What tracks keep of scores: canonical variates of the two ends of a link, seen with noise."""
 
-    spread: Floats  # (M, M) covariance of scores, by which missing ones are predicted
+    covariance: Floats  # (M, M) covariance of scores, by which missing ones are predicted
     turn: Floats  # (M, K) scores times this are variates of variance 1
     kept: Floats  # (K,) share of the variance of each that tracks keep
     correlation: Floats  # (K,) of what is kept from one frame to the next
@@ -52,8 +52,8 @@ class KeptAxes:
         masks, which = np.unique(marks.seen[holes], axis=0, return_inverse=True)
         for k, mask in enumerate(masks):
             rows = holes[which.ravel() == k]
-            to = np.linalg.pinv(self.spread[np.ix_(mask, mask)]) @ self.spread[mask] @ self.turn
-            explained = np.clip(np.einsum("mk,mk->k", to, self.spread[mask] @ self.turn), TINY, 1.0)
+            to = np.linalg.pinv(self.covariance[np.ix_(mask, mask)]) @ self.covariance[mask] @ self.turn
+            explained = np.clip(np.einsum("mk,mk->k", to, self.covariance[mask] @ self.turn), TINY, 1.0)
             value[rows] = marks.value[rows][:, mask] @ to / explained
             error[rows] = (1 - explained) / explained
         return value, error
