@@ -12,7 +12,7 @@ from outbid import Tracks, score
 from outbid.learned.inference.candidates import candidates_of
 from outbid.learned.inference.decide import decide
 from outbid.learned.inference.jpda import marginals, propagate, updated
-from outbid.learned.learn import Learned, learn
+from outbid.learned.learn import Fit, learn
 from outbid.learned.lineage import Dividing, Merging, Plain, find_divisions, hypothesis
 from outbid.learned.lineage.candidates import Divisions
 from outbid.learned.lineage.control import division_evidence
@@ -24,7 +24,7 @@ from outbid.learned.lineage.reverse import in_reverse
 
 
 @cache
-def seen(kind: str, seed: int = 0, kappa: float = 0.07) -> tuple[Tracks, Learned]:
+def seen(kind: str, seed: int = 0, kappa: float = 0.07) -> tuple[Tracks, Fit]:
     """A movie and what is learned of its links."""
     truth = KINDS[kind](seed, kappa)
     axes = np.ptp(truth.detections.position, axis=0) > 0
@@ -120,7 +120,10 @@ def test_where_nothing_divides_links_stay_as_they_are(kind: str, kappa: float) -
 
 def test_divisions_of_a_part_are_those_of_the_whole() -> None:
     _, learned = seen("dividing")
-    found = [division_evidence(learned.movie, learned.model, learned.posterior, most) for most in (10_000, 1500, 400)]
+    found = [
+        division_evidence(learned.movie, learned.model, learned.posterior, most)
+        for most in (10_000, 1500, 400)
+    ]
     for each in found:
         assert each is not None
         assert each.real > 0.9

@@ -23,7 +23,7 @@ from ..settings.tracking import TrackingSettings
 from .features import kinds_of, marks_of
 from .inference.decide import log_odds
 from .inference.jpda import converged, exponent, updated
-from .learn import Learned, learn
+from .learn import Fit, learn
 from .learn.fixed import Fixed
 from .learn.m_steps import m_step
 from .learn.options import LearnOptions
@@ -44,11 +44,11 @@ Progress = Callable[[int, int], None] | None
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedMovie:
+class FittedMovie:
     """What was learned from a movie, and what was decided without pins; arrays are where it was learned."""
 
     reading: Reading
-    learned: Learned
+    fit: Fit
     summary: Summary
     settings: TrackingSettings
     options: LearnOptions
@@ -87,7 +87,7 @@ def linked(
     ResourceError
         If candidates need more memory than there is.
     """
-    movie = learned_movie(detections, settings, workers, progress)
+    movie = fit_movie(detections, settings, workers, progress)
     pins = settings.pins_in(detections)
     if pins.pins:  # the CPU alone solves again under them
         made = {name: placed(getattr(movie, name), to_host) for name in ("reading", "decided")}
@@ -103,9 +103,9 @@ def linked(
     return movie.summary, links
 
 
-def learned_movie(
+def fit_movie(
     detections: Detections, settings: TrackingSettings, workers: int = 1, progress: Progress = None
-) -> LearnedMovie:
+) -> FittedMovie:
     """Learn a model, and decide on links without pins. Parameters are those of `linked`."""
     holes, device = settings.max_gap is None, settings.device
     compared = kinds_of(detections.features, settings.column)
@@ -120,21 +120,21 @@ def learned_movie(
     with computing(workers):
         columns = marks_of(detections.features, reading, settings.column)
         marks = None if columns is None else columns.marks
-        learned = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
+        fit = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
         lap("learning")
-        decided = _decided(learned, settings)
+        decided = _decided(fit, settings)
         lap("deciding")
         shorten = settings.max_gap is None
-        summary = summarise(reading, learned, known, columns=columns, shorten=shorten)
+        summary = summarise(reading, fit, known, columns=columns, shorten=shorten)
         lap("errors of what is learned")
     if progress is not None:
         progress(len(detections), len(detections))
-    return LearnedMovie(
-        reading=reading, learned=learned, summary=summary, settings=settings, options=options, decided=decided
+    return FittedMovie(
+        reading=reading, fit=fit, summary=summary, settings=settings, options=options, decided=decided
     )
 
 
-def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
+def under_pins(movie: FittedMovie, pins: Found) -> Decided:
     """Links under the learned model and pins, whose rows are those of the detections.
 
     Raises
@@ -152,23 +152,23 @@ def under_pins(movie: LearnedMovie, pins: Found) -> Decided:
     return Decided(_with_divided(links, rows.divided), tracks)
 
 
-def learned_again(movie: LearnedMovie, pins: Found) -> LearnedMovie:
+def fit_again(movie: FittedMovie, pins: Found) -> FittedMovie:
     """The movie with a model that was learned once more, by M-steps from posteriors under pins.
 
     What varies in space stays, and so do columns and whether tracks divide.
     """
-    learned, options, rows = movie.learned, movie.options, _by_row(movie, pins)
+    fit, options, rows = movie.fit, movie.options, _by_row(movie, pins)
     with computing(options.workers):
         for _ in range(FEW):
-            solved = pinned(learned.movie, learned.model, learned.posterior, rows, options)
+            solved = pinned(fit.movie, fit.model, fit.posterior, rows, options)
             under = updated(*solved[:3], omega=exponent(solved.posterior.probability))
-            model = options.fixed.apply(learned.movie, m_step(solved.movie, solved.model, under, None))
-            posterior = converged(learned.movie, model, learned.posterior)
-            learned = replace(learned, model=model, posterior=posterior)
-        return replace(movie, learned=learned, decided=_decided(learned, movie.settings))
+            model = options.fixed.apply(fit.movie, m_step(solved.movie, solved.model, under, None))
+            posterior = converged(fit.movie, model, fit.posterior)
+            fit = replace(fit, model=model, posterior=posterior)
+        return replace(movie, fit=fit, decided=_decided(fit, movie.settings))
 
 
-def _by_row(movie: LearnedMovie, pins: Found) -> PinnedRows:
+def _by_row(movie: FittedMovie, pins: Found) -> PinnedRows:
     """Pins by the rows of the movie as it was read."""
     order = movie.reading.order
     place = np.full(max(*map(max, pins.rows), int(order.max())) + 1, -1)
@@ -213,10 +213,10 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
     return report
 
 
-def _decided(learned: Learned, settings: TrackingSettings) -> Decided:
+def _decided(fit: Fit, settings: TrackingSettings) -> Decided:
     """The links of maximum expected F1, without pins."""
     tracks = hypothesis(
-        learned.movie, learned.model, learned.posterior, divisions=settings.divisions, merges=settings.merges
+        fit.movie, fit.model, fit.posterior, divisions=settings.divisions, merges=settings.merges
     )
     return Decided(tracks.decide(settings.solver, exact=settings.exact_margins), tracks)
 

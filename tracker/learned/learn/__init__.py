@@ -49,7 +49,7 @@ from .whole import extend_to_movie
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class Fit:
     """The result of learning from a movie.
 
     Parameters
@@ -58,19 +58,23 @@ class Learned:
         In the coordinates of the inference.
     model : Model
     posterior : LinkPosterior
-    sample : Learned, optional
+    sample : Fit, optional
         The part of a large movie from which its motion was learned.
     """
 
     movie: Movie
     model: Model
     posterior: LinkPosterior
-    sample: Learned | None = None
+    sample: Fit | None = None
 
     @property
-    def motion_from(self) -> Learned:
+    def motion_from(self) -> Fit:
         """What the motion was learned from: the sample of a large movie, or the movie itself."""
         return self.sample or self
+
+
+Learned = Fit
+"""The former name, for one release."""
 
 
 def learn(
@@ -80,7 +84,7 @@ def learn(
     *,
     time: NDArray[np.int64] | None = None,
     marks: Marks | None = None,
-) -> Learned:
+) -> Fit:
     """Learn motion and detection of particles from a movie, and the posterior over its links.
 
     Parameters
@@ -98,7 +102,7 @@ def learn(
 
     Returns
     -------
-    Learned
+    Fit
         On the device of the options if the movie is larger than the sample, else on the host.
 
     Examples
@@ -112,19 +116,19 @@ def learn(
     options = options or LearnOptions()
     with computing(options.workers):
         if options.whole(len(position)):
-            return Learned(*_fitted(to_host(position), frame_start, options, (time, marks)))
+            return Fit(*_fitted(to_host(position), frame_start, options, (time, marks)))
         sample = sample_of(position, frame_start, options.sample)
         when = None if time is None else time[sample.frames]
         some = None if marks is None else marks.take("row", sample.rows)
         there = rows_here(position, sample.rows)
         # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
         with computing(min(options.workers, 2)):
-            part = Learned(*_fitted(there, sample.frame_start, options, (when, some)))
+            part = Fit(*_fitted(there, sample.frame_start, options, (when, some)))
         lap("the model of a sample")
         whole = extend_to_movie(
             (position, frame_start, time), sample, (part.movie, part.model), options, marks
         )
-        return Learned(*whole, part)
+        return Fit(*whole, part)
 
 
 def _fitted(
@@ -136,7 +140,7 @@ def _fitted(
     """EM from the best initial values, again with gaps, and with marks; beside positions: time and marks."""
     movie, flow = options.fixed.rotated(*whiten(position, frame_start, options))
     movie = replace(movie, time=beside[0], marks=beside[1])
-    fits = _Fits(movie, Fields.of(movie), options)
+    fits = _Trials(movie, Fields.of(movie), options)
     candidates = first_candidates(movie, flow, options.nearest)
     candidates = candidates.kept(options.fixed.within_gate(movie, flow, candidates))
     now = fits.started(first_order(movie, candidates, flow, fits.fields))
@@ -150,7 +154,7 @@ def _fitted(
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
+class _Trial:
     """A model and its posterior."""
 
     model: Model
@@ -166,28 +170,28 @@ class _Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fits:
+class _Trials:
     """EM over a movie, from models and candidates that compete."""
 
     movie: Movie
     fields: Fields
     options: LearnOptions
 
-    def after(self, model: Model, start: LinkPosterior, rounds: Sequence[em.Round] = em.SCHEDULE) -> _Fit:
+    def after(self, model: Model, start: LinkPosterior, rounds: Sequence[em.Round] = em.SCHEDULE) -> _Trial:
         """The fit after EM from a model and candidates; without evidence."""
-        return _Fit(*em.fit(self.movie, model, start, self.fields, self.options, rounds))
+        return _Trial(*em.fit(self.movie, model, start, self.fields, self.options, rounds))
 
-    def evaluate(self, now: _Fit) -> _Fit:
+    def evaluate(self, now: _Trial) -> _Trial:
         """The fit with its evidence."""
         posterior = em.with_evidence(self.movie, now.model, now.posterior, self.options)
         return replace(now, posterior=posterior)
 
-    def better(self, now: _Fit, model: Model, start: LinkPosterior) -> _Fit | None:
+    def better(self, now: _Trial, model: Model, start: LinkPosterior) -> _Trial | None:
         """The fit from another model, if the criterion grows."""
         other = self.evaluate(self.after(model, start, em.LAST))
         return other if other.criterion > now.criterion else None
 
-    def started(self, first: FirstOrder) -> _Fit:
+    def started(self, first: FirstOrder) -> _Trial:
         """A few rounds of EM over the movie, from what was found over a part of it.
 
         The last model of the part has little noise. Before links are known it leads EM astray, so the model
@@ -197,10 +201,10 @@ class _Fits:
         part, links, sample = part_of(movie, first.posterior, self.options.trial)
         if len(part) == len(movie):
             return self.best_start(first)[-1]
-        fits = _Fits(part, Fields.of(part), self.options)
+        fits = _Trials(part, Fields.of(part), self.options)
         best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows]))
         scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
-        now = _Fit(best[0].model, narrow(first.posterior))
+        now = _Trial(best[0].model, narrow(first.posterior))
         for learned in (one.model for one in best):
             motion = replace(learned.motion, step_scale=scale)
             model = replace(learned, motion=motion, surroundings=around)
@@ -208,7 +212,7 @@ class _Fits:
             scale, around = now.model.motion.step_scale, now.model.surroundings
         return now
 
-    def best_start(self, first: FirstOrder) -> tuple[_Fit, _Fit]:
+    def best_start(self, first: FirstOrder) -> tuple[_Trial, _Trial]:
         """The best of the starts; and what it comes to with the noise of its displacements."""
         start = narrow(first.posterior)
         models = start_models(self.movie, first, self.options)
@@ -216,7 +220,7 @@ class _Fits:
         best = max(starts, key=lambda now: now.criterion)
         return best, self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
 
-    def with_marks(self, now: _Fit, start: LinkPosterior) -> _Fit:
+    def with_marks(self, now: _Trial, start: LinkPosterior) -> _Trial:
         """The fit in which links are compared by marks too, if tracks keep any and the criterion grows.
 
         Odds of clutter by columns come first and are held: otherwise dim false spots confirm each other, as
@@ -229,7 +233,7 @@ class _Fits:
         now = self.evaluate(now)
         return self.better(now, replace(now.model, marks=marks), start) or now
 
-    def with_longer_gaps(self, now: _Fit, start: LinkPosterior) -> tuple[_Fit, LinkPosterior]:
+    def with_longer_gaps(self, now: _Trial, start: LinkPosterior) -> tuple[_Trial, LinkPosterior]:
         """The fit with links over longer gaps and its candidates, while such links are expected.
 
         They are kept only if the criterion grows: in a crowd chance links seem to be over gaps of any length.

@@ -21,7 +21,7 @@ from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
 from .daughters import DaughterModel
-from .learning import Context, Fit, bethe_evidence, fitted
+from .learning import Context, DivisionFit, bethe_evidence, fitted
 from .reverse import in_reverse
 
 _BEGIN = 0.3
@@ -84,7 +84,7 @@ def division_evidence(
 
 def likely_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, known: DaughterModel
-) -> tuple[Divisions, Fit]:
+) -> tuple[Divisions, DivisionFit]:
     """Divisions that may be, and their fit from a known model."""
     every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
     whole = Context.of(movie, model, posterior).near(every)
@@ -125,7 +125,7 @@ def _central(movie: Movie, reach: float, lags: int, most: int) -> tuple[NDArray[
 
 def _first_fit(
     movie: Movie, model: Model, posterior: LinkPosterior, near: NDArray[np.bool_], reach: float, starts: float
-) -> tuple[Fit, Context]:
+) -> tuple[DivisionFit, Context]:
     """The fit to frames near the middle, and its context."""
     heads = near & (np.abs(movie.frame - (movie.frames - 1) / 2) <= reach)
     tails = near & (np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach)
@@ -136,6 +136,6 @@ def _first_fit(
     return fitted(context, divisions, DaughterModel.initial(rate, movie.axes), 0.0), context
 
 
-def _count(fit: Fit) -> float:
+def _count(fit: DivisionFit) -> float:
     """Number of likely divisions."""
     return float((fit.probability > 0.5).sum())

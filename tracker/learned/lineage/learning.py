@@ -124,7 +124,7 @@ class Context(Arrays):
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class DivisionFit:
     """Divisions under a daughter model, in competition with links.
 
     Parameters
@@ -154,7 +154,7 @@ class Fit:
 def fitted(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
     rounds: int = ROUNDS,
-) -> Fit:  # fmt: skip
+) -> DivisionFit:  # fmt: skip
     """EM from an initial model, in so many rounds at most.
 
     log_factor (P,) are log weights in addition to those of the model, such as those of ages.
@@ -168,15 +168,15 @@ def fitted(
         if abs(expected - last) < NEGLIGIBLE * max(last, 1.0):
             break
         last = expected
-    return Fit(divisions=divisions, model=used, pairs=pairs, beliefs=beliefs, next_model=model)
+    return DivisionFit(divisions=divisions, model=used, pairs=pairs, beliefs=beliefs, next_model=model)
 
 
 def under(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64]
-) -> Fit:
+) -> DivisionFit:
     """The same under a model that is held."""
     pairs, beliefs = _believed(context, divisions, context.pairs(divisions), model, log_factor)
-    return Fit(divisions=divisions, model=model, pairs=pairs, beliefs=beliefs, next_model=model)
+    return DivisionFit(divisions=divisions, model=model, pairs=pairs, beliefs=beliefs, next_model=model)
 
 
 def _believed(
@@ -214,7 +214,7 @@ def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: B
     return replace(model, birth=float(birth), death=float(death))
 
 
-def bethe_evidence(context: Context, fit: Fit) -> float:
+def bethe_evidence(context: Context, fit: DivisionFit) -> float:
     """Log likelihood of links and divisions, up to a constant.
 
     Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
@@ -229,7 +229,7 @@ def bethe_evidence(context: Context, fit: Fit) -> float:
     return float(z - births - more.sum())
 
 
-def no_link_beside(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def no_link_beside(context: Context, fit: DivisionFit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
     pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
     pulls = np.stack([fit.beliefs.rows.divided, pull])
@@ -237,7 +237,7 @@ def no_link_beside(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDA
     return death, birth
 
 
-def beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
+def beside(posterior: LinkPosterior, context: Context, fit: DivisionFit) -> LinkPosterior:
     """The posterior of links in competition with divisions, for M-steps and the next sweep.
 
     Mothers count as deaths there and daughters as births, as the model of links counts them.

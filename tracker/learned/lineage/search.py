@@ -19,7 +19,7 @@ from .candidates import Divisions
 from .control import DivisionEvidence, division_evidence, likely_divisions, rounds_over
 from .daughters import DaughterModel
 from .joint import decide_jointly
-from .learning import Context, Fit, beside, fitted, no_link_beside
+from .learning import Context, DivisionFit, beside, fitted, no_link_beside
 from .lifetimes import Lifetimes, log_factors
 
 
@@ -92,7 +92,9 @@ def divisions_by(known: DivisionEvidence, movie: Movie, model: Model, posterior:
     )  # fmt: skip
 
 
-def _ages(movie: Movie, posterior: LinkPosterior, fit: Fit, divisions: Divisions) -> NDArray[np.float64]:
+def _ages(
+    movie: Movie, posterior: LinkPosterior, fit: DivisionFit, divisions: Divisions
+) -> NDArray[np.float64]:
     """(P,) contribution of ages to log weights, from the links and divisions that would be chosen now."""
     links = decide_jointly(posterior.candidates, posterior.probability, fit.divisions, fit.probability)
     return log_factors(Lifetimes.of(movie.frame, links.pairs), divisions)
