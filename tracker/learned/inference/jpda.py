@@ -64,7 +64,7 @@ def updated(
     rivals = posterior.rivals.copy()  # in the order of rows, as kernels have it
     posterior = replace(posterior, displaced=shifts, rivals=rivals)
     ends = death, birth = _ends(movie, model, none)
-    past, future, ratio, moments, pull = _smoothed(
+    past, future, ratio, moments, incoming_weight = _smoothed(
         movie, model, posterior, shifts.away, omega, ends, with_moments
     )
     candidates, odds = posterior.candidates, odds_of_clutter(movie, model)
@@ -82,10 +82,10 @@ def updated(
     clutter = free * odds * past.fresh / birth / row_none
     return replace(
         posterior, probability=probability, ratio=ratio, clutter=clutter, death=np.maximum(free - clutter, 0),
-        birth=np.maximum(1 - candidates.at_heads(probability) - clutter, 0), fresh=past.fresh,
+        birth=np.maximum(1 - candidates.at_heads(probability) - clutter, 0), birth_forward=past.fresh,
         clutter_weight=np.stack([row_none - death, column_none - birth]), log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
-        moments=moments, sweeps=posterior.sweeps + 1, omega=omega, pull=pull,
+        moments=moments, sweeps=posterior.sweeps + 1, omega=omega, incoming_weight=incoming_weight,
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ class Smoothed(NamedTuple):
     future: Messages
     ratio: NDArray[np.float64]
     moments: Moments | None
-    pull: NDArray[np.float32] | None
+    incoming_weight: NDArray[np.float32] | None
 
 
 def _smoothed(
@@ -143,7 +143,7 @@ def _smoothed(
     behind = _direction(candidates, 1, begins, weights[0])
     ahead = _direction(candidates, -1, ends, weights[1])
     three = [places] * 3  # priors of the forward and the backward filter, and of the smoother
-    if (by_marks := mark_ratios(movie, model, candidates, posterior.pull)) is not None:
+    if (by_marks := mark_ratios(movie, model, candidates, posterior.incoming_weight)) is not None:
         three = [places._replace(prior=(places.prior * each).astype(np.float32)) for each in by_marks]
     past, future = messages = _filtered(movie, steps, three, (behind, ahead))
     factor, ratio = np.empty_like(future.likelihood), array_module(places.lag).empty(candidates.size)
@@ -157,8 +157,8 @@ def _smoothed(
 
     in_blocks(observe, candidates.size, ratio)
     in_blocks(smooth, len(movie), ratio)
-    pull = None if by_marks is None else np.stack([each.weight.sum(axis=1) for each in messages])
-    return Smoothed(past, future, ratio, moments if with_moments else None, pull)
+    incoming_weight = None if by_marks is None else np.stack([each.weight.sum(axis=1) for each in messages])
+    return Smoothed(past, future, ratio, moments if with_moments else None, incoming_weight)
 
 
 def propagate(

@@ -41,7 +41,7 @@ class LinkPosterior(Arrays):
         Likelihood ratio, from both sides.
     clutter, death, birth : (N,) float64 arrays
         Probability that a detection is clutter, the last of its track, and the first of its track.
-    fresh : (N,) float64 array
+    birth_forward : (N,) float64 array
         Probability, from the past alone, that a detection has no predecessor.
     log_evidence : float
         Log likelihood of the movie, relative to 'no two detections are linked'; known after a sweep with the
@@ -56,7 +56,7 @@ class LinkPosterior(Arrays):
         Exponent of rivals of the last sweep.
     displaced : Displacements or None
         Of the last sweep.
-    pull : (2, E) float32 array or None
+    incoming_weight : (2, E) float32 array or None
         Weights of links where they come in, by which marks are followed.
     """
 
@@ -68,14 +68,14 @@ class LinkPosterior(Arrays):
     clutter: NDArray[np.float64] = field(metadata=ROW, default_factory=_empty)
     death: NDArray[np.float64] = field(metadata=ROW, default_factory=_empty)
     birth: NDArray[np.float64] = field(metadata=ROW, default_factory=_empty)
-    fresh: NDArray[np.float64] = field(metadata=ROW, default_factory=_empty)
+    birth_forward: NDArray[np.float64] = field(metadata=ROW, default_factory=_empty)
     log_evidence: float = -np.inf
     change: float = np.inf
     moments: Moments | None = None
     sweeps: int = 0
     omega: float = 1.0
     displaced: Displacements | None = None
-    pull: NDArray[np.float32] | None = field(metadata=LINK_BY_SIDE, default=None)
+    incoming_weight: NDArray[np.float32] | None = field(metadata=LINK_BY_SIDE, default=None)
 
     @classmethod
     def unknown(cls, candidates: Candidates) -> LinkPosterior:
@@ -117,7 +117,7 @@ class LinkPosterior(Arrays):
         ratio = np.zeros_like(blank.probability, shape=len(every) if len(self.ratio) else 0)
         grown = replace(
             self, candidates=blank.candidates, probability=blank.probability, rivals=blank.rivals,
-            ratio=ratio, moments=None, displaced=None, pull=None,
+            ratio=ratio, moments=None, displaced=None, incoming_weight=None,
         )  # fmt: skip
         return grown.paste(self, "link", np.searchsorted(every, old))
 

@@ -59,8 +59,8 @@ def sums_of(
     interval, inverse = np.minimum(movie.frame, intervals - 1), 1 / (motion.variance * movie.axes)
     assert posterior.moments is not None
     kernels("outbid.learned.learn.m_steps", group).add_moments(
-        tuple(posterior.moments), posterior.probability, once, tail, group, posterior.fresh, renews, interval,
-        inverse, tuple(stats),
+        tuple(posterior.moments), posterior.probability, once, tail, group, posterior.birth_forward, renews,
+        interval, inverse, tuple(stats),
     )  # fmt: skip
     return stats
 

@@ -42,8 +42,10 @@ class Region:
         inner = posterior.candidates.kept(whole[tail] & whole[head])
         away = Displacements(near.surroundings.flow, displacements(movie, flow, inner))
         odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
-        pull, count = posterior.rivals * odds * (whole[tail] != whole[head]), len(movie)
-        others = np.stack([summed(end, each, count) for end, each in zip((tail, head), pull, strict=True)])
+        incoming_weight, count = posterior.rivals * odds * (whole[tail] != whole[head]), len(movie)
+        others = np.stack(
+            [summed(end, each, count) for end, each in zip((tail, head), incoming_weight, strict=True)]
+        )
         region = cls(movie=part, model=near, rows=rows, core=core, links=links, others=others[:, rows])
         return region, replace(begun, displaced=away)
 

@@ -80,8 +80,11 @@ class Context(Arrays):
         row, column = np.zeros(self.none.shape, bool)
         row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
         keep = row[self.tail] | column[self.head]
-        pull = self.ratio * (self.rivals[0] * self.rivals[1]) ** -self.omega * self.rivals * ~keep
-        others = [summed(end, each, len(row)) for end, each in zip((self.tail, self.head), pull, strict=True)]
+        incoming_weight = self.ratio * (self.rivals[0] * self.rivals[1]) ** -self.omega * self.rivals * ~keep
+        others = [
+            summed(end, each, len(row))
+            for end, each in zip((self.tail, self.head), incoming_weight, strict=True)
+        ]
         return replace(self.take("link", keep), scaled=self.scaled & inside, others=self.others + others)
 
     def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
@@ -231,9 +234,11 @@ def bethe_evidence(context: Context, fit: DivisionFit) -> float:
 
 def no_link_beside(context: Context, fit: DivisionFit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
-    pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
-    pulls = np.stack([fit.beliefs.rows.divided, pull])
-    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / context.omega) + pulls) ** context.omega
+    incoming_weight = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
+    incoming = np.stack([fit.beliefs.rows.divided, incoming_weight])
+    death, birth = (
+        context.deaths_and_births(fit.next_model) ** (1 / context.omega) + incoming
+    ) ** context.omega
     return death, birth
 
 

@@ -40,7 +40,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
     after = bare.take("link", order).take("row", BACKWARD).take("side", BACKWARD)
     return backward, back, replace(
         after, candidates=candidates_of(key[order], backward.frame), death=after.birth, birth=after.death,
-        fresh=after.death,
+        birth_forward=after.death,
     )  # fmt: skip
 
 
