@@ -22,7 +22,7 @@ def posterior_of(
     """Probabilities of all candidates within the gate of the model."""
     with computing(workers):
         chance, keys = NEGLIGIBLE * float(np.median(movie.density)), [np.empty(0, np.int64)]
-        flow, rows, longest = model.surroundings.flow, np.arange(len(movie)), model.association.longest
+        flow, rows, longest = model.local.flow, np.arange(len(movie)), model.association.longest
         for lag, way in enumerate(advected(movie, flow, rows, longest), 1):
             if model.association.delay[lag - 1] > 0:
                 search = Search(

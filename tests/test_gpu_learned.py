@@ -14,7 +14,7 @@ from outbid.learned.inference.jpda import updated
 from outbid.learned.inference.posterior import LinkPosterior
 from outbid.learned.learn.field import Fields
 from outbid.learned.learn.m_steps import raw_steps, sums_of
-from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.learned.model import AssociationModel, LocalFields, Model, MotionModel
 from outbid.learned.model.movie import Movie, movie_of, summed
 from outbid.pins import Pin
 
@@ -50,7 +50,7 @@ def model_of(movie: Movie, classes: int) -> Model:
     flow = np.random.default_rng(1).normal(0, 0.02, movie.position.shape)
     survival = np.linspace(0.9, 1.0, len(movie))
     return Model(
-        motion, AssociationModel(0.7 * fall, 0.7 * fall, 0.02), Surroundings(flow, survival, survival)
+        motion, AssociationModel(0.7 * fall, 0.7 * fall, 0.02), LocalFields(flow, survival, survival)
     )
 
 

@@ -9,7 +9,7 @@ from outbid.learned.inference.decide import decide
 from outbid.learned.learn import Fit, em, learn
 from outbid.learned.learn.options import LearnOptions
 from outbid.learned.learn.registration import frame_shifts
-from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.learned.model import AssociationModel, LocalFields, Model, MotionModel
 
 STEP, PERSISTENCE, NOISE, MISS, LOST, CLUTTER = 0.14, 0.8, 0.03, 0.05, 0.02, 0.03
 
@@ -151,7 +151,7 @@ def test_half_of_those_without_a_successor_are_expected_later(
     monkeypatch.setattr(em, "MISSED", missed)
     one, delay = np.ones(1), np.append(0.8, np.zeros(20))
     motion = MotionModel(one[:, None], 0 * one, one, one, one, one)
-    model = Model(motion, AssociationModel(delay, delay, 0.0), Surroundings.uniform(np.zeros((2, 1))))
+    model = Model(motion, AssociationModel(delay, delay, 0.0), LocalFields.uniform(np.zeros((2, 1))))
     expected = em.expecting_gaps(model).association
     assert expected.delay[1:].sum() == pytest.approx(0.1)
     assert expected.delay_back[1:].sum() == pytest.approx(0.1)

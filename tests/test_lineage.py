@@ -174,7 +174,7 @@ def test_reversed_steps_lead_to_the_previous_frame() -> None:
     tail, head = links.tail[likely], links.head[likely]
     assert len(tail) > 190
     step = movie.position[head] - movie.position[tail]
-    assert np.abs(step - model.surroundings.flow[tail]).max() < 0.2
+    assert np.abs(step - model.local.flow[tail]).max() < 0.2
     assert movie.intervals.tolist() == [1, 1, 2, 1, 1]
 
 

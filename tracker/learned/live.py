@@ -23,7 +23,7 @@ from .learn.m_steps import raw_steps
 from .learn.options import LearnOptions
 from .learn.registration import frame_shifts
 from .learn.starts import first_candidates, first_order
-from .model import Model, Surroundings
+from .model import LocalFields, Model
 from .model.movie import OUTER, Movie, movie_of
 from .prepare import HOLE
 from .summary import Summary
@@ -184,7 +184,7 @@ class Live:
     def _model(self, window: _Window) -> Model:
         """The learned model, with the flow of the window and even steps."""
         motion = replace(self._learned.motion, step_scale=np.ones(len(window.movie.intervals)))
-        return Model(motion, self._rates, Surroundings.uniform(window.flow))
+        return Model(motion, self._rates, LocalFields.uniform(window.flow))
 
 
 @dataclass(frozen=True, eq=False)

@@ -184,10 +184,10 @@ def summarise(
     movie, motion, rates = fit.movie, fit.model.motion, fit.model.association
     given = movie.variance_given
     own = np.sqrt(given(weighted(motion.share, motion.variance) + 2 * motion.noise))  # beside the flow
-    flow = fit.model.surroundings.flow
+    flow = fit.model.local.flow
     flow = flow @ array_module(flow).asarray(np.linalg.pinv(movie.basis))
     reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), LEAST_REACH)
-    mean = movie.mean_by_frame(fit.model.surroundings.flow)
+    mean = movie.mean_by_frame(fit.model.local.flow)
     drift, scale = _drift(reading, movie, mean, own), motion.step_scale
     summary = Summary(
         step=np.sqrt(np.square(own) + movie.mean_square(flow)), noise=np.sqrt(given(motion.noise)),
@@ -266,7 +266,7 @@ def _neighbours(fit: Fit, mean: NDArray[np.float64], drift: NDArray[np.float64] 
 
     mean (F, D) is that of the flow.
     """
-    movie, flow, motion = fit.movie, fit.model.surroundings.flow, fit.model.motion
+    movie, flow, motion = fit.movie, fit.model.local.flow, fit.model.motion
     shared = sum(
         float(np.square(column - movie.of_frames(each)).mean())
         for column, each in zip(flow.T, mean.T, strict=True)

@@ -91,7 +91,7 @@ def updated(
 
 def _displaced(movie: Movie, model: Model, posterior: LinkPosterior) -> Displacements:
     """Those of the last sweep while the flow is the same, else new ones."""
-    known, flow = posterior.displaced, model.surroundings.flow
+    known, flow = posterior.displaced, model.local.flow
     if known is not None and known.flow is flow:
         return known
     return Displacements(flow, displacements(movie, flow, posterior.candidates))
@@ -274,7 +274,7 @@ def _places(
     movie: Movie, model: Model, posterior: LinkPosterior, away: NDArray[np.float32], omega: float
 ) -> tuple[Places, NDArray[np.float32]]:
     """The movie, and weights (2, E) of links where they come in."""
-    around, (tail, head, lag, *_), rivals = model.surroundings, posterior.candidates, posterior.rivals
+    around, (tail, head, lag, *_), rivals = model.local, posterior.candidates, posterior.rivals
     made = array_module(tail).empty((4, len(tail)), np.float32)
     on = kernels("outbid.learned.inference.filter", tail)
     # A movie in reverse is a view with strides, for which the kernel would be compiled once more.
@@ -293,7 +293,7 @@ def _places(
 
 def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) probabilities of no successor, and of no predecessor: none within the longest lag or the movie."""
-    rates, around = model.association, model.surroundings
+    rates, around = model.association, model.local
     death, birth = (
         np.maximum(1 - survival * _within(delay, survival)[np.minimum(frames, len(delay))], LEAST)
         for delay, frames, survival in (

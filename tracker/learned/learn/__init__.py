@@ -28,7 +28,7 @@ from ...compute.arrays import rows_here, to_host
 from ...compute.threads import computing
 from ...compute.timing import lap
 from ..inference.posterior import LinkPosterior
-from ..model import MarkModel, Model, Surroundings
+from ..model import LocalFields, MarkModel, Model
 from ..model.marks import Marks
 from ..model.movie import Movie
 from . import em
@@ -163,7 +163,7 @@ class _Trial:
     @property
     def criterion(self) -> float:
         """The Bayesian information criterion: log evidence minus the penalty for parameters."""
-        motion, detections = self.model.motion, len(self.model.surroundings.survival)
+        motion, detections = self.model.motion, len(self.model.local.survival)
         many = motion.classes * (len(motion.noise) + 3)
         many += 0 if self.model.marks is None else self.model.marks.parameters()
         return self.posterior.log_evidence - 0.5 * many * np.log(detections)
@@ -203,13 +203,13 @@ class _Trials:
             return self.best_start(first)[-1]
         fits = _Trials(part, Fields.of(part), self.options)
         best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows]))
-        scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
+        scale, around = np.ones(len(movie.intervals)), LocalFields.uniform(first.flow)
         now = _Trial(best[0].model, narrow(first.posterior))
         for learned in (one.model for one in best):
             motion = replace(learned.motion, step_scale=scale)
-            model = replace(learned, motion=motion, surroundings=around)
+            model = replace(learned, motion=motion, local=around)
             now = self.after(model, now.posterior, em.FIRST[:2])
-            scale, around = now.model.motion.step_scale, now.model.surroundings
+            scale, around = now.model.motion.step_scale, now.model.local
         return now
 
     def best_start(self, first: FirstOrder) -> tuple[_Trial, _Trial]:

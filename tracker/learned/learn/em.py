@@ -110,7 +110,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     earlier |= movie.of_frames(np.append(False, longer)[: movie.frames])
     tails, background = np.flatnonzero(after), OPEN * float(np.median(movie.density))
     keys = [movie.frame[:0]]
-    ways = advected(movie, model.surroundings.flow, tails, model.association.longest)
+    ways = advected(movie, model.local.flow, tails, model.association.longest)
     step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
         reach = reaches(movie, model.motion, lag, background)
@@ -122,7 +122,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
             keys.append(pairs_near(movie, search))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
-    flow = model.surroundings.flow
+    flow = model.local.flow
     posterior = posterior.kept(options.fixed.within_gate(movie, flow, posterior.candidates))
     omega = exponent(posterior.probability)
     return updated(movie, model, posterior, omega=omega, with_moments=False)
@@ -132,7 +132,7 @@ def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[
     """(N, D) expected displacement beside the flow over the interval before; 0 as far as it is not known."""
     candidates = posterior.candidates
     p = posterior.probability * over_one_interval(movie, posterior)
-    step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
+    step = movie.position[candidates.head] - (movie.position + model.local.flow)[candidates.tail]
     return np.stack([candidates.at_heads(p * column) for column in step.T], axis=1)
 
 

@@ -79,7 +79,7 @@ class Fixed:
             noise = np.maximum(movie.variance_here(np.square(self.noise)), LEAST * variance.min(axis=0))
         if self.step is not None:
             seen = movie.variance_here(np.square(self.step))
-            shared = movie.mean_square(model.surroundings.flow)
+            shared = movie.mean_square(model.local.flow)
             own = seen - shared
             given = variance * np.maximum(own - 2 * noise, LEAST * seen) / (motion.share @ variance)
             # Where steps are mostly those of neighbours, they hardly say how far particles go beside these.

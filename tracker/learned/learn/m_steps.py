@@ -12,7 +12,7 @@ from ...compute.arrays import kernels, to_host
 from ...compute.tolerances import LEAST, NEGLIGIBLE, PRIOR, TINY
 from ..inference.blocks import in_blocks
 from ..inference.posterior import LinkPosterior
-from ..model import AssociationModel, Model, MotionModel, Surroundings
+from ..model import AssociationModel, LocalFields, Model, MotionModel
 from ..model.motion import CORRELATION
 from ..model.movie import Movie, summed, weighted
 from .field import Fields
@@ -27,9 +27,9 @@ def m_step(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields 
     stats = sums_of(movie, model.motion, posterior, np.zeros_like(movie.frame), 1)
     motion, (scale, level) = _motion(model.motion, stats), _step_scale(model.motion, stats)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
-    surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
-    rates = _association(movie, model, posterior, surroundings)
-    return Model(motion, rates, surroundings, mark_step(movie, model.marks, posterior))
+    local = model.local if fields is None else _local_fields(movie, posterior, fields)
+    rates = _association(movie, model, posterior, local)
+    return Model(motion, rates, local, mark_step(movie, model.marks, posterior))
 
 
 class Sums(NamedTuple):
@@ -87,9 +87,9 @@ def _motion(motion: MotionModel, stats: Sums) -> MotionModel:
 
 def adapt(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
     """The model with rates, flow and survival of this movie, and unchanged motion."""
-    surroundings = _surroundings(movie, posterior, fields)
-    rates = _association(movie, model, posterior, surroundings)
-    return replace(model, association=rates, surroundings=surroundings)
+    local = _local_fields(movie, posterior, fields)
+    rates = _association(movie, model, posterior, local)
+    return replace(model, association=rates, local=local)
 
 
 def raw_steps(movie: Movie, posterior: LinkPosterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -133,16 +133,16 @@ def _step_scale(motion: MotionModel, stats: Sums) -> tuple[NDArray[np.float64], 
     return np.sqrt(np.maximum(shrunk / level, NEGLIGIBLE)), level
 
 
-def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Surroundings:
+def _local_fields(movie: Movie, posterior: LinkPosterior, fields: Fields) -> LocalFields:
     """Flow and survival around each detection."""
     real = 1 - posterior.clutter
     sides = ((posterior.death, movie.left > 0), (posterior.birth, movie.frame > 0))
     after, back = (fields.survival(ended / np.maximum(real, TINY), real * might) for ended, might in sides)
-    return Surroundings(fields.flow(*raw_steps(movie, posterior)), after, back)
+    return LocalFields(fields.flow(*raw_steps(movie, posterior)), after, back)
 
 
 def _association(
-    movie: Movie, model: Model, posterior: LinkPosterior, around: Surroundings
+    movie: Movie, model: Model, posterior: LinkPosterior, around: LocalFields
 ) -> AssociationModel:
     """Delays and clutter: one rate for the next frame, and one for later frames with geometric lags.
 
@@ -192,7 +192,7 @@ def _covariances(movie: Movie, model: Model, posterior: LinkPosterior) -> list[N
     candidates = posterior.candidates
     tail, head, count = candidates.tail, candidates.head, len(movie)
     p = posterior.probability * over_one_interval(movie, posterior)
-    away = movie.position[head] - movie.position[tail] - model.surroundings.flow[tail]
+    away = movie.position[head] - movie.position[tail] - model.local.flow[tail]
     weight = np.column_stack([np.ones(len(p)), away])
     later, earlier = (
         np.stack([summed(end, p * column, count) for column in weight.T], axis=1) for end in (tail, head)

@@ -79,7 +79,7 @@ def _near(
     tails, heads = lost
     if not (tails | heads).any():
         return
-    background, flow = NEGLIGIBLE * float(np.median(movie.density)), model.surroundings.flow
+    background, flow = NEGLIGIBLE * float(np.median(movie.density)), model.local.flow
     asking = np.flatnonzero(tails)
     for lag, way in enumerate(advected(movie, flow, asking, model.association.longest), 1):
         reach = reaches(movie, model.motion, lag, background)

@@ -34,13 +34,13 @@ class Region:
     ) -> tuple[Region, LinkPosterior]:
         """The region with this core, and its posterior before the next sweep."""
         whole = reached(posterior, core, _MARGIN)
-        rows, flow = np.flatnonzero(whole), model.surroundings.flow
+        rows, flow = np.flatnonzero(whole), model.local.flow
         part, near = movie.at(rows), model.take("row", rows)
         begun, links = posterior.at(rows, part.frame)
         # Over missed frames the flow is that of the nearest detection of the whole movie.
         tail, head, *_ = posterior.candidates
         inner = posterior.candidates.kept(whole[tail] & whole[head])
-        away = Displacements(near.surroundings.flow, displacements(movie, flow, inner))
+        away = Displacements(near.local.flow, displacements(movie, flow, inner))
         odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
         incoming_weight, count = posterior.rivals * odds * (whole[tail] != whole[head]), len(movie)
         others = np.stack(

@@ -17,7 +17,7 @@ from ..inference.blocks import in_blocks
 from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
-from ..model import AssociationModel, Model, MotionModel, Surroundings
+from ..model import AssociationModel, LocalFields, Model, MotionModel
 from ..model.movie import Movie, movie_of, summed
 from .field import Fields
 from .m_steps import CLUTTER, MISSED, raw_steps
@@ -227,4 +227,4 @@ def _start_model(
     )  # fmt: skip
     delay = np.concatenate([[1 - MISSED], np.zeros((options.longest_lag or LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), CLUTTER)
-    return Model(motion, association, Surroundings.uniform(first.flow))
+    return Model(motion, association, LocalFields.uniform(first.flow))

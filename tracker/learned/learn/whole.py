@@ -13,7 +13,7 @@ from ...compute.tolerances import NEGLIGIBLE
 from ..inference.candidates import Search, candidates_of, pairs_near
 from ..inference.jpda import converged
 from ..inference.posterior import LinkPosterior
-from ..model import Model, Surroundings
+from ..model import LocalFields, Model
 from ..model.gate import reaches
 from ..model.marks import Marks
 from ..model.movie import NEIGHBOURS, OUTER, Movie, movie_of
@@ -47,7 +47,7 @@ def extend_to_movie(
     steps = float(held.motion.share @ held.motion.variance.sum(axis=1))
     if options.device == "gpu":
         position = to_device(position)
-    flows = float(np.square(held.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
+    flows = float(np.square(held.local.flow).sum(axis=1).mean()) > SHARED * steps
     rotated = (position - position.mean(axis=0)) @ array_module(position).asarray(part.basis)
     movie = movie_of(
         rotated, frame_start, basis=part.basis, spacing=1.0, neighbours=OUTER if flows else NEIGHBOURS,
@@ -61,7 +61,7 @@ def extend_to_movie(
     scale = np.ones(len(movie.intervals))
     scale[sample.frames.start : sample.frames.stop - 1] = held.motion.step_scale
     motion = replace(held.motion, step_scale=scale)
-    model = Model(motion, held.association, Surroundings.uniform(flow), held.marks)
+    model = Model(motion, held.association, LocalFields.uniform(flow), held.marks)
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
         after = converged(movie, model, posterior, sweeps=1)

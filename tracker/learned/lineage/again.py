@@ -24,7 +24,7 @@ def divided_again(solved: Solved, lineage: Lineage, pins: PinnedRows, links: NDA
     its divisions outside of the core stay. From the links (L, 2) without pins the ages of cells are taken.
     """
     movie, model, posterior, core = solved
-    near = candidate_divisions(movie, model.surroundings.flow, posterior, core)
+    near = candidate_divisions(movie, model.local.flow, posterior, core)
     near = near.take("division", core[near.mother])
     log_factor = np.log(lineage.evidence.real) + log_factors(Lifetimes.of(movie.frame, links), near)
     context = Context.of(movie, model, posterior).near(near)

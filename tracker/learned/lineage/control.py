@@ -86,7 +86,7 @@ def likely_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, known: DaughterModel
 ) -> tuple[Divisions, DivisionFit]:
     """Divisions that may be, and their fit from a known model."""
-    every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
+    every = candidate_divisions(movie, model.local.flow, posterior, np.ones(len(movie), bool))
     whole = Context.of(movie, model, posterior).near(every)
     fit = fitted(whole, every, known, 0.0, rounds_over(movie))
     return every.take("division", fit.probability > TINY), fit
@@ -129,7 +129,7 @@ def _first_fit(
     """The fit to frames near the middle, and its context."""
     heads = near & (np.abs(movie.frame - (movie.frames - 1) / 2) <= reach)
     tails = near & (np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach)
-    divisions = candidate_divisions(movie, model.surroundings.flow, posterior, heads)
+    divisions = candidate_divisions(movie, model.local.flow, posterior, heads)
     context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
     context, divisions = context.of_rows(divisions)
     rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)

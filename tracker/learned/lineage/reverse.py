@@ -11,7 +11,7 @@ from ...compute.arrays import BACKWARD
 from ...geometry.neighbours import nearest
 from ..inference.candidates import candidates_of
 from ..inference.posterior import LinkPosterior
-from ..model import Model, Surroundings
+from ..model import LocalFields, Model
 from ..model.movie import Movie
 
 
@@ -26,12 +26,12 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         frame_start=len(movie) - movie.frame_start[::-1], time=None if whole.time is None else -whole.time,
         pins=None if movie.pins is None else movie.pins.in_reverse(),
     )  # fmt: skip
-    flow = flow_to(movie, model.surroundings.flow, posterior)
+    flow = flow_to(movie, model.local.flow, posterior)
     model = model.take("frame", BACKWARD).take("row", BACKWARD)
-    rates, around = model.association, model.surroundings
+    rates, around = model.association, model.local
     back = replace(
         model, association=replace(rates, delay=rates.delay_back, delay_back=rates.delay),
-        surroundings=Surroundings(-flow[::-1], around.survival_back, around.survival),
+        local=LocalFields(-flow[::-1], around.survival_back, around.survival),
     )  # fmt: skip
     links, last = posterior.candidates, len(movie) - 1
     key = (last - links.head.astype(np.int64)) * np.int64(len(movie)) + last - links.tail

@@ -81,7 +81,7 @@ def divisions_by(known: DivisionEvidence, movie: Movie, model: Model, posterior:
         omega = exponent(posterior.probability)
         posterior = updated(movie, model, posterior, omega=omega, none=none, with_moments=False)
         context = Context.of(movie, model, posterior).near(divisions)
-        divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
+        divisions = Divisions.measured(movie, model.local.flow, posterior, divisions.slots)
         fit = fitted(context, divisions, fit.next_model, log_factor, rounds_over(movie))
         posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
         if turn < FEW - 1:

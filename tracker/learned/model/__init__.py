@@ -21,7 +21,7 @@ from .motion import MotionModel as MotionModel
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings(Arrays):
+class LocalFields(Arrays):
     """Quantities that vary in space, with one value per detection.
 
     Parameters
@@ -37,10 +37,14 @@ class Surroundings(Arrays):
     survival_back: NDArray[np.float64] = field(metadata=ROW)
 
     @classmethod
-    def uniform(cls, flow: NDArray[np.float64]) -> Surroundings:
+    def uniform(cls, flow: NDArray[np.float64]) -> LocalFields:
         """Uniform survival."""
         one = array_module(flow).ones(len(flow))
         return cls(flow, one, one)
+
+
+Surroundings = LocalFields
+"""The former name, for one release."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +79,17 @@ class Model(Arrays):
     ----------
     motion : MotionModel
     association : AssociationModel
-    surroundings : Surroundings
+    local : LocalFields
     marks : MarkModel, optional
         What columns say, once it is learned.
     """
 
     motion: MotionModel
     association: AssociationModel
-    surroundings: Surroundings
+    local: LocalFields
     marks: MarkModel | None = None
+
+    @property
+    def surroundings(self) -> LocalFields:
+        """The former name of `local`, for one release."""
+        return self.local
