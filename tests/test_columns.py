@@ -17,7 +17,7 @@ from scipy.stats import multivariate_normal
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_detections, score
 from outbid.columns import check_columns, marks_of
-from outbid.detection import detect_labels
+from outbid.detection.labels import detect_labels
 from outbid.formats import read_record, read_tracks, write_detections
 from outbid.inference.candidates import candidates_of
 from outbid.inference.decide import decide

@@ -17,13 +17,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from outbid import InputError, ResourceError, SettingsError, match, read_detections, read_record
-from outbid.detection import centroids, detect, detect_labels, expected_noise, learn_from
+from outbid.detection import detect
+from outbid.detection.frames import expected_noise, learn_from
+from outbid.detection.joint import local_maxima
+from outbid.detection.labels import detect_labels
 from outbid.detection.preview import preview
-from outbid.detection.response import local_maxima
-from outbid.detection.spectrum import Filter, Modes, Transform, spectrum
+from outbid.detection.spectrum import Filter, Modes, spectrum
+from outbid.detection.transform import CosineTransform
 from outbid.detection_settings import DetectionSettings
+from outbid.formats.label_images import centroids
 
-MODULE = import_module("outbid.detection")
+FRAMES = import_module("outbid.detection.frames")
 
 
 def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma: float) -> NDArray:
@@ -76,10 +80,11 @@ def test_local_maxima_against_their_definition(seed: int, flat: bool) -> None:
 def test_the_response_to_noise_has_variance_1(shape: tuple[int, int, int]) -> None:
     """The power of few modes is not too high: it would hide dim spots of small frames."""
     noise = 2 * np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    modes, how = Modes(shape), Transform()
-    transform = how.forward(noise)
-    filter_ = Filter(modes, np.array([0.8 if shape[0] > 1 else 0, 0.9, 0.9]), spectrum(modes, transform))
-    assert 0.9 < filter_.respond(transform, how).std() < 1.05
+    modes, dct = Modes(shape), CosineTransform()
+    transform = dct.forward(noise)
+    sigma = np.array([0.8 if shape[0] > 1 else 0, 0.9, 0.9])
+    filter_ = Filter(modes, sigma, spectrum(modes, transform), dct)
+    assert 0.9 < filter_.respond(transform).std() < 1.05
 
 
 def test_noise_alone_gives_no_spots(caplog: pytest.LogCaptureFixture) -> None:
@@ -240,7 +245,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbid.device.gpu_names", none)
     with pytest.raises(ResourceError, match="CuPy is not installed"):
         detect([speckled()], DetectionSettings(3, device="gpu"))
-    monkeypatch.setattr(MODULE, "_WORTH_A_GPU", 1)
+    monkeypatch.setattr(FRAMES, "_WORTH_A_GPU", 1)
     _, used = detect([speckled()], DetectionSettings(3), count=1)
     assert used.device == "cpu"
 
@@ -250,8 +255,8 @@ def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest
         raise MemoryError("out of memory to allocate")
 
     monkeypatch.setattr("outbid.device.gpu_names", lambda: ["a small one"])
-    monkeypatch.setattr(MODULE, "release_device_memory", lambda: None)
-    monkeypatch.setattr("outbid.detection.spectrum.to_device", full)
+    monkeypatch.setattr(FRAMES, "release_device_memory", lambda: None)
+    monkeypatch.setattr("outbid.detection.transform.to_device", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))
     expected, _ = detect([speckled()] * 2, DetectionSettings(3, device="cpu"))
     np.testing.assert_array_equal(found.position, expected.position)

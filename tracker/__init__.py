@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from .assignment import SparseCosts as SparseCosts
     from .assignment import Status as Status
     from .assignment import assign as assign
+    from .detection import detect as detect
     from .detection_settings import DetectionSettings as DetectionSettings
     from .detections import Detections as Detections
     from .errors import InputError as InputError
@@ -93,7 +94,6 @@ if TYPE_CHECKING:
     from .matching import match as match
     from .measuring import Measures as Measures
     from .measuring import measure as measure
-    from .movies.detecting import detect as detect
     from .movies.many import detect_many as detect_many
     from .movies.many import track_many as track_many
     from .scoring import Scores as Scores
@@ -121,12 +121,12 @@ _MODULES = {
     "formats": ("read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"),
     "formats.frames": ("Images",),
     "images": ("open_images",),
-    "movies.detecting": ("detect",),
     "movies.many": ("detect_many", "track_many"),
     "matching": ("Match", "match"),
     "measuring": ("Measures", "measure"),
     "scoring": ("Scores", "score"),
     "settings": ("TrackingSettings",),
+    "detection": ("detect",),
     "detection_settings": ("DetectionSettings",),
     "tracking": ("TrackingRun", "track"),
     "tracks": ("Tracks",),

@@ -9,47 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..detections import Detections
-from ..errors import InputError
+from ..formats.label_images import centroids, whole
 
 _LOG = logging.getLogger("outbid")
-
-
-def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Centres of the objects of a label image.
-
-    Parameters
-    ----------
-    labels : (Z, Y, X) integer array
-        0 is background.
-
-    Returns
-    -------
-    label : (n,) int64 array
-        Labels, in increasing order.
-    position : (n, 3) float64 array
-        Mean z, y, x of the voxels of each object, in voxels.
-    size : (n,) int64 array
-        Number of voxels.
-
-    Raises
-    ------
-    InputError
-        If the image contains values that are negative or not whole.
-
-    Examples
-    --------
-    >>> label, position, size = centroids(np.array([[[7, 7, 0], [0, 0, 2]]]))
-    >>> label.tolist(), position.tolist(), size.tolist()
-    ([2, 7], [[0.0, 1.0, 2.0], [0.0, 0.0, 0.5]], [1, 2])
-    """
-    labels = whole(labels)
-    where = np.nonzero(labels)
-    value, index = np.unique(labels[where].astype(np.int64), return_inverse=True)
-    if len(value) and value[0] < 0:
-        raise InputError(f"Label {value[0]} is negative; labels count from 1 up, 0 is background.")
-    size = np.bincount(index, minlength=len(value))
-    sums = [np.bincount(index, weights=axis, minlength=len(value)) for axis in where]
-    return value, np.stack(sums, axis=1) / size[:, None], size
 
 
 def shapes(labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -80,26 +42,6 @@ def shapes(labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     axes = np.linalg.eigvalsh((moment + voxel)[:, flat:, flat:])
     yy, xy, xx = moment[:, 1, 1], moment[:, 1, 2], moment[:, 2, 2]
     return np.sqrt(axes[:, -1] / axes[:, 0]), np.degrees(0.5 * np.arctan2(2 * xy, xx - yy)) % 180
-
-
-def whole(labels: NDArray) -> NDArray:
-    """Labels as whole numbers: some programs store them as floats.
-
-    Raises
-    ------
-    InputError
-        If a value is not whole.
-    """
-    if labels.dtype.kind == "f":
-        if not (labels == np.rint(labels)).all():
-            raise InputError(
-                "A label image holds whole numbers; this one holds fractions. If it shows spots: leave "
-                "--labels out."
-            )
-        return labels.astype(np.int64)
-    if labels.dtype.kind not in "iub":
-        raise InputError(f"A label image holds whole numbers; this one holds {labels.dtype}. Convert it.")
-    return labels
 
 
 def objects_in(frames: Iterable[NDArray]) -> Iterator[NDArray]:
@@ -163,19 +105,19 @@ def detect_labels(
 
     Examples
     --------
-    >>> seen = detect_labels([np.array([[[7, 7, 0], [0, 0, 2]]])], spacing=(1.0, 0.5, 0.5))
-    >>> seen.position.tolist(), seen.features["label"].tolist()
+    >>> found = detect_labels([np.array([[[7, 7, 0], [0, 0, 2]]])], spacing=(1.0, 0.5, 0.5))
+    >>> found.position.tolist(), found.features["label"].tolist()
     ([[0.0, 0.5, 1.0], [0.0, 0.0, 0.25]], [2, 7])
     """
     from scipy import ndimage
 
-    number, place, label, size = [], [np.empty((0, 3))], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    number, position, label, size = [], [np.empty((0, 3))], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     names = [f"{name}_{k}" for k in range(len(intensity)) for name in ("mean", "max")]
     shape = [np.empty((2 + len(names), 0))]
     for frame, (image, *channels) in enumerate(zip(objects_in(frames), *intensity, strict=True)):
         value, centre, voxels = centroids(image)
         number.append(np.full(len(value), frame, dtype=np.int32))
-        place.append(centre * spacing)
+        position.append(centre * spacing)
         label.append(value)
         size.append(voxels)
         light = [of(each, image, value) for each in channels for of in (ndimage.mean, ndimage.maximum)]
@@ -185,4 +127,4 @@ def detect_labels(
     frame_of = np.concatenate([np.empty(0, dtype=np.int32), *number])
     features = {"label": np.concatenate(label), "size": np.concatenate(size)}
     features |= dict(zip(["elongation", "angle", *names], np.concatenate(shape, axis=1), strict=True))
-    return Detections(frame_of, np.concatenate(place), unit, features)
+    return Detections(frame_of, np.concatenate(position), unit, features)

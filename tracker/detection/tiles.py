@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import next_fast_len
 
-_VOXELS = 4_000_000  # of a tile without its margin, at most: some 60 bytes each are in use
-_MARGIN = 8.0  # widths around a tile: beyond them a spot does not answer
-_SIDE = 64  # pixels that a tile has at least: a spectrum of fewer is coarse
+_VOXELS = 4_000_000
+"""Guard: voxels of a tile without its margin: some 60 bytes each are in use."""
+_MARGIN = 8.0
+"""Guard: margin of a tile in widths: beyond them a spot has no response."""
+_SIDE = 64
+"""Guard: pixels that a tile has at least: a spectrum of fewer is coarse."""
 
 
 class Tile(NamedTuple):
@@ -37,10 +40,10 @@ class Tile(NamedTuple):
         """Row and column of the first voxel."""
         return self.rows.start, self.columns.start
 
-    def owns(self, place: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def owns(self, position: NDArray[np.float64]) -> NDArray[np.bool_]:
         """(n,): which positions (n, 2) are nearest to an inner pixel of this tile."""
         low, high = np.transpose(self.inner)
-        pixel = np.rint(place)
+        pixel = np.rint(position)
         return ((pixel >= low) & (pixel < high)).all(axis=1)
 
 

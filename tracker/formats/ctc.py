@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detection import centroids
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
 from .graph import detections_of
 from .images import open_movie
+from .label_images import centroids
 from .outputs import write_whole_folder
 
 _TABLES = ("res_track.txt", "man_track.txt")

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from .. import formats
 from ..batches import RECORDED
-from ..detection import detect, detect_labels, learn_from
+from ..detection.frames import detect_frames, learn_from
+from ..detection.labels import detect_labels
 from ..detection_settings import DetectionSettings
 from ..detections import Detections
 from ..errors import InputError, OutbidError
@@ -162,7 +163,7 @@ class DetectJob(Job):
                 progress=progress, intensity=self._channels(cut),
             )  # fmt: skip
         else:
-            found, settings = detect(
+            found, settings = detect_frames(
                 cut.frames() if model else [], settings, unit=movie.unit, workers=self.workers,
                 count=len(cut.numbers), model=model, progress=progress,
             )  # fmt: skip

@@ -1,47 +1,49 @@
-"""Prepare parts of a few frames, from which noise and spots of a movie are learned."""
+"""Images and settings as detection computes with them: grey values near 0, bright spots, widths in voxels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
 from math import floor, log2, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..detection_settings import DetectionSettings
-from ..errors import InputError
 
-FRAMES, MOST_FRAMES = 4, 16
-"""Number of frames used; of small ones, which hold few spots, up to so many."""
-_VOXELS = 700_000  # of each, at most
+VOXELS = 700_000
+"""Guard: voxels of each frame from which a movie is learned."""
+_COARSE = 4
+"""Guard: pixels of the side of a block whose mean counts as structure: the noise of single ones is none."""
+_LEAST_SIDE = 64
+"""Guard: pixels along y or x below which an image is not cropped."""
 
 
-def frames_of(size: int) -> int:
-    """Number of frames of so many voxels from which a movie is learned.
+class Sample(NamedTuple):
+    """Parts of frames from which a movie is learned.
 
-    Examples
-    --------
-    >>> frames_of(128 * 128), frames_of(10**6)
-    (16, 4)
+    Parameters
+    ----------
+    parts : list of (Z, Y, X) float32 array
+        Prepared grey values, see `prepared`.
+    middle, unit : float
+        Grey values x of all frames are taken as (x - middle) / unit.
+    sigma : (3,) float64 array
+        Widths of a spot in voxels by the settings, see `sigma_of`.
     """
-    return max(FRAMES, min(MOST_FRAMES, FRAMES * _VOXELS // max(size, 1)))
+
+    parts: list[NDArray[np.float32]]
+    middle: float
+    unit: float
+    sigma: NDArray[np.float64]
 
 
-def checked(image: NDArray, frame: int) -> NDArray:
-    """Convert a frame to a supported dtype and native byte order.
-
-    Raises
-    ------
-    InputError
-        If the image does not have three axes, has no voxels, or does not contain real numbers.
-    """
-    if image.ndim != 3 or image.dtype.kind not in "biuf" or image.size == 0:
-        raise InputError(
-            f"Frame {frame} is an array of {image.dtype}, shape {image.shape}; "
-            "numbers over z, y, x are needed."
-        )
-    return image
+def sample_of(frames: Sequence[NDArray], settings: DetectionSettings) -> Sample:
+    """Prepared parts of checked frames, with the scale of the first."""
+    middle, unit = middle_of(frames[0]), unit_of(frames)
+    parts = [crop(prepared(frame, settings, middle, unit)) for frame in frames]
+    return Sample(parts, middle, unit, sigma_of(settings, frames[0].shape))
 
 
 def middle_of(image: NDArray) -> float:
@@ -65,9 +67,9 @@ def unit_of(images: Sequence[NDArray]) -> float:
     """
     parts = [np.asarray(image).ravel()[:: max(1, image.size // 100_000)] for image in images]
     values = np.concatenate([part[np.isfinite(part)].astype(np.float64) for part in parts])
-    spread = float(np.ptp(values)) if len(values) else 0.0
-    usual = spread == 0 or not np.isfinite(spread) or 1 <= spread < 2**20
-    return 1.0 if usual else 2.0 ** (floor(log2(spread)) - 10)
+    extent = float(np.ptp(values)) if len(values) else 0.0
+    as_cameras = extent == 0 or not np.isfinite(extent) or 1 <= extent < 2**20
+    return 1.0 if as_cameras else 2.0 ** (floor(log2(extent)) - 10)
 
 
 def prepared(
@@ -87,21 +89,31 @@ def prepared(
 
 def crop(image: NDArray[np.float32]) -> NDArray[np.float32]:
     """The part of a large image with the most structure: if particles are few, the centre may have none."""
-    share = min(1.0, sqrt(_VOXELS / image.size))
-    if share == 1 or min(image.shape[1:]) < 64:
+    share = min(1.0, sqrt(VOXELS / image.size))
+    if share == 1 or min(image.shape[1:]) < _LEAST_SIDE:
         return image
     keep = [max(int(n * share), 16) for n in image.shape[1:]]
     starts = [
         np.unique(np.linspace(0, max(n - k, 0), 2 * n // k).astype(int))
         for n, k in zip(image.shape[1:], keep, strict=True)
     ]
-    # Means of 4 x 4 pixels: the noise of single ones is no structure.
-    flat = np.nan_to_num(np.fmax.reduce(image))[: image.shape[1] // 4 * 4, : image.shape[2] // 4 * 4]
-    coarse = flat.reshape(flat.shape[0] // 4, 4, flat.shape[1] // 4, 4).mean(axis=(1, 3))
+    rows, columns = (n // _COARSE for n in image.shape[1:])
+    flat = np.nan_to_num(np.fmax.reduce(image))[: rows * _COARSE, : columns * _COARSE]
+    coarse = flat.reshape(rows, _COARSE, columns, _COARSE).mean(axis=(1, 3))
 
     def structure(start: tuple[int, int]) -> float:
-        (y, x), (high, wide) = (k // 4 for k in start), (k // 4 for k in keep)
+        (y, x), (high, wide) = (k // _COARSE for k in start), (k // _COARSE for k in keep)
         return float(coarse[y : y + high, x : x + wide].var())
 
     y, x = max(product(*(axis.tolist() for axis in starts)), key=structure)
     return np.ascontiguousarray(image[:, y : y + keep[0], x : x + keep[1]])
+
+
+def sigma_of(settings: DetectionSettings, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """(3,): standard deviation, in voxels, of a Gaussian spot with these radii; 0 along a flat z axis."""
+    flat = shape[0] == 1
+    radius = settings.radius or 0.0
+    along = settings.radius_z if settings.radius_z is not None else radius
+    sizes = zip((along, radius, radius), settings.spacing, strict=True)
+    z, y, x = (r / sqrt(2 if flat else 3) / size for r, size in sizes)
+    return np.array([0.0 if flat else z, y, x])
