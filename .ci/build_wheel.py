@@ -1,6 +1,7 @@
 """Build the wheel of this Python and platform, with compiled kernels: ``python .ci/build_wheel.py FOLDER``.
 
-The Python that runs this has setuptools and what Outbid depends on. tracker/_shipped.py reads the kernels.
+The Python that runs this has setuptools and what Outbid depends on. tracker/compute/shipped.py reads the
+kernels.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ X86_64 = ("x86-64-v3", "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe")
 """The CPU for which to compile, by its name and features of LLVM: since 2013 (Intel) and 2015 (AMD)."""
 ARM64 = ("generic", "")
 CPUS = {"x86_64": X86_64, "AMD64": X86_64, "aarch64": ARM64, "arm64": ARM64}
-SOURCES = ("*_cpu.py", "_kernels.py", "levels.py")
+SOURCES = ("*_cpu.py", "kernels.py", "tolerances.py")
 """Files on which machine code depends: kernels, their options, their constants."""
 DATE = (1980, 1, 1, 0, 0, 0)
 """Of each file in the wheel, so that building again gives the same."""
@@ -92,7 +93,7 @@ def run_kernels(stage: Path, **numba: str) -> dict[str, Any]:
 
 
 def keep_kernels(package: Path, facts: dict[str, Any]) -> None:
-    """Move Numba's files into the folder that `outbid._shipped` reads, and write the manifest."""
+    """Move Numba's files into the folder that `outbid.compute.shipped` reads, and write the manifest."""
     sources = {path for pattern in SOURCES for path in package.rglob(pattern)}
     kept = package / "_compiled"
     for path in list(package.rglob("__pycache__/*.nb[ci]")):

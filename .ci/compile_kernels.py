@@ -13,8 +13,8 @@ from pathlib import Path
 from numba.core import config
 
 import outbid
-from outbid._compiling import kernels_counted
-from outbid._shipped import versions
+from outbid.compute.compiling import kernels_counted
+from outbid.compute.shipped import versions
 from outbid.data import sample
 
 

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from pictures import save_small
 
 import outbid
-from outbid.images import open_images
+from outbid.formats.images.opening import open_images
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("OUTBID_DATA", HERE.parents[1] / "shared" / "data"))

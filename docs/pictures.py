@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from outbid import Detections, Tracks, read_detections, read_tracks
-from outbid.images import open_images
+from outbid.formats.images.opening import open_images
 from outbid.viewers.judged import judge_links
 from outbid.viewers.layers import COLOURS
 

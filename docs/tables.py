@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from outbid.formats.columns import ALIASES
+from outbid.formats.tables.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.append(str(REPOSITORY / "tests" / "bench"))

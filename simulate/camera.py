@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from outbid._arrays import free_memory
-from outbid.detections import Detections
+from outbid.compute.arrays import free_memory
 from outbid.errors import ResourceError, SettingsError
-from outbid.formats.frames import Images
-from outbid.formats.tiff_write import write_like
+from outbid.formats.images.frames import Images
+from outbid.formats.images.tiff_write import write_like
+from outbid.particles.detections import Detections
 
 from .ranges import Axes, require, require_axes
 from .streams import Purpose, stream

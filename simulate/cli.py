@@ -57,7 +57,7 @@ def simulate(
 ) -> None:
     """Simulate a movie."""
     from outbid import formats
-    from outbid.formats.outputs import refuse_one_for_two, refuse_output
+    from outbid.formats.files.outputs import refuse_one_for_two, refuse_output
 
     from .microscope import observe
     from .walks import walk

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from outbid.particles.tracks import Tracks
 from outbid.scoring import score
-from outbid.tracks import Tracks
 
 from .bootstrap import interval
 from .experiment import Curve, Experiment, Panel, Row, Size, Trial, grouped

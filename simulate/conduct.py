@@ -9,10 +9,10 @@ from importlib import metadata
 from math import inf
 from pathlib import Path
 
-from outbid._arrays import gpu_names
+from outbid.compute.arrays import gpu_names
 from outbid.errors import ResourceError, SettingsError
-from outbid.formats.outputs import refuse_output, write_whole
-from outbid.formats.records import record_path, to_stand_beside
+from outbid.formats.files.outputs import refuse_output, write_whole
+from outbid.formats.files.records import record_path, to_stand_beside
 
 from .comparison import TUNING_SEEDS
 from .experiment import Experiment, Progress, Row, Size, Study, Trial, chosen

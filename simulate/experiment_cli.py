@@ -57,7 +57,7 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
         from outbid.viewers.panels import picture
     except ModuleNotFoundError as error:
         return f"No picture: {error.name} is not installed (pip install 'outbid[report]')."
-    from outbid.formats.outputs import write_whole
+    from outbid.formats.files.outputs import write_whole
 
     write_whole(path, lambda file: file.write(picture(panels)), overwrite=True)
     return f"Picture: {path}"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.detections import Detections
 from outbid.errors import InputError
-from outbid.tracks import Tracks
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import Tracks
 
 from .ranges import Axes, require, require_axes
 from .streams import Purpose, stream

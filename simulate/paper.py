@@ -14,9 +14,9 @@ from math import inf
 from pathlib import Path
 from typing import TypeVar
 
-from outbid._arrays import on_device, to_host
 from outbid.assignment import AbstractAssignmentSolver, Answer, AssignmentProblem
 from outbid.assignment.problem import on_gpu
+from outbid.compute.arrays import on_device, to_host
 
 from .experiment import Curve, Panel, Progress, Row, Size, Study, Trial, grouped
 

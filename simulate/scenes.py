@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import expm1, sqrt
 
 from outbid.errors import SettingsError
-from outbid.tracks import Tracks
+from outbid.particles.tracks import Tracks
 
 from .microscope import Microscope, observe
 from .motions import AutoregressiveWalk, BrownianWalk, Motion, OrnsteinUhlenbeckWalk, PersistentWalk

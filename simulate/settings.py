@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outbid.setting import Setting, check_values, declare, documented
+from outbid.settings.declare import Setting, check_values, declare, documented
 
 if TYPE_CHECKING:
     from .camera import Camera

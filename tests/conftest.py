@@ -14,7 +14,7 @@ from checkout import REPOSITORY
 from examples import examples
 
 from outbid import TrackingSettings, Tracks, read_detections, read_tracks, score, track
-from outbid._arrays import gpu_names
+from outbid.compute.arrays import gpu_names
 from outbid.data import sample
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _compiled(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     from kernels import line_of
     from numba.core import event
 
-    from outbid._shipped import KernelCache
+    from outbid.compute.shipped import KernelCache
 
     class Listener(event.Listener):
         def on_start(self, event: event.Event) -> None:

@@ -1,7 +1,7 @@
 """Run every command on small movies, and print what was compiled: ``python tests/first_use.py FOLDER``.
 
 The output is JSON: commands that `failed`; kernels that were `compiled`; called ones that the table of
-`outbid.signatures` lacks, `unlisted`; and those of the table that were not called, `superfluous`.
+`outbid.compute.signatures` lacks, `unlisted`; and those of the table that were not called, `superfluous`.
 """
 
 import json
@@ -19,12 +19,12 @@ from scenes import tissue
 from test_columns import informative, movie, with_features
 
 from outbid import Detections, read_detections, write_tracks
-from outbid._shipped import KernelCache
 from outbid.cli import main
+from outbid.compute.shipped import KernelCache
+from outbid.compute.signatures import SIGNATURES, signatures_in
 from outbid.data import sample
 from outbid.formats import write_detections
 from outbid.pins import Pin, append_pin
-from outbid.signatures import SIGNATURES, signatures_in
 
 SPOTS = 9
 """Of an image."""

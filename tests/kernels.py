@@ -1,7 +1,8 @@
 """Compile the kernels that the tests use, once and in two processes: ``python tests/kernels.py``.
 
 The processes of pytest read them from the cache then. They are those of the commands; those of
-``kernels.txt``, which has the form of `outbid.signatures`; and those that take a record of types of its own.
+``kernels.txt``, which has the form of `outbid.compute.signatures`; and those that take a record of types of
+its own.
 With --compiled, a test that compiles another one fails, and states its line.
 """
 
@@ -14,9 +15,9 @@ import numpy as np
 from numba import types
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, assign
-from outbid.assignment.greedy_switching import GreedySwitching
-from outbid.signatures import SIGNATURES, signatures_in
-from outbid.warming import compile_all
+from outbid.assignment.papers.greedy_switching import GreedySwitching
+from outbid.compute.signatures import SIGNATURES, signatures_in
+from outbid.compute.warming import compile_all
 
 OF_SOLVERS = Path(__file__).with_suffix(".txt")
 
@@ -28,7 +29,7 @@ def line_of(kernel: Any, arguments: tuple[Any, ...]) -> str:
 
 
 def _form_of(of: Any) -> str:
-    """The inverse of what `outbid.signatures` reads."""
+    """The inverse of what `outbid.compute.signatures` reads."""
     if isinstance(of, types.BaseTuple):
         if isinstance(of, types.BaseNamedTuple):
             return of.instance_class.__name__

@@ -24,6 +24,8 @@ FOLDERS = {
     "tracker": "outbid", "simulate": "outbid.simulate", "viewers": "outbid.viewers", "data": "outbid.data",
 }  # fmt: skip
 """The package that each folder of sources is."""
+LOOSE = ("compute", "edit", "gated", "geometry", "particles", "settings")
+"""Folders of `outbid` whose modules are imported, never found by name."""
 
 
 @dataclass(frozen=True)
@@ -56,38 +58,36 @@ LAYERS = (
         "formats",
         "bad_input field_images field_kept field_labels field_tables formats_ fuzz hostile_files images "
         "open_images outputs torture",
-        "drawn formats given images tables",
+        "formats particles.arrow particles.svg particles.tables",
     ),
     Layer(
         "detection",
         "camera detect gpu_detect",
-        "detection detection_settings",
+        "detection formats.images.labels settings.detection",
     ),
     Layer(
         "learned",
         "columns crowds divisions gpu_learned inference known learn lineage live longer_gaps lost_frames "
         "marginals merges moving_frames odd_movies partitions periodic pins posterior_scenes "
         "proofreading_session surfaces track_learned uneven_frames",
-        "columns inference known learn lineage linked live model periodic pins proofreading reading summary",
+        "edit.proofreading learned pins settings.columns settings.fixed",
     ),
     Layer(
         "gated",
         "batches first_tries gating given gpu gpu_movie match memory reliability remarks sample settings "
         "track tracks",
-        "outbid batches detections device errors gaps gating linking matching neighbours reliability "
-        "remarks setting setting_values settings tracking tracks",
+        "outbid compute errors gated geometry particles settings tracking",
     ),
     Layer(
         "large",
         "cluster in_ranges many parts stream",
-        "movies ranges stream",
+        "work",
     ),
     Layer(
         "commands",
         "advise cli_ experiment field_scales measuring microscope movies papers report repr_html score "
         "shell theory walks warm_up wheel",
-        "advise cli data estimate extent filling filtering first_step measuring relabel scoring simulate "
-        "warming",
+        "cli compute.warming data edit measuring scoring simulate work.estimate work.estimate_job",
     ),
     Layer(
         "windows",
@@ -119,8 +119,8 @@ def layer_of_module(name: str) -> str:
 
     Examples
     --------
-    >>> layer_of_module("outbid.formats.csv"), layer_of_module("outbid.gating_cpu"), layer_of_module("outbid")
-    ('formats', 'gated', 'gated')
+    >>> layer_of_module("outbid.formats.tables.csv"), layer_of_module("outbid.errors")
+    ('formats', 'gated')
     """
     inside = name.removeprefix("outbid").removeprefix(".")
     begun = [
@@ -169,8 +169,8 @@ def module_of(path: PurePosixPath) -> str:
 
     Examples
     --------
-    >>> module_of(PurePosixPath("simulate/linkers/__init__.py")), module_of(PurePosixPath("tracker/gaps.py"))
-    ('outbid.simulate.linkers', 'outbid.gaps')
+    >>> module_of(PurePosixPath("tracker/gated/gaps.py")), module_of(PurePosixPath("data/__init__.py"))
+    ('outbid.gated.gaps', 'outbid.data')
     """
     inside = path.with_suffix("").parts[1:]
     return ".".join((FOLDERS[path.parts[0]], *(inside[:-1] if inside[-1] == "__init__" else inside)))
@@ -191,14 +191,16 @@ def _importers(modules: set[str]) -> set[str]:
 
 
 def _package_of(name: str) -> str:
-    """The folder of a module, or a loose module without the ending of its kernels.
+    """The folder of a module, or in `LOOSE` the module without the ending of its kernels.
 
     Examples
     --------
-    >>> _package_of("outbid.assignment.shards.messages"), _package_of("outbid.gating_cpu")
-    ('outbid.assignment', 'outbid.gating')
+    >>> _package_of("outbid.assignment.papers.shards.messages"), _package_of("outbid.geometry.gating_cpu")
+    ('outbid.assignment', 'outbid.geometry.gating')
     """
-    return ".".join(name.split(".")[:2]).removesuffix("_cpu").removesuffix("_gpu")
+    parts = name.split(".")
+    depth = 3 if parts[1:2] and parts[1] in LOOSE else 2
+    return ".".join(parts[:depth]).removesuffix("_cpu").removesuffix("_gpu")
 
 
 def _layers_of_test_file(path: PurePosixPath) -> set[str]:

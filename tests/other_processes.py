@@ -3,7 +3,7 @@
 import os
 import signal
 
-from outbid.movies.jobs import TrackJob
+from outbid.work.jobs import TrackJob
 
 
 class KillsItself(TrackJob):
@@ -25,10 +25,10 @@ def limited(most: int) -> None:
 
 def shard_of_gpu(rank: int, size: int, identity: tuple, costs: object, pipe: object) -> None:
     """Find the matching of a matrix as the shard of one of several GPUs, each of a process."""
-    from outbid._arrays import cupy_module
-    from outbid.assignment.shards.blocks import ArrayBlocks
-    from outbid.assignment.shards.nccl import Nccl
-    from outbid.assignment.shards.search import Setup, found
+    from outbid.assignment.papers.shards.blocks import ArrayBlocks
+    from outbid.assignment.papers.shards.nccl import Nccl
+    from outbid.assignment.papers.shards.search import Setup, found
+    from outbid.compute.arrays import cupy_module
 
     with cupy_module().cuda.Device(rank):
         way = Nccl.of_process(rank, size, identity, rank)

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from outbid.inference.candidates import Search, candidates_of, distinct, pairs_near
-from outbid.inference.jpda import converged
-from outbid.inference.posterior import LinkPosterior
-from outbid.model import Model
-from outbid.model.advection import advected
-from outbid.model.gate import reaches
-from outbid.model.levels import NEGLIGIBLE
-from outbid.model.movie import Movie
+from outbid.compute.tolerances import NEGLIGIBLE
+from outbid.learned.inference.candidates import Search, candidates_of, distinct, pairs_near
+from outbid.learned.inference.jpda import converged
+from outbid.learned.inference.posterior import LinkPosterior
+from outbid.learned.model import Model
+from outbid.learned.model.advection import advected
+from outbid.learned.model.gate import reaches
+from outbid.learned.model.movie import Movie
 
 NEAREST = 10
 """Candidates of each detection and lag."""

@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from outbid import AssignmentProblem, DenseCosts, SparseCosts
-from outbid.gating import pairs_within
+from outbid.geometry.gating import pairs_within
 
 Rng = np.random.Generator
 

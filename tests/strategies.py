@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from outbid import AssignmentProblem, DenseCosts, Detections, SparseCosts, Tracks
-from outbid.tracks import LINK_MEASURES
+from outbid.particles.tracks import LINK_MEASURES
 
 
 @st.composite

@@ -97,8 +97,8 @@ def test_a_constant_is_scaled_wherever_it_is_read_and_set_back() -> None:
     assert blobs.TRIED == width.TRIED == 2 * usual
     back()
     assert blobs.TRIED == width.TRIED == usual
-    assert is_constant("learn.starts._NOISE*0.5")
+    assert is_constant("learned.learn.starts._NOISE*0.5")
     assert not is_constant("still*0.5")
-    for wrong in ("learn.em._NONE*2", "detection.fit_cpu.AMPLITUDE*2"):
+    for wrong in ("learned.learn.em._NONE*2", "detection.fit_cpu.AMPLITUDE*2"):
         with pytest.raises(ValueError, match=r"no _NONE|Compiled functions"):
             scale_constant(wrong)

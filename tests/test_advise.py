@@ -12,7 +12,7 @@ from commands import run, succeed
 from scipy.spatial import cKDTree
 
 from outbid import Detections, InputError, TrackingSettings, Tracks, score, track, write_detections
-from outbid.advise import advise
+from outbid.simulate.advise import advise
 from outbid.simulate.motions import BrownianWalk
 
 

@@ -11,9 +11,9 @@ from strategies import dense_problems, sparse_problems
 from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
 from outbid.assignment import SOLVERS, solver_named
 from outbid.assignment.bid_and_augment import BidAndAugment
-from outbid.assignment.hungarian import Hungarian
-from outbid.assignment.jonker_volgenant import in_child
-from outbid.assignment.sparsified import Sparsified
+from outbid.assignment.dense.sparsified import Sparsified
+from outbid.assignment.papers.hungarian import Hungarian
+from outbid.assignment.papers.jonker_volgenant import in_child
 
 VARIANTS = [*EXACT, Hungarian("classical"), Sparsified(of_row=3, of_col=3), Sparsified(2, 2, rounds=0)]
 """Exact solvers, with variants that go other ways: few candidates, and none added later."""

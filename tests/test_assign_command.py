@@ -115,7 +115,7 @@ def test_a_table_of_many_frames_is_no_point_set(tmp_path):
 
 
 def test_what_does_not_fit_is_refused_with_its_size_before_it_is_read(matrix, tmp_path, monkeypatch):
-    monkeypatch.setattr("outbid.formats.memory.free_memory", lambda: 5000)
+    monkeypatch.setattr("outbid.formats.files.memory.free_memory", lambda: 5000)
     assert_refused(run("assign", matrix[0]), 4, "0.0 GiB", "point sets")
     monkeypatch.undo()
     np.save(tmp_path / "points.npy", np.random.default_rng(3).random((30, 3)))

@@ -6,8 +6,8 @@ from problems import FAMILIES, optional
 from scipy.optimize import linear_sum_assignment
 
 from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid.assignment import auction_cpu
-from outbid.assignment.auction import Auction
+from outbid.assignment.papers import auction_cpu
+from outbid.assignment.papers.auction import Auction
 
 
 @pytest.mark.smoke

@@ -15,7 +15,8 @@ import pytest
 from commands import assert_refused, run, track, written
 
 from outbid import read_detections, read_tracks
-from outbid.formats import FORMATS, memory
+from outbid.formats import FORMATS
+from outbid.formats.files import memory
 
 GOOD = "track_id,frame,z,y,x,mass\n1,0,0,5,1.5,7\n1,1,0,5,2.5,8\n2,1,0,9,2.5,9\n"
 

@@ -9,12 +9,13 @@ import pytest
 from commands import succeed
 from scenes import blinking
 
-from outbid import TrackingSettings, batches, match, read_detections, track, write_detections
-from outbid._threads import Ahead
-from outbid._timing import stages_timed
-from outbid.batches import Batches, bytes_for, candidates_each, plan, runs
+from outbid import TrackingSettings, match, read_detections, track, write_detections
+from outbid.compute.threads import Ahead
+from outbid.compute.timing import stages_timed
 from outbid.formats import read_record
-from outbid.gating import pairs_within
+from outbid.gated import batches
+from outbid.gated.batches import Batches, bytes_for, candidates_each, plan, runs
+from outbid.geometry.gating import pairs_within
 from outbid.pins import Pin
 
 
@@ -84,8 +85,8 @@ def _solved_there(*given, **settings):
 @pytest.fixture
 def gpu(monkeypatch):
     """The host, taken for a machine with a GPU that has kernels for no solver."""
-    door, linking = import_module("outbid.tracking"), import_module("outbid.linking")
-    for module in (door, import_module("outbid.stream")):
+    door, linking = import_module("outbid.tracking"), import_module("outbid.gated.linking")
+    for module in (door, import_module("outbid.work.stream")):
         monkeypatch.setattr(module, "device_for", lambda *_: "gpu")
     monkeypatch.setattr(door, "to_device", lambda points: points.view(_There))
     monkeypatch.setattr(door, "free_device_memory", lambda: 10**9)

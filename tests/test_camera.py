@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from outbid import Detections, DetectionSettings, SettingsError, detect, match, read_record, read_tracks
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
 from outbid.simulate.camera import Camera, expected_photons, render, write_movie
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk

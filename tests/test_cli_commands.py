@@ -15,7 +15,7 @@ from commands import assert_refused, run, succeed, written
 from outbid import Detections, TrackingSettings, read_record, read_tracks, write_detections
 from outbid.cli import info as info_cli
 from outbid.cli import main
-from outbid.reliability import sentence_on
+from outbid.particles.reliability import sentence_on
 from outbid.tracking import WORTH_A_GPU
 
 
@@ -180,7 +180,7 @@ def test_wrong_usage(options: list[str], said: str, spots: Path, tmp_path: Path)
 
 
 def test_the_gpu_where_there_is_none(spots: Path, tmp_path: Path) -> None:
-    from outbid._arrays import gpu_names
+    from outbid.compute.arrays import gpu_names
 
     try:
         gpu_names()

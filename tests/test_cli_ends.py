@@ -22,10 +22,10 @@ from commands import assert_refused, run, succeed
 from llvmlite.binding import ffi
 
 from outbid import InputError, OutbidError, ResourceError, SettingsError, SolverError
-from outbid._interrupt import end_if_asked
-from outbid._timing import lap
 from outbid.cli import main, terminal
-from outbid.formats.outputs import write_whole
+from outbid.compute.interrupt import end_if_asked
+from outbid.compute.timing import lap
+from outbid.formats.files.outputs import write_whole
 
 
 def entry_points(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:

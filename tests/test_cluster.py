@@ -20,9 +20,9 @@ from other_processes import limited
 
 from outbid import Detections, ResourceError, SettingsError, TrackingSettings
 from outbid import write_detections as write
-from outbid.movies.jobs import TrackJob
-from outbid.ranges.cluster import Cluster, Workers, connected
-from outbid.ranges.movie import How, track_in_ranges
+from outbid.work.chunks.movie import How, track_in_ranges
+from outbid.work.cluster import Cluster, Workers, connected
+from outbid.work.jobs import TrackJob
 
 pytest.importorskip("distributed", reason="distributed is not installed: pip install 'outbid[cluster]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of dask, about what it ends
@@ -179,7 +179,7 @@ def test_detect_track_and_score_by_1_2_and_4_workers(tmp_path: Path) -> None:
 def test_a_scheduler_that_is_lost_ends_the_run_which_is_resumed(
     movie: tuple[Path, bytes], two: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbid.ranges.cluster._LOST", 2.0)
+    monkeypatch.setattr("outbid.work.cluster._LOST", 2.0)
     source, wanted = movie
     address = f"127.0.0.1:{np.random.default_rng().integers(20_000, 60_000)}"
     start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
@@ -266,7 +266,7 @@ def test_what_makes_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for wrong in ({}, {"kind": "local", "scheduler": "tcp://a:1"}, {"kind": "cloud"}):
         with pytest.raises(SettingsError):
             Workers(**wrong)
-    monkeypatch.setattr("outbid.ranges.cluster._LOST", 0.5)
+    monkeypatch.setattr("outbid.work.cluster._LOST", 0.5)
     write(tmp_path / "a.parquet", Detections.from_table([0], [[0, 0, 0]]))
     options = ["--max-distance", 1, "--scheduler", "tcp://127.0.0.1:9"]
     assert_refused(run("track", tmp_path / "a.parquet", *options), 4, "No scheduler answers")

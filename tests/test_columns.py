@@ -16,22 +16,23 @@ from scenes import link_f1, simulated
 from scipy.stats import multivariate_normal
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_detections, score
-from outbid.columns import check_columns, marks_of
-from outbid.detection.labels import detect_labels
 from outbid.formats import read_record, read_tracks, write_detections
-from outbid.inference.candidates import candidates_of
-from outbid.inference.decide import decide
-from outbid.inference.marks_cpu import mark_filter, mark_ratio
-from outbid.learn import learn
-from outbid.learn.options import LearnOptions
-from outbid.linked import linked
-from outbid.linking import Links
-from outbid.model.marks import KeptAxes, MarkModel, Marks, clutter_odds
-from outbid.movies.jobs import TrackJob
-from outbid.ranges.movie import How, track_in_ranges
-from outbid.reading import read_movie
+from outbid.formats.images.labels import detect_labels
+from outbid.gated.linking import Links
+from outbid.learned.features import marks_of
+from outbid.learned.inference.candidates import candidates_of
+from outbid.learned.inference.decide import decide
+from outbid.learned.inference.marks_cpu import mark_filter, mark_ratio
+from outbid.learned.learn import learn
+from outbid.learned.learn.options import LearnOptions
+from outbid.learned.linking import linked
+from outbid.learned.model.marks import KeptAxes, MarkModel, Marks, clutter_odds
+from outbid.learned.prepare import read_movie
+from outbid.learned.summary import Summary
+from outbid.settings.columns import check_columns
 from outbid.simulate.motions import BrownianWalk
-from outbid.summary import Summary
+from outbid.work.chunks.movie import How, track_in_ranges
+from outbid.work.jobs import TrackJob
 
 FRAMES = 12
 

@@ -5,7 +5,7 @@ import pytest
 from scenes import always_seen, f1_of, link_f1, share_of_right
 
 from outbid import Detections, TrackingSettings, Tracks, track
-from outbid.linked import linked
+from outbid.learned.linking import linked
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.scenes import Scene

@@ -6,8 +6,8 @@ from problems import FAMILIES
 from scipy.optimize import linear_sum_assignment
 
 from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid.assignment.auction import rough_duals
-from outbid.assignment.dense import DenseMatrix
+from outbid.assignment.matrix import DenseMatrix
+from outbid.assignment.papers.auction import rough_duals
 
 
 def scipy_cost(costs) -> float:

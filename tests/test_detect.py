@@ -20,12 +20,11 @@ from outbid import InputError, ResourceError, SettingsError, match, read_detecti
 from outbid.detection import detect
 from outbid.detection.frames import expected_noise, learn_from
 from outbid.detection.joint import local_maxima
-from outbid.detection.labels import detect_labels
 from outbid.detection.preview import preview
 from outbid.detection.spectrum import Filter, Modes, spectrum
 from outbid.detection.transform import CosineTransform
-from outbid.detection_settings import DetectionSettings
-from outbid.formats.label_images import centroids
+from outbid.formats.images.labels import centroids, detect_labels
+from outbid.settings.detection import DetectionSettings
 
 FRAMES = import_module("outbid.detection.frames")
 
@@ -242,7 +241,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> list[str]:
         raise RuntimeError("CuPy is not installed.")
 
-    monkeypatch.setattr("outbid.device.gpu_names", none)
+    monkeypatch.setattr("outbid.settings.device.gpu_names", none)
     with pytest.raises(ResourceError, match="CuPy is not installed"):
         detect([speckled()], DetectionSettings(3, device="gpu"))
     monkeypatch.setattr(FRAMES, "_WORTH_A_GPU", 1)
@@ -254,7 +253,7 @@ def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest
     def full(_: object) -> object:
         raise MemoryError("out of memory to allocate")
 
-    monkeypatch.setattr("outbid.device.gpu_names", lambda: ["a small one"])
+    monkeypatch.setattr("outbid.settings.device.gpu_names", lambda: ["a small one"])
     monkeypatch.setattr(FRAMES, "release_device_memory", lambda: None)
     monkeypatch.setattr("outbid.detection.transform.to_device", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))

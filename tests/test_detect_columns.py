@@ -7,7 +7,7 @@ from test_detect import blob, speckled
 from outbid import match
 from outbid.detection import detect
 from outbid.detection.noise import noise_line
-from outbid.detection_settings import DetectionSettings
+from outbid.settings.detection import DetectionSettings
 
 
 @pytest.mark.parametrize("gain", [1.0, 7.5])

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from outbid import match
 from outbid.detection import detect
-from outbid.detection_settings import DetectionSettings
+from outbid.settings.detection import DetectionSettings
 
 
 def drawn(place: NDArray, amplitude: NDArray, shape: tuple[int, int, int], sigma: tuple) -> NDArray:

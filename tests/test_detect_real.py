@@ -8,8 +8,8 @@ from scipy.spatial import cKDTree
 
 from outbid import match, read_detections
 from outbid.detection import detect
-from outbid.detection_settings import DetectionSettings
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
+from outbid.settings.detection import DetectionSettings
 
 
 def test_volumes_have_their_three_spots(real_data: Path) -> None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from outbid import _cuda
+from outbid.compute import cuda
 
 
 class Driver:
@@ -32,7 +32,7 @@ class Driver:
 def test_the_context_is_made_beside_and_waited_for(monkeypatch):
     driver = Driver()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: driver)
-    with pytest.raises(ValueError, match="refused"), _cuda.driver_starting(wanted=True):
+    with pytest.raises(ValueError, match="refused"), cuda.driver_starting(wanted=True):
         raise ValueError("refused")
     assert [name for name, _ in driver.asked] == ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"]
     assert driver.asked[-1][1] is not threading.current_thread()
@@ -42,7 +42,7 @@ def test_the_context_is_made_beside_and_waited_for(monkeypatch):
 def test_nothing_is_asked_of_a_driver_that_is_not_wanted_or_does_not_start(monkeypatch, wanted):
     driver = Driver(initialised=100)  # no device
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: driver)
-    with _cuda.driver_starting(wanted=wanted):
+    with cuda.driver_starting(wanted=wanted):
         pass
     assert driver.asked == ([("cuInit", 0)] if wanted else [])
 
@@ -52,5 +52,5 @@ def test_a_machine_without_a_driver_goes_on(monkeypatch):
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    with _cuda.driver_starting(wanted=True):
+    with cuda.driver_starting(wanted=True):
         pass

@@ -10,7 +10,7 @@ import tifffile
 from commands import run, succeed
 
 from outbid import InputError, SettingsError, read_detections
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
 
 SIZES = {"T": 4, "C": 2, "Z": 3, "S": 2}
 NAMES = [

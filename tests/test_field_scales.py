@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import outbid
 from outbid import Detections, Tracks, match, read_detections, read_tracks, score
 from outbid.data import sample
-from outbid.detection.labels import detect_labels
+from outbid.formats.images.labels import detect_labels
 
 EXPONENTS = st.integers(-30, 30)
 """Of 2: from 1e-9 to 1e9, exactly, so that every comparison is the same."""

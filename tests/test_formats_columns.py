@@ -10,7 +10,7 @@ import pytest
 from commands import assert_refused, refused, run, succeed, written
 
 from outbid import SettingsError, read_detections, read_record, read_tracks
-from outbid.formats.axes import place_of
+from outbid.formats.tables.axes import place_of
 
 ROWS = [(0, 5, 1.5, 7), (1, 6, 2.5, 8)]
 

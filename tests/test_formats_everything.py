@@ -9,7 +9,7 @@ import pytest
 
 from outbid import Detections, InputError, Tracks, read_detections, read_tracks
 from outbid.formats import holds_tracks
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
 
 REFUSED = {  # files that hold no points, or not in a form that is read: what the refusal says
     "*LICENSE*": "unknown format",

@@ -29,8 +29,8 @@ from outbid import (
     read_tracks,
     write_tracks,
 )
-from outbid.formats import memory
-from outbid.formats.images import open_movie
+from outbid.formats.files import memory
+from outbid.formats.images.folders import open_movie
 
 TWO = Tracks(
     Detections.from_table([0, 1, 2, 2], [[0, 5, 7], [1, 5, 8], [0, 6, 9], [0, 4, 9]]),
@@ -250,7 +250,7 @@ from pathlib import Path
 if {decoder == "that of Python"}:
     sys.modules["imagecodecs"] = None
 from outbid.errors import InputError
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
 try:
     print(next(open_movie(Path({str(path)!r})).frames()).shape)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from outbid import Detections, InputError, SettingsError, read_detections, read_record, write_detections
-from outbid.formats.outputs import staged
+from outbid.formats.files.outputs import staged
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
@@ -105,7 +105,7 @@ from pathlib import Path
 import click
 from outbid.cli import terminal
 from outbid.cli import main
-from outbid.formats.outputs import write_whole
+from outbid.formats.files.outputs import write_whole
 
 def write(file):
     file.write(b"half")

@@ -24,7 +24,7 @@ from outbid import (
     write_tracks,
 )
 from outbid.formats import holds_tracks
-from outbid.formats.graph import families
+from outbid.formats.tables.edges import families
 
 REAL = {  # spots that no filter hides, links, trees; counted with another XML library, by hand
     "faketracks/FakeTracks_TrackMate.xml": (268, 232, 6, 1),

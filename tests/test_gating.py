@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import points
 
 from outbid import ResourceError
-from outbid.gating import pairs_within
+from outbid.geometry.gating import pairs_within
 
 
 def pair_set(found) -> set[tuple[int, int]]:

@@ -11,7 +11,7 @@ import pytest
 import outbid
 from outbid import Detections, DetectionSettings, InputError, SettingsError, TrackingSettings, Tracks
 from outbid.data import sample
-from outbid.setting_values import DetectionValues, TrackingValues
+from outbid.settings.keywords import DetectionValues, TrackingValues
 
 FRAME = [0, 0, 1, 1]
 PLACE = np.array([[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]], float)

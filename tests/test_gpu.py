@@ -8,11 +8,11 @@ from problems import gated, moved_cloud
 from scenes import blinking
 
 from outbid import AssignmentProblem, Detections, SparseCosts, TrackingSettings, assign, match, track
-from outbid._arrays import to_device, to_host
-from outbid._cuda import launch
 from outbid.assignment.exact_margins import exact_margins
+from outbid.compute.arrays import to_device, to_host
+from outbid.compute.cuda import launch
 from outbid.errors import InputError
-from outbid.gating import pairs_within
+from outbid.geometry.gating import pairs_within
 
 pytestmark = pytest.mark.gpu
 gpu = import_module("outbid.assignment.bid_and_augment_gpu")
@@ -111,7 +111,7 @@ def test_neither_repetition_nor_launch_geometry_change_a_bit(monkeypatch):
         monkeypatch.setattr(gpu, "_WARPS_A_PROCESSOR", [8, 16, 24][k % 3])
         # And of everything else: candidates, costs and the proof.
         monkeypatch.setitem(launch.__kwdefaults__, "block", [256, 512][k % 2])
-        monkeypatch.setattr("outbid.gating_gpu._MOST_BLOCKS", [512, 7, 64][k % 3])
+        monkeypatch.setattr("outbid.geometry.gating_gpu._MOST_BLOCKS", [512, 7, 64][k % 3])
         matched = match(*there, 1.5)
         for name in ("source", "target", "cost", "margin"):
             assert to_host(getattr(matched, name)).tobytes() == to_host(getattr(whole, name)).tobytes()

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from problems import FAMILIES, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid._arrays import on_device, to_device, to_host
 from outbid.assignment import SOLVERS
+from outbid.assignment.dense.sparsified import Sparsified
 from outbid.assignment.points import dense_of, matrix_of
 from outbid.assignment.problem import on_gpu
-from outbid.assignment.sparsified import Sparsified
+from outbid.compute.arrays import on_device, to_device, to_host
 
 pytestmark = pytest.mark.gpu
 EXACT = [name for name in SOLVERS if not name.startswith("greedy")]
@@ -150,7 +150,7 @@ def test_candidates_that_admit_no_matching_are_replaced(count):
 def test_rough_duals_choose_the_candidates_of_hard_costs(family):
     costs = FAMILIES[family](np.random.default_rng(12), 160, 160)
     problem = AssignmentProblem(DenseCosts(costs))
-    auction = import_module("outbid.assignment.auction")
+    auction = import_module("outbid.assignment.papers.auction")
     rough = auction.rough_duals(problem)
     np.testing.assert_array_equal(to_host(auction.rough_duals(on_gpu(problem))), rough)
     u = (costs - rough).min(axis=1)
@@ -175,7 +175,7 @@ def test_the_whole_matrix_is_searched_where_candidates_are_of_no_use(kind, shape
 
 @pytest.mark.parametrize("family", ["uniform_integers", "few_integers", "duplicate_rows", "distances_in_3d"])
 def test_neither_repetition_nor_launch_geometry_change_a_bit(family, monkeypatch):
-    perfect = import_module("outbid.assignment.perfect_gpu")
+    perfect = import_module("outbid.assignment.dense.perfect_gpu")
     costs = to_device(FAMILIES[family](np.random.default_rng(10), 200, 200))
     expected = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")
     for block in (64, 256, 64):
@@ -189,7 +189,7 @@ def test_neither_repetition_nor_launch_geometry_change_a_bit(family, monkeypatch
 @pytest.mark.parametrize("block", [64, 1024])
 @pytest.mark.parametrize("epsilon", [1, 50])
 def test_an_auction_goes_on_to_the_last_row(epsilon, block, monkeypatch):
-    perfect, size = import_module("outbid.assignment.perfect_gpu"), 300
+    perfect, size = import_module("outbid.assignment.dense.perfect_gpu"), 300
     monkeypatch.setattr(perfect, "_BLOCK", block)
     costs = FAMILIES["uniform_integers"](np.random.default_rng(11), size, size)
     indptr, indices = np.arange(0, size * size + 1, size), np.tile(np.arange(size, dtype=np.int32), size)

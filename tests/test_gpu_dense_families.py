@@ -10,11 +10,11 @@ import pytest
 from problems import ALL_FAMILIES, EXACT, assert_certified, optional, reference_cost
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, Status, assign
-from outbid._arrays import to_device, to_host
 from outbid.assignment import SOLVERS, Assignment
-from outbid.assignment.greedy import Greedy
+from outbid.assignment.papers.greedy import Greedy
 from outbid.assignment.points import dense_of
 from outbid.assignment.problem import on_gpu
+from outbid.compute.arrays import to_device, to_host
 
 pytestmark = pytest.mark.gpu
 HEURISTIC = [name for name in SOLVERS if name not in EXACT]
@@ -88,7 +88,7 @@ def test_what_does_not_fit_the_gpu_is_solved_on_the_host(monkeypatch):
             return max(problem.shape) == 9
 
         def compute(self, problem):
-            if import_module("outbid._arrays").on_device(problem.array):
+            if import_module("outbid.compute.arrays").on_device(problem.array):
                 raise MemoryError("no 4 TiB here")
             return super().compute(problem)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from outbid import Detections, DetectionSettings, detect
-from outbid._arrays import on_device
+from outbid.compute.arrays import on_device
 from outbid.detection.transform import CosineTransform
 
 pytestmark = pytest.mark.gpu

@@ -8,9 +8,9 @@ import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, assign
-from outbid._arrays import to_host
-from outbid.assignment.greedy_switching import GreedySwitching
+from outbid.assignment.papers.greedy_switching import GreedySwitching
 from outbid.assignment.problem import on_gpu
+from outbid.compute.arrays import to_host
 
 pytestmark = pytest.mark.gpu
 VARIANTS = {

@@ -8,9 +8,9 @@ from problems import FAMILIES, optional
 from test_shards import assert_same
 
 from outbid import AssignmentProblem, DenseCosts, Status, assign
-from outbid._arrays import on_device, to_device
-from outbid.assignment.hungarian import Hungarian
+from outbid.assignment.papers.hungarian import Hungarian
 from outbid.assignment.problem import on_gpu, on_host
+from outbid.compute.arrays import on_device, to_device
 
 pytestmark = pytest.mark.gpu
 VARIANTS = ("tree", "classical")
@@ -68,7 +68,7 @@ def test_forbidden_pairs_and_what_cannot_be_matched(variant):
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("shape", [(700, 700), (300, 5000), (2, 3000)])
 def test_launch_geometry_changes_no_bit(shape, variant, monkeypatch):
-    on = import_module("outbid.assignment.hungarian_gpu")
+    on = import_module("outbid.assignment.papers.hungarian_gpu")
     costs = np.random.default_rng(5).integers(0, 2000, shape).astype(np.int32)
     problem = AssignmentProblem(DenseCosts(costs))
     expected = on.processors()

@@ -7,15 +7,15 @@ import pytest
 from numpy.typing import NDArray
 
 from outbid import Detections, TrackingRun, TrackingSettings, track
-from outbid._arrays import on_device, placed, to_device, to_host
-from outbid.inference.candidates import Search, candidates_of, distinct, pairs_near
-from outbid.inference.jpda import updated
-from outbid.inference.posterior import LinkPosterior
-from outbid.learn.field import Fields
-from outbid.learn.m_steps import raw_steps, sums_of
-from outbid.model import AssociationModel, Model, MotionModel, Surroundings
-from outbid.model.movie import Movie, movie_of, summed
-from outbid.neighbours import nearest
+from outbid.compute.arrays import on_device, placed, to_device, to_host
+from outbid.geometry.neighbours import nearest
+from outbid.learned.inference.candidates import Search, candidates_of, distinct, pairs_near
+from outbid.learned.inference.jpda import updated
+from outbid.learned.inference.posterior import LinkPosterior
+from outbid.learned.learn.field import Fields
+from outbid.learned.learn.m_steps import raw_steps, sums_of
+from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.learned.model.movie import Movie, movie_of, summed
 from outbid.pins import Pin
 
 pytestmark = pytest.mark.gpu
@@ -190,7 +190,7 @@ def test_columns_are_compared_on_the_host_which_is_counted():
 
 
 def test_what_does_not_fit_the_gpu_is_swept_on_the_host_which_is_counted(monkeypatch):
-    monkeypatch.setattr("outbid.linked.free_device_memory", lambda: 1_000_000)
+    monkeypatch.setattr("outbid.learned.linking.free_device_memory", lambda: 1_000_000)
     run = track(Detections.from_table(*walks(300, 6)), TrackingSettings(device="gpu"))
     assert (run.stats["swept_on"], run.stats["device"], run.stats["fallbacks"]) == ("cpu", "cpu", 1)
 

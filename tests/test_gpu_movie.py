@@ -9,13 +9,14 @@ import pytest
 from commands import succeed
 from scenes import blinking
 
-from outbid import Detections, TrackingSettings, batches, track
-from outbid._arrays import cupy_module, to_device, to_host
-from outbid._lanes import in_lanes
-from outbid._timing import stages_timed
+from outbid import Detections, TrackingSettings, track
+from outbid.compute.arrays import cupy_module, to_device, to_host
+from outbid.compute.streams import in_lanes
+from outbid.compute.timing import stages_timed
 from outbid.formats import read_record, read_tracks, write_detections
-from outbid.linking import LinkCosts, link_frames
-from outbid.stream import track_stream
+from outbid.gated import batches
+from outbid.gated.linking import LinkCosts, link_frames
+from outbid.work.stream import track_stream
 
 pytestmark = pytest.mark.gpu
 SETTINGS = TrackingSettings(0.6, device="gpu")

@@ -12,13 +12,13 @@ from test_nccl import assert_same_answers, calls
 from test_shards import COUNTS, assert_same
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid._arrays import cupy_module, gpu_names, nccl_module, on_device, to_device, to_host
-from outbid.assignment.hungarian import Matching
+from outbid.assignment.papers.hungarian import Matching
+from outbid.assignment.papers.shards.blocks import ArrayBlocks
+from outbid.assignment.papers.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
+from outbid.assignment.papers.shards.nccl import Nccl, new_identity
+from outbid.assignment.papers.shards.search import Setup, found
 from outbid.assignment.problem import on_gpu
-from outbid.assignment.shards.blocks import ArrayBlocks
-from outbid.assignment.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
-from outbid.assignment.shards.nccl import Nccl, new_identity
-from outbid.assignment.shards.search import Setup, found
+from outbid.compute.arrays import cupy_module, gpu_names, nccl_module, on_device, to_device, to_host
 
 pytestmark = pytest.mark.gpu
 VARIANTS = ("hungarian:tree", "hungarian:classical")

@@ -49,8 +49,8 @@ def test_the_sample(solver):
 
 @pytest.mark.parametrize("solver", ["hungarian:tree", "greedy_switching"])
 def test_a_matrix_for_which_the_gpu_has_no_room_is_solved_on_the_host_and_counted(solver, monkeypatch):
-    monkeypatch.setattr("outbid.assignment.hungarian.free_device_memory", lambda: 0)
-    monkeypatch.setattr("outbid.assignment.greedy_switching.free_device_memory", lambda: 0)
+    monkeypatch.setattr("outbid.assignment.papers.hungarian.free_device_memory", lambda: 0)
+    monkeypatch.setattr("outbid.assignment.papers.greedy_switching.free_device_memory", lambda: 0)
     seen = walk(4, 200)
     expected = track(seen, TrackingSettings(0.7, solver=solver, device="cpu"))
     run = track(seen, TrackingSettings(0.7, solver=solver, device="gpu"))

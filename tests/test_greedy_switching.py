@@ -7,8 +7,8 @@ import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.assignment import greedy_switching_cpu
-from outbid.assignment.greedy_switching import GreedySwitching, _Switching
+from outbid.assignment.papers import greedy_switching_cpu
+from outbid.assignment.papers.greedy_switching import GreedySwitching, _Switching
 from outbid.assignment.points import dense_of
 
 VARIANTS = {

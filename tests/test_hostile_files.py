@@ -13,9 +13,9 @@ from commands import refused, written
 from containers import CONTAINERS
 
 from outbid import InputError, read_tracks
-from outbid.formats.images import open_movie
-from outbid.formats.npy import read_matrix
-from outbid.images import open_images
+from outbid.formats.images.folders import open_movie
+from outbid.formats.images.opening import open_images
+from outbid.formats.tables.npy import read_matrix
 
 FOLDER = Path(__file__).parent / "hostile"
 REFUSED = {

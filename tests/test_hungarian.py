@@ -6,9 +6,9 @@ from problems import FAMILIES
 from scipy.optimize import linear_sum_assignment
 
 from outbid import AssignmentProblem, DenseCosts, assign
-from outbid._threads import Team
-from outbid.assignment import hungarian_cpu
-from outbid.assignment.hungarian import Hungarian, _Search
+from outbid.assignment.papers import hungarian_cpu
+from outbid.assignment.papers.hungarian import Hungarian, _Search
+from outbid.compute.threads import Team
 
 VARIANTS = ("tree", "classical")
 

@@ -12,7 +12,7 @@ import tifffile
 
 from outbid import Images, InputError, ResourceError, SettingsError, read_detections, read_tracks
 from outbid.formats import holds_tracks
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
 
 VOXELS = np.random.default_rng(0).integers(0, 1000, (4, 3, 20, 30)).astype(np.uint16)
 
@@ -351,7 +351,10 @@ def test_what_tifffile_logs_is_not_printed_before_our_error(tmp_path: Path) -> N
     struct.pack_into("<H", content, first + 2 + 4 * 12 + 2, 77)  # a tag of a type that there is not
     path.write_bytes(content)
     loud = f"import tifffile; tifffile.TiffFile({str(path)!r}).pages[0].tags"
-    ours = f"from pathlib import Path; from outbid.formats.images import open_movie; p = Path({str(path)!r})"
+    ours = (
+        "from pathlib import Path; from outbid.formats.images.folders import open_movie; "
+        f"p = Path({str(path)!r})"
+    )
     ours += "\ntry: [*open_movie(p).frames()]\nexcept ValueError: pass"
     for code, said in ((loud, True), (ours, False)):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

@@ -10,7 +10,7 @@ from commands import assert_refused, run, succeed
 from test_images import frames
 
 from outbid import InputError, SettingsError, read_detections
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
 
 PLANES = np.random.default_rng(0).integers(0, 1000, (12, 20, 30)).astype(np.uint16)
 GREY = {"photometric": "minisblack"}

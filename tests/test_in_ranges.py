@@ -25,13 +25,13 @@ from outbid import (
 )
 from outbid import track as track_whole
 from outbid import write_detections as write
-from outbid.batches import RECORDED
-from outbid.detection_settings import DetectionSettings
 from outbid.formats import write_tracks
-from outbid.formats.parquet import frames_in, rows_between
-from outbid.movies.jobs import DetectJob, TrackJob
-from outbid.ranges.movie import How, detect_in_ranges, track_in_ranges
-from outbid.ranges.tasks import Task, here
+from outbid.formats.tables.parquet import frames_in, rows_between
+from outbid.gated.batches import RECORDED
+from outbid.settings.detection import DetectionSettings
+from outbid.work.chunks.movie import How, detect_in_ranges, track_in_ranges
+from outbid.work.chunks.tasks import Task, here
+from outbid.work.jobs import DetectJob, TrackJob
 
 
 def movie(seed: int, lost: tuple[int, ...] = ()) -> Detections:
@@ -50,7 +50,7 @@ def movie(seed: int, lost: tuple[int, ...] = ()) -> Detections:
 
 @pytest.fixture(autouse=True)
 def _small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbid.linking.RUN", 100)
+    monkeypatch.setattr("outbid.gated.linking.RUN", 100)
 
 
 def whole(source: Path, output: Path, job: TrackJob) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def test_detection_in_ranges_is_that_of_one_process(
     succeed("detect", source, "-o", tmp_path / f"whole{suffix}", *options)
     job = DetectJob(DetectionSettings(radius=radius), workers=2)
     for voxels in (1, 30_000, 10**9):
-        monkeypatch.setattr("outbid.ranges.movie._VOXELS", voxels)
+        monkeypatch.setattr("outbid.work.chunks.movie._VOXELS", voxels)
         output = tmp_path / f"out{suffix}"
         summary = detect_in_ranges(str(source), output, job, How(backwards_and_twice, overwrite=True))
         assert summary["ranges"] == {1: 3, 30_000: 2, 10**9: 1}[voxels]
@@ -330,8 +330,8 @@ def test_detection_in_ranges_is_that_of_one_process(
 def test_a_graph_is_written_a_group_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the tracks of one that is written as a whole, from ranges and by `outbid convert`."""
     pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
-    monkeypatch.setattr("outbid.formats.parquet_write.GROUP", 30)
-    monkeypatch.setattr("outbid.formats.geff_write._CHUNK", 200)
+    monkeypatch.setattr("outbid.formats.tables.parquet_write.GROUP", 30)
+    monkeypatch.setattr("outbid.formats.graphs.geff_write._CHUNK", 200)
     source = tmp_path / "a.parquet"
     write(source, movie(7, (3,)))
     job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=1))

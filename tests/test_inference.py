@@ -8,12 +8,12 @@ import pytest
 from numpy.typing import NDArray
 from posteriors import posterior_of
 
-from outbid.inference.candidates import Search, candidates_of, pairs_near
-from outbid.inference.decide import decide, log_odds
-from outbid.inference.jpda import updated
-from outbid.inference.posterior import LinkPosterior
-from outbid.model import AssociationModel, Model, MotionModel, Surroundings
-from outbid.model.movie import Movie, movie_of
+from outbid.learned.inference.candidates import Search, candidates_of, pairs_near
+from outbid.learned.inference.decide import decide, log_odds
+from outbid.learned.inference.jpda import updated
+from outbid.learned.inference.posterior import LinkPosterior
+from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.learned.model.movie import Movie, movie_of
 
 LOST = 0.1
 

@@ -11,7 +11,7 @@ from test_learned import NOISE
 from test_learned import movie as learned_movie
 
 from outbid import SettingsError, TrackingSettings, score, track, write_detections
-from outbid.known import NAMES, known_of, text_of
+from outbid.settings.fixed import NAMES, known_of, text_of
 
 movie = partial(learned_movie, step=0.3)
 

@@ -23,7 +23,8 @@ def test_every_stated_module_is_there() -> None:
     for layer in LAYERS:
         for word in set(layer.modules.split()) - {"outbid"}:
             folder = {"simulate": "", "viewers": "", "data": ""}.get(word, "tracker/")
-            found = git_files(f"{folder}{word}.py", f"{folder}{word}/*.py", f"{folder}{word}_*.py")
+            path = folder + word.replace(".", "/")
+            found = git_files(f"{path}.py", f"{path}/*.py", f"{path}_*.py")
             assert found, word
 
 

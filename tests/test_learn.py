@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outbid.inference.decide import decide
-from outbid.learn import Learned, em, learn
-from outbid.learn.options import LearnOptions
-from outbid.learn.registration import frame_shifts
-from outbid.linking import Links
-from outbid.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.gated.linking import Links
+from outbid.learned.inference.decide import decide
+from outbid.learned.learn import Learned, em, learn
+from outbid.learned.learn.options import LearnOptions
+from outbid.learned.learn.registration import frame_shifts
+from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
 
 STEP, PERSISTENCE, NOISE, MISS, LOST, CLUTTER = 0.14, 0.8, 0.03, 0.05, 0.02, 0.03
 

@@ -5,14 +5,14 @@ import pytest
 from scenes import always_seen, carried, f1_of, followed, link_f1
 
 from outbid import Detections, ResourceError, TrackingSettings, Tracks, score, track
-from outbid.linked import linked
-from outbid.linking import Links
-from outbid.live import Live
+from outbid.gated.linking import Links
+from outbid.learned.linking import linked
+from outbid.learned.live import Live
+from outbid.learned.summary import Summary
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.summary import Summary
 
 BOX, NOISE, MISS, CLUTTER = (7.0, 7.0, 7.0), 0.04, 0.05, 0.05
 FREE = TrackingSettings(divisions=False)
@@ -171,7 +171,7 @@ def test_progress_is_reported_on_the_way(truth: Tracks) -> None:
 
 
 def test_more_candidates_than_may_be_are_refused(truth: Tracks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbid.linked.free_memory", lambda: 100_000)
+    monkeypatch.setattr("outbid.learned.linking.free_memory", lambda: 100_000)
     with pytest.raises(ResourceError, match=r"pairs or more .* GB that may be used"):
         linked(truth.detections, FREE)
 

@@ -9,18 +9,18 @@ import pytest
 from accuracy.movies import KINDS
 
 from outbid import Tracks, score
-from outbid.inference.candidates import candidates_of
-from outbid.inference.decide import decide
-from outbid.inference.jpda import marginals, propagate, updated
-from outbid.learn import Learned, learn
-from outbid.lineage import find_divisions, with_divisions, with_merges
-from outbid.lineage.candidates import Divisions
-from outbid.lineage.control import admission
-from outbid.lineage.daughters import DaughterModel, log_weight, maximised
-from outbid.lineage.joint import decide_jointly
-from outbid.lineage.lifetimes import Lifetimes, log_factors
-from outbid.lineage.packing import Pairs, log_partition, propagated
-from outbid.lineage.reverse import in_reverse
+from outbid.learned.inference.candidates import candidates_of
+from outbid.learned.inference.decide import decide
+from outbid.learned.inference.jpda import marginals, propagate, updated
+from outbid.learned.learn import Learned, learn
+from outbid.learned.lineage import find_divisions, with_divisions, with_merges
+from outbid.learned.lineage.candidates import Divisions
+from outbid.learned.lineage.control import admission
+from outbid.learned.lineage.daughters import DaughterModel, log_weight, maximised
+from outbid.learned.lineage.joint import decide_jointly
+from outbid.learned.lineage.lifetimes import Lifetimes, log_factors
+from outbid.learned.lineage.packing import Pairs, log_partition, propagated
+from outbid.learned.lineage.reverse import in_reverse
 
 
 @cache

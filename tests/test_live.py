@@ -7,12 +7,12 @@ import pytest
 from scenes import carried, crowded, followed, lost, over_gaps, share_of_right
 
 from outbid import Detections, InputError, TrackingSettings, Tracks, read_tracks, score, track
-from outbid.live import Live
+from outbid.learned.live import Live
+from outbid.learned.summary import Summary
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.summary import Summary
 
 FREE = TrackingSettings(divisions=False)
 

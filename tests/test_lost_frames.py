@@ -5,7 +5,7 @@ import pytest
 from scenes import f1_of, lost, share_of_right, stuck, walks
 
 from outbid import Detections, TrackingSettings, Tracks, read_tracks, score, track
-from outbid.reading import read_movie
+from outbid.learned.prepare import read_movie
 from outbid.simulate.scenes import Scene
 
 

@@ -16,9 +16,9 @@ from other_processes import KillsItself
 
 from outbid import Detections, SettingsError, TrackingSettings, read_detections, read_record, read_tracks
 from outbid import write_detections as write
-from outbid.detection_settings import DetectionSettings
-from outbid.movies.jobs import DetectJob, TrackJob
-from outbid.movies.many import detect_many, run_many, track_many
+from outbid.settings.detection import DetectionSettings
+from outbid.work.jobs import DetectJob, TrackJob
+from outbid.work.many import detect_many, run_many, track_many
 
 GATED = TrackingSettings(max_distance=3.0)
 

@@ -5,9 +5,9 @@ import pytest
 from partitions import Assumptions, Scene, enumerated
 from posteriors import posterior_of
 
-from outbid.inference.jpda import no_link
-from outbid.model import AssociationModel, Model, MotionModel, Surroundings
-from outbid.model.movie import Movie, movie_of
+from outbid.learned.inference.jpda import no_link
+from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.learned.model.movie import Movie, movie_of
 
 
 def movie_with(seed: int, step: float, particles: int, frames: int) -> Movie:

@@ -5,8 +5,8 @@ import pytest
 from scenes import blinking
 
 from outbid import Detections, ResourceError
-from outbid.gaps import close_gaps
-from outbid.linking import LinkCosts, link_frames
+from outbid.gated.gaps import close_gaps
+from outbid.gated.linking import LinkCosts, link_frames
 
 COSTS = LinkCosts(0.6)
 

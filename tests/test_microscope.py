@@ -9,16 +9,16 @@ from commands import run, succeed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbid.detections import Detections
 from outbid.errors import InputError, SettingsError
 from outbid.formats import read_detections, read_record, read_tracks
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import Tracks
 from outbid.simulate.cli import simulate
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.settings import UNITS
 from outbid.simulate.walks import BOUNDARIES, WalkSettings, walk
-from outbid.tracks import Tracks
 
 BOX = (20.0, 30.0, 40.0)
 SIGMAS = 4.5

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.assignment.dense import DenseMatrix
-from outbid.assignment.monge import solved_by_order
+from outbid.assignment.dense.monge import solved_by_order
+from outbid.assignment.matrix import DenseMatrix
 
 NEVER = 2**60
 

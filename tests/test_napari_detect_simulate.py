@@ -10,7 +10,7 @@ from napari_scenes import Window, is_settled, link_count, named, run
 from numpy.typing import NDArray
 
 from outbid.detection import detect
-from outbid.detection_settings import DetectionSettings
+from outbid.settings.detection import DetectionSettings
 from outbid.simulate.camera import Camera, render
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk

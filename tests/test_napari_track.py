@@ -326,7 +326,7 @@ def test_the_size_of_a_voxel_is_that_of_the_layer(window: Window) -> None:
 
 @pytest.mark.timeout(300)
 def test_real_nuclei_from_the_raw_stacks(window: Window, real_data: Path) -> None:
-    from outbid.formats.images import open_movie
+    from outbid.formats.images.folders import open_movie
 
     frames = open_movie(real_data / "drosophila_nuclei" / "tif").frames()
     movie = np.stack([frame for frame, _ in zip(frames, range(3), strict=False)])

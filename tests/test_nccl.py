@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from problems import FAMILIES
 
-from outbid.assignment.shards import nccl as shards_of_gpus
-from outbid.assignment.shards.blocks import ArrayBlocks
-from outbid.assignment.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
-from outbid.assignment.shards.nccl import Nccl
-from outbid.assignment.shards.search import Setup, found
+from outbid.assignment.papers.shards import nccl as shards_of_gpus
+from outbid.assignment.papers.shards.blocks import ArrayBlocks
+from outbid.assignment.papers.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
+from outbid.assignment.papers.shards.nccl import Nccl
+from outbid.assignment.papers.shards.search import Setup, found
 
 BYTES, TYPES = 1, {2: np.int32, 4: np.int64, 7: np.float32, 8: np.float64}
 LEAST, TOTAL = 3, 0

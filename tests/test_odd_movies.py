@@ -8,7 +8,7 @@ import pytest
 from scenes import Points, always_seen, diffusing, film
 
 from outbid import Detections, InputError, Tracks, score, track
-from outbid.reading import read_movie
+from outbid.learned.prepare import read_movie
 
 
 def shifted(truth: Tracks, change: Callable[[Points], Points]) -> Tracks:

@@ -19,7 +19,7 @@ from outbid import (
     read_detections,
     read_record,
 )
-from outbid.images import open_images
+from outbid.formats.images.opening import open_images
 
 READERS = ("zarr", "h5py", "nd2", "czifile", "liffile", "dask", "fsspec")
 

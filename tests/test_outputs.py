@@ -12,8 +12,9 @@ import pytest
 from commands import assert_refused, run, succeed, written
 
 from outbid import Detections, SettingsError, Tracks, read_record, read_tracks, write_tracks
-from outbid.formats import outputs, read_detections, write_detections
-from outbid.formats.outputs import write_whole
+from outbid.formats import read_detections, write_detections
+from outbid.formats.files import outputs
+from outbid.formats.files.outputs import write_whole
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX locks and modes")
 
@@ -199,7 +200,7 @@ def test_a_geff_is_replaced_also_in_zarr_3_or_damaged(geff: Path) -> None:
     "name", ["formats/intracktive/ctc_hela_example.geff", "mouse_geff/mouse-20250719.zarr/tracks"]
 )
 def test_real_geffs_are_known(name: str, real_data: Path) -> None:
-    from outbid.formats.geff_checks import foreign
+    from outbid.formats.graphs.geff_checks import foreign
 
     assert foreign(real_data / name) is None
 
@@ -228,7 +229,7 @@ def test_a_geff_that_is_the_input_stays(geff: Path, folder: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from outbid.formats.outputs import write_whole
+from outbid.formats.files.outputs import write_whole
 write_whole(Path(sys.argv[1]), lambda file: os.kill(os.getpid(), 9), overwrite=True)
 """
 
@@ -317,7 +318,7 @@ def test_the_mode_of_what_is_replaced_is_kept(mode: int, folder: Path) -> None:
 RESUMED = """
 import sys, time
 from pathlib import Path
-from outbid.formats.parts import Parts
+from outbid.formats.tables.parts import Parts
 with Parts(Path("out.parquet"), {"rows": 2}, overwrite=False, resume=False) as parts:
     while not list(parts.folder.glob("whole.parquet.*.tmp")):  # until its thread has begun the output
         time.sleep(0.01)

@@ -9,8 +9,8 @@ from commands import assert_refused, run, succeed
 from containers import SPACING, VOXELS, hdf5, tiff
 
 from outbid import Detections, SettingsError, TrackingSettings, read_detections, read_tracks, track
-from outbid.extent import Part, track_part
-from outbid.movies.jobs import DetectionSettings, DetectJob, Opening
+from outbid.edit.crop import Part, track_part
+from outbid.work.jobs import DetectionSettings, DetectJob, Opening
 
 REGION = ":,8:30,10:40"
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import outbid
 from outbid import SettingsError, read_record, read_tracks
-from outbid.gating import pairs_in_box
-from outbid.periodic import with_images
+from outbid.geometry.gating import pairs_in_box
+from outbid.learned.periodic import with_images
 
 
 @pytest.mark.smoke

@@ -24,16 +24,16 @@ from outbid import (
     SettingsError,
     TrackingSettings,
     Tracks,
-    linking,
     read_record,
     read_tracks,
     track,
     write_detections,
 )
-from outbid.movies.jobs import TrackJob
+from outbid.edit.proofreading import HeldModel, doubts, hold, resolve, write_candidates
+from outbid.gated import linking
 from outbid.pins import Pin, append_pin, check_pins, drop_last, read_pins, resolve_pins
-from outbid.proofreading import HeldModel, doubts, hold, resolve, write_candidates
-from outbid.ranges.movie import How, track_in_ranges
+from outbid.work.chunks.movie import How, track_in_ranges
+from outbid.work.jobs import TrackJob
 
 WAYS = {"gated": TrackingSettings(max_distance=0.8, max_gap=2), "learned": TrackingSettings()}
 

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
 from outbid.assignment import SOLVERS, points
-from outbid.assignment.dense import DenseMatrix
+from outbid.assignment.matrix import DenseMatrix
 
 METRICS = {"euclidean": "euclidean", "squared": "sqeuclidean"}
 
@@ -47,10 +47,10 @@ def test_clustered_points_and_duplicates(axes):
 @pytest.mark.parametrize(("patience", "far"), [(0, 0), (20, 0), (0, 3)])
 def test_candidates_that_admit_no_matching_get_others(patience, far, monkeypatch):
     """The near points of one cloud are far from most of the other."""
-    kernels = import_module("outbid.assignment.perfect_cpu")
+    kernels = import_module("outbid.assignment.dense.perfect_cpu")
     monkeypatch.setattr(kernels, "PATIENCE_WITH_POINTS", patience)
     monkeypatch.setattr(kernels, "FAR", far)
-    monkeypatch.setattr("outbid.assignment.core._TURNS", 0)
+    monkeypatch.setattr("outbid.assignment.dense.core._TURNS", 0)
     rng = np.random.default_rng(10)
     a, b = rng.normal(size=(300, 3)) * rng.random((300, 1)) ** 3, rng.normal(size=(300, 3))
     answer = assign(AssignmentProblem(PointCosts(a, b)), "sparsified")

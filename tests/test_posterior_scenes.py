@@ -5,11 +5,11 @@ import pytest
 from scenes import blinking, carried, lost, over_gaps, share_of_right
 
 from outbid import TrackingSettings, Tracks, score
-from outbid.linked import linked as learned_links
-from outbid.model.advection import advected
-from outbid.model.movie import movie_of
+from outbid.learned.linking import linked as learned_links
+from outbid.learned.model.advection import advected
+from outbid.learned.model.movie import movie_of
+from outbid.learned.summary import Summary
 from outbid.simulate.scenes import Scene
-from outbid.summary import Summary
 
 
 def linked(truth: Tracks, max_gap: int | None = None) -> tuple[Summary, Tracks, float]:

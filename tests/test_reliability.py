@@ -9,7 +9,7 @@ from commands import run
 import outbid
 from outbid import Detections, Tracks
 from outbid.data import sample
-from outbid.reliability import reliability_of, sentence_on, warning_on
+from outbid.particles.reliability import reliability_of, sentence_on, warning_on
 from outbid.viewers.judged import judge_links
 
 LINE = Detections.from_table(range(4), [[0, 0, x] for x in range(4)])

@@ -8,7 +8,7 @@ import pytest
 from commands import assert_refused, run, succeed
 
 from outbid import Detections, SolverError, TrackingSettings, Tracks, score, track, write_detections
-from outbid.advise import advise
+from outbid.simulate.advise import advise
 
 door = import_module("outbid.tracking")
 GRID = np.stack(np.meshgrid(*[np.arange(0, 60, 20.0)] * 3), axis=-1).reshape(-1, 3)
@@ -40,7 +40,7 @@ def test_what_are_no_detections_are_shown_the_way_in(given):
 )
 def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, monkeypatch):
     monkeypatch.setattr(door, "gated_links", None)
-    monkeypatch.setattr("outbid.linked.linked", None)
+    monkeypatch.setattr("outbid.learned.linking.linked", None)
     done = succeed(*written(tmp_path, frame, GRID[: len(frame)]), *options)
     first, links, last = done.stderr.splitlines()
     assert said in first
@@ -57,7 +57,7 @@ def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path,
         raise SolverError("The work begins.")
 
     monkeypatch.setattr(door, "gated_links", no_more)
-    monkeypatch.setattr("outbid.linked.linked", no_more)
+    monkeypatch.setattr("outbid.learned.linking.linked", no_more)
     frame = np.repeat(np.arange(10), 3)
     done = run(*written(tmp_path, frame, np.ones((30, 3))), *options)
     assert done.exit_code == 5
@@ -102,7 +102,7 @@ def test_minus_zero_is_zero_and_other_frames_are_others():
 
 
 def test_a_million_rows_are_compared_in_no_time():
-    from outbid.remarks import doubled
+    from outbid.particles.remarks import doubled
 
     rng = np.random.default_rng(0)
     seen = Detections(np.repeat(np.arange(100, dtype=np.int32), 10_000), rng.random((1_000_000, 3)))
@@ -112,7 +112,7 @@ def test_a_million_rows_are_compared_in_no_time():
 
 
 def test_rows_that_are_there_twice_are_counted_alike_in_blocks(monkeypatch):
-    from outbid import remarks
+    from outbid.particles import remarks
 
     rng = np.random.default_rng(1)
     frame = np.sort(rng.integers(0, 40, 3000)).astype(np.int32)

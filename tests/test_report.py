@@ -22,7 +22,7 @@ from PIL import Image
 
 from outbid import Detections, Tracks, measure, write_tracks
 from outbid.data import sample
-from outbid.reliability import sentence_on
+from outbid.particles.reliability import sentence_on
 from outbid.viewers import curves, plots
 from outbid.viewers.judged import judge_links
 from outbid.viewers.lineage import trees

@@ -8,8 +8,8 @@ from scipy.optimize import linear_sum_assignment
 from outbid import AssignmentProblem, DenseCosts, Status, assign
 from outbid.assignment import SOLVERS, AbstractAssignmentSolver, solver_named
 from outbid.assignment.bid_and_augment import BidAndAugment
-from outbid.assignment.hungarian import Hungarian
-from outbid.assignment.sparsified import Sparsified
+from outbid.assignment.dense.sparsified import Sparsified
+from outbid.assignment.papers.hungarian import Hungarian
 
 EXACT = [solver_named(name) for name in SOLVERS if solver_named(name).is_exact]
 

@@ -8,7 +8,7 @@ import pytest
 import tifffile
 
 from outbid import Detections, InputError, SettingsError, Tracks, write_detections, write_tracks
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.opened import open_files, scene_of
 from outbid.viewers.scene import (

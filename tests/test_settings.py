@@ -9,8 +9,8 @@ import pytest
 from outbid import DetectionSettings, SettingsError, TrackingSettings
 from outbid.cli.detect import detect
 from outbid.cli.track import track
-from outbid.matching import COSTS
-from outbid.setting import AXES, declared_in
+from outbid.settings.costs import COSTS
+from outbid.settings.declare import AXES, declared_in
 from outbid.simulate.cli import simulate
 from outbid.simulate.settings import SimulationSettings
 

@@ -9,11 +9,11 @@ from commands import assert_refused, run, succeed
 from problems import FAMILIES, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid._arrays import to_host
-from outbid.assignment.shards import tree
-from outbid.assignment.shards.blocks import WORDS, ArrayBlocks, NpyBlocks, PointBlocks
-from outbid.assignment.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
-from outbid.assignment.shards.search import Setup, found, proved
+from outbid.assignment.papers.shards import tree
+from outbid.assignment.papers.shards.blocks import WORDS, ArrayBlocks, NpyBlocks, PointBlocks
+from outbid.assignment.papers.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
+from outbid.assignment.papers.shards.search import Setup, found, proved
+from outbid.compute.arrays import to_host
 
 VARIANTS = ("tree", "classical")
 COUNTS = ("iterations", "paths", "initial_assignments", "dual_updates", "passes", "rows_scanned")

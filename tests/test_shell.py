@@ -16,8 +16,8 @@ from commands import assert_refused, run, succeed
 
 from outbid import Detections, Tracks, read_detections, read_tracks, write_tracks
 from outbid.cli import main
-from outbid.filling import with_gaps_filled
-from outbid.filtering import condition_from, cut_below, of_confidence, of_length, where
+from outbid.edit.fill_gaps import with_gaps_filled
+from outbid.edit.filter import condition_from, cut_below, of_confidence, of_length, where
 
 SEEN = Detections.from_table(
     [0, 0, 1, 1, 3, 4], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1], [0, 0, 4], [0, 0, 5]],

@@ -13,13 +13,14 @@ import pytest
 from commands import run, succeed
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, track
-from outbid import stream as streaming
-from outbid.formats import parquet_write, read_record, read_tracks, write_detections
-from outbid.formats.parquet import detections_in_parts
-from outbid.formats.parquet_write import Packer
-from outbid.formats.parts import Parts
-from outbid.stream import track_stream
+from outbid.formats import read_record, read_tracks, write_detections
+from outbid.formats.tables import parquet_write
+from outbid.formats.tables.parquet import detections_in_parts
+from outbid.formats.tables.parquet_write import Packer
+from outbid.formats.tables.parts import Parts
 from outbid.tracking import gated_links
+from outbid.work import stream as streaming
+from outbid.work.stream import track_stream
 
 SETTINGS = TrackingSettings(0.6, device="cpu")
 RECORD = {"command": "track", "settings": SETTINGS.as_dict()}
@@ -103,7 +104,7 @@ def test_a_killed_run_leaves_all_in_its_folder_and_is_resumed(movie, tmp_path):
     track_stream(path, whole, SETTINGS, record=RECORD, rows=100)
     program = (
         "import os, sys; from pathlib import Path; from outbid import TrackingSettings;"
-        "from outbid.stream import track_stream;"
+        "from outbid.work.stream import track_stream;"
         f"track_stream(Path({str(path)!r}), Path({str(out)!r}), TrackingSettings(0.6, device='cpu'),"
         f"record={RECORD!r}, rows=100, progress=lambda done, total: done > 500 and os._exit(9))"
     )
@@ -208,7 +209,7 @@ def test_a_disk_that_is_full_is_reported_by_the_thread_that_packs(rows):
 
 def test_groups_that_threads_pack_are_one_file_as_arrow_writes_it(tmp_path, monkeypatch):
     """Values, types, statistics and places of the groups are those of a file that is packed one by one."""
-    monkeypatch.setattr("outbid.formats.parquet_write.GROUP", 1000)
+    monkeypatch.setattr("outbid.formats.tables.parquet_write.GROUP", 1000)
     rng = np.random.default_rng(0)
     values = {
         "track_id": np.arange(20_500), "frame": np.arange(20_500, dtype=np.int32), "z": rng.random(20_500),

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from outbid.matching import match
+from outbid.gated.matching import match
+from outbid.particles.tracks import Tracks
 from outbid.scoring import score
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.theory import OPTIMAL, nearest, swapped
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracks import Tracks
 
 LENGTH, MARGIN = 44, 3.0
 SIGMAS = 4

@@ -123,7 +123,7 @@ def test_neither_workers_nor_the_length_of_a_run_change_a_link(monkeypatch):
     settings = TrackingSettings(0.6, max_gap=2)
     expected = track(detections, settings, workers=1).tracks
     for run_length, workers in [(100, 1), (1000, 3), (10**9, 8)]:
-        monkeypatch.setattr("outbid.linking.RUN", run_length)
+        monkeypatch.setattr("outbid.gated.linking.RUN", run_length)
         found = track(detections, settings, workers=workers).tracks
         np.testing.assert_array_equal(found.links, expected.links)
         np.testing.assert_array_equal(found.link_cost, expected.link_cost)
@@ -138,7 +138,7 @@ def test_shuffled_rows_give_the_same_tracks():
 
 
 def test_progress_is_reported_up_to_the_end(monkeypatch):
-    monkeypatch.setattr("outbid.linking.RUN", 1000)
+    monkeypatch.setattr("outbid.gated.linking.RUN", 1000)
     reported = []
     track(random_movie(), TrackingSettings(0.6), progress=lambda done, total: reported.append((done, total)))
     assert len(reported) > 3
@@ -212,7 +212,7 @@ def test_without_a_gpu_asking_for_one_says_what_to_install_and_auto_uses_the_cpu
         raise RuntimeError("CuPy is not installed. With an NVIDIA GPU: pip install 'outbid[cuda12]'.")
 
     module = import_module("outbid.tracking")
-    monkeypatch.setattr("outbid.device.gpu_names", none)
+    monkeypatch.setattr("outbid.settings.device.gpu_names", none)
     monkeypatch.setattr(module, "WORTH_A_GPU", 0)
     with pytest.raises(ResourceError, match=r"pip install 'outbid\[cuda12\]'.*--device auto or cpu"):
         track(movie([0], [0]), TrackingSettings(1.0, device="gpu"))

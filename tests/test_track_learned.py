@@ -19,8 +19,8 @@ from outbid import (
     track,
     write_detections,
 )
-from outbid.learn.options import LearnOptions
-from outbid.linked import linked
+from outbid.learned.learn.options import LearnOptions
+from outbid.learned.linking import linked
 from outbid.simulate.experiments.calibration import expected_calibration_error
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
@@ -59,7 +59,7 @@ def test_a_long_movie_is_learnt_from_a_part(monkeypatch):
     truth = simulated(BrownianWalk(0.15), particles=300, frames=40, noise=0.03, miss=0.05)
     seen = Detections(truth.detections.frame, truth.detections.position + drift[truth.detections.frame, None])
     whole, links = linked(seen, FREE)
-    monkeypatch.setattr("outbid.linked.LearnOptions", partial(LearnOptions, sample=2400))
+    monkeypatch.setattr("outbid.learned.linking.LearnOptions", partial(LearnOptions, sample=2400))
     part, others = linked(seen, FREE)
     assert (part.step != whole.step).all()
     assert part.step == pytest.approx(whole.step, rel=0.05)

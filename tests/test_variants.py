@@ -10,9 +10,9 @@ from scenes import blinking
 
 from outbid import AssignmentProblem, DenseCosts, Detections, TrackingSettings, assign, track
 from outbid.assignment import SOLVERS, components, solver_named
-from outbid.assignment.auction import Auction
-from outbid.assignment.greedy_switching import GreedySwitching
-from outbid.assignment.hungarian import Hungarian
+from outbid.assignment.papers.auction import Auction
+from outbid.assignment.papers.greedy_switching import GreedySwitching
+from outbid.assignment.papers.hungarian import Hungarian
 from outbid.assignment.variants import names
 from outbid.errors import SettingsError
 

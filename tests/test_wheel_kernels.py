@@ -26,16 +26,16 @@ from commands import succeed
 from numba.core.codegen import JITCPUCodegen
 
 import outbid.data
-from outbid import _shipped
-from outbid._compiling import kernels_counted
+from outbid.compute import shipped as compiled_kernels
+from outbid.compute.compiling import kernels_counted
 
-HERE = Path(_shipped.__file__).parent
+HERE = Path(compiled_kernels.__file__).parent
 TINY = {
     "__init__.py": "",
-    "levels.py": "SHIFT = 1.0\n",
+    "tolerances.py": "SHIFT = 1.0\n",
     "sum_cpu.py": """
-from ._kernels import inner_kernel, kernel
-from .levels import SHIFT
+from .compute.kernels import inner_kernel, kernel
+from .tolerances import SHIFT
 
 
 @inner_kernel
@@ -71,17 +71,18 @@ build_wheel = loaded("build_wheel")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package with its kernel compiled for the portable CPU."""
     package = tmp_path_factory.mktemp("shipped") / "tiny"
-    package.mkdir()
+    (package / "compute").mkdir(parents=True)
+    (package / "compute" / "__init__.py").write_text("")
     for name, text in TINY.items():
         (package / name).write_text(text)
-    for name in ("_kernels.py", "_shipped.py"):
-        shutil.copy(HERE / name, package)
+    for name in ("kernels.py", "shipped.py"):
+        shutil.copy(HERE / name, package / "compute")
     cpu, features = build_wheel.CPUS[build_wheel.platform.machine()]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     own = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": features, "PYTHONDONTWRITEBYTECODE": "1"}
     code = "from tiny.sum_cpu import shifted; shifted(1.0)"
     subprocess.run([sys.executable, "-c", code], cwd=package.parent, env=kept | own, check=True)
-    facts = {"versions": _shipped.versions(), "cpu": cpu, "features": features}
+    facts = {"versions": compiled_kernels.versions(), "cpu": cpu, "features": features}
     build_wheel.keep_kernels(package, facts)
     return package
 
@@ -141,7 +142,7 @@ def test_of_other_versions_it_is_not_read(package: Path, of: str) -> None:
 
 def test_of_other_sources_it_is_not_used(package: Path) -> None:
     """Numba itself would not notice the constant of another module."""
-    (package / "levels.py").write_text("SHIFT = 2.0\n")
+    (package / "tolerances.py").write_text("SHIFT = 2.0\n")
     assert compiled() == (2, 3.0)
 
 
@@ -153,7 +154,7 @@ def test_on_a_cpu_without_a_feature_it_is_not_used(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("package")
-@pytest.mark.parametrize("name", _shipped.OWN_CODE)
+@pytest.mark.parametrize("name", compiled_kernels.OWN_CODE)
 def test_who_asks_numba_for_other_code_gets_it(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(numba.config, name, "1")
     assert compiled()[0] > 0

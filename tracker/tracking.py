@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from ._arrays import free_device_memory, free_memory, to_device
-from ._compiling import compilation_reported, compilation_shared
-from ._timing import lap
-from .batches import account
-from .detections import Detections
-from .device import device_for
+from .compute.arrays import free_device_memory, free_memory, to_device
+from .compute.compiling import compilation_reported, compilation_shared
+from .compute.signatures import LATE
+from .compute.timing import lap
 from .errors import SettingsError
-from .formats.columns import AS_NAMED
-from .gaps import close_gaps
-from .given import DetectionsLike, detections_of
-from .linking import LinkCosts, Links, link_frames, no_links
-from .pins.gated import held_in
-from .reliability import sentence_on, warning_on
-from .remarks import at_first_sight, doubled, has_two_frames
-from .setting_values import TrackingValues, with_values
-from .settings import TrackingSettings
-from .signatures import LATE
-from .tracks import Tracks
+from .formats.coerce import DetectionsLike, detections_of
+from .formats.tables.columns import AS_NAMED
+from .gated.batches import account
+from .gated.gaps import close_gaps
+from .gated.linking import LinkCosts, Links, link_frames, no_links
+from .gated.pins import held_in
+from .particles.detections import Detections
+from .particles.reliability import sentence_on, warning_on
+from .particles.remarks import at_first_sight, doubled, has_two_frames
+from .particles.tracks import Tracks
+from .settings.device import device_for
+from .settings.keywords import TrackingValues, with_values
+from .settings.tracking import TrackingSettings
 
 if TYPE_CHECKING:
+    from .learned.summary import Summary
     from .pins import Pin
-    from .summary import Summary
 
 __all__ = ["TrackingRun", "TrackingSettings", "gated_links", "learned_run", "run_of", "track", "tracked"]
 _LOG = logging.getLogger("outbid")
@@ -130,7 +130,7 @@ def track(
     Parameters
     ----------
     detections : Detections, path, data frame, mapping or array
-        See `outbid.given.detections_of` for what holds detections.
+        See `outbid.formats.coerce.detections_of` for what holds detections.
     settings : TrackingSettings, optional
         Default: all is learned.
     columns : mapping of str to str
@@ -252,8 +252,8 @@ def _learned(
     progress: Callable[[int, int], None] | None,
 ) -> TrackingRun:
     """Link with a model learned from the movie."""
-    from .linked import WORTH_A_GPU_LEARNED, linked  # its kernels are loaded when they are needed
-    from .periodic import in_box
+    from .learned.linking import WORTH_A_GPU_LEARNED, linked  # its kernels are loaded when they are needed
+    from .learned.periodic import in_box
 
     asked = settings.device if settings.periodic is None else "cpu"
     used = replace(settings, device=device_for(asked, len(detections), WORTH_A_GPU_LEARNED))

@@ -66,8 +66,8 @@ def report(
     overwrite: bool,
 ) -> None:
     """Write a page about tracks."""
-    from outbid.formats.outputs import refuse_output, write_whole
-    from outbid.movies.scored import Truth
+    from outbid.formats.files.outputs import refuse_output, write_whole
+    from outbid.work.score_job import Truth
 
     from .report_job import ReportJob
 
@@ -164,7 +164,7 @@ def view(
     overwrite: bool,
 ) -> None:
     """Show files in napari: images, detections and tracks."""
-    from outbid.formats.outputs import refuse_output, write_whole
+    from outbid.formats.files.outputs import refuse_output, write_whole
 
     from .opened import open_files, scene_of
     from .scene import LAST_FRAME, refuse_frame

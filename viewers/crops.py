@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.detections import Detections
-from outbid.formats.frames import Images
+from outbid.formats.images.frames import Images
+from outbid.particles.detections import Detections
 
 from .scene import grid_of, on_grid
 
@@ -25,7 +25,7 @@ class Crops:
     def of(cls, movie: Images, seen: Detections, spacing: tuple[float, float, float]) -> Crops:
         """For a plot of positions times spacing; raises SettingsError if units do not fit together.
 
-        >>> from outbid.images import open_images
+        >>> from outbid.formats.images.opening import open_images
         >>> movie = open_images(np.eye(4)[None].repeat(2, 0), axes="TYX")
         >>> crops = Crops.of(movie, Detections.from_table([0], [[0, 1, 1]]), (1, 0.5, 0.5))
         >>> picture, extent = crops.around((0, 1), np.array([0, 0.5, 0.5]), 0.5)

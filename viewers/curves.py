@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from outbid.measuring.groups import rows_apart
 from outbid.measuring.pooled import fitted
-from outbid.tracks import Tracks
+from outbid.particles.tracks import Tracks
 
 from .judged import JudgedLinks
 from .layers import link_speed
@@ -98,7 +98,7 @@ def accuracy_over_time(
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> from .judged import judge_links
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> found, truth = Tracks(seen, np.array([[0, 1], [0, 2]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
@@ -119,7 +119,7 @@ def detections_a_frame(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([2, 4, 4], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> [side.tolist() for side in detections_a_frame(Tracks(seen, np.empty((0, 2), np.int64)))]
     [[2.0, 3.0, 4.0], [1.0, 0.0, 2.0]]
@@ -143,7 +143,7 @@ def starts_and_ends(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.flo
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 2, 3], [[0, 0, x] for x in range(4)])
     >>> [side.tolist() for side in starts_and_ends(Tracks(seen, np.array([[1, 2]])))]
     [[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
@@ -163,7 +163,7 @@ def speed_over_time(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1,
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 3]])
     >>> speed_over_time(Tracks(seen, np.array([[0, 1], [1, 2]])))[2].tolist()
     [1.0, 2.0]
@@ -195,7 +195,7 @@ def mean_square_displacement(
     --------
     A particle that moves straight by 2 a frame, and is missed in frame 2:
 
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 3], [[0, 0, 0], [0, 0, 2], [0, 0, 6]])
     >>> found = mean_square_displacement(Tracks.from_track_ids(seen, [0, 0, 0]))
     >>> found.lag.tolist(), found.mean_square.tolist(), found.pairs.tolist()
@@ -224,7 +224,7 @@ def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] 
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 3]])
     >>> worst_links(Tracks(seen, np.array([[0, 1], [1, 2]])), 1)
     WorstLinks(row=array([1]), measure='speed', value=array([2.]))

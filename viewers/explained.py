@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outbid.tracks import Tracks
+from outbid.particles.tracks import Tracks
 
 _REACH = 1.5
 """Search radius for rivals around the ends of a link, as a multiple of its length."""
@@ -27,7 +27,7 @@ def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 0, -1]])
     >>> why(Tracks(seen, np.array([[0, 1]])), 0)
     '1 other detection at its end is about as near.'

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from outbid.particles.tracks import Tracks
 from outbid.scoring.gate import gate_for
 from outbid.scoring.matched import pair_up
-from outbid.tracks import Tracks
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ def judge_links(tracks: Tracks, truth: Tracks, gate: float | None = None) -> Jud
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> found, truth = Tracks(seen, np.array([[0, 1], [0, 2]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
     >>> judged = judge_links(found, truth)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.detections import Detections
 from outbid.errors import InputError
-from outbid.tracks import LINK_MEASURES, Tracks
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import LINK_MEASURES, Tracks
 
 from .judged import JudgedLinks
 

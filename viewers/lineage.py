@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracks import Tracks
+from outbid.particles.tracks import Tracks
 
 _MOST_TREES = 6
 _MOST_LEAVES = 400
@@ -45,7 +45,7 @@ def trees(tracks: Tracks) -> tuple[list[Tree], int]:
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0]])
     >>> found, families = trees(Tracks(seen, np.array([[0, 1], [0, 2]])))
     >>> [(tree.track, tree.tracks, tree.frames) for tree in found]
@@ -74,7 +74,7 @@ def columns_of(tracks: Tracks) -> dict[str, NDArray]:
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0]])
     >>> columns = columns_of(Tracks(seen, np.array([[0, 1]]), link_probability=np.array([0.75])))
     >>> [values.tolist() for values in columns.values()]

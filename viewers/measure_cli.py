@@ -76,11 +76,11 @@ def measure(
 ) -> None:
     """Measure tracks."""
     from outbid import formats
-    from outbid.formats.outputs import refuse_one_for_two, refuse_output
+    from outbid.formats.files.outputs import refuse_one_for_two, refuse_output
     from outbid.measuring import measure as measured
     from outbid.measuring.tables import refuse_table, write_table
     from outbid.measuring.whole import read_with_records
-    from outbid.movies.jobs import run_record
+    from outbid.work.jobs import run_record
 
     wanted = {"tracks": output, "groups": groups, "curves": curves, "comparison": comparison}
     tables = {name: path for name, path in wanted.items() if path is not None}

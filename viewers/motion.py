@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outbid.errors import ResourceError
-from outbid.formats.outputs import write_whole
+from outbid.formats.files.outputs import write_whole
 from outbid.measuring import Measures
 
 from .lineage import Spans, Tree, trees_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outbid.detections import Detections
+from outbid.particles.detections import Detections
 
 MOST_DETECTIONS = 5_000
 LEAST_FRAMES = 5

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.relabel import relabelled_frame
-from outbid.tracks import Tracks
+from outbid.edit.relabel import relabelled_frame
+from outbid.particles.tracks import Tracks
 
 
 def labels_by_track(data: Any, tracks: Tracks) -> Any:
@@ -28,7 +28,7 @@ def labels_by_track(data: Any, tracks: Tracks) -> Any:
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]], features={"label": [7, 3]})
     >>> image = np.array([[[7, 7, 0]], [[0, 3, 5]]])
     >>> labels_by_track(image, Tracks(seen, np.array([[0, 1]]))).compute().tolist()

@@ -9,13 +9,13 @@ from itertools import chain, count
 from pathlib import Path
 
 from outbid import formats
-from outbid.detections import Detections
 from outbid.errors import InputError
-from outbid.formats.columns import AS_NAMED
-from outbid.formats.frames import Images
-from outbid.formats.images import SUFFIXES
-from outbid.images import is_movie, open_images
-from outbid.tracks import Tracks
+from outbid.formats.images.folders import SUFFIXES
+from outbid.formats.images.frames import Images
+from outbid.formats.images.opening import is_movie, open_images
+from outbid.formats.tables.columns import AS_NAMED
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import Tracks
 
 from .scene import Grid, View, grid_of, on_grid, scene, share_outside
 
@@ -56,12 +56,12 @@ def open_files(
     Parameters
     ----------
     files : sequence of Path
-        At most one movie, of any kind that `outbid.images.open_images` opens; and what
+        At most one movie, of any kind that `outbid.formats.images.opening.open_images` opens; and what
         `outbid.read_detections` and `read_tracks` read.
     truth : Path, optional
         Tracks.
     spacing, axes, channel, scene
-        Of the movie, as for `outbid.images.open_images`.
+        Of the movie, as for `outbid.formats.images.opening.open_images`.
     columns, truth_columns : mapping of str to str
         Of all tables among the files, and of the truth, as for `outbid.read_detections`.
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from outbid.tracks import Tracks
+from outbid.particles.tracks import Tracks
 
 from .crops import Crops
 from .curves import Displacement, WorstLinks

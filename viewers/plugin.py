@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from outbid.formats.frames import Images
+    from outbid.formats.images.frames import Images
 
 LayerData = tuple[Any, dict[str, Any], str]
 """Data, attributes and kind of a layer, as napari's readers give them."""
@@ -29,7 +29,7 @@ def read_positions(path: str | list[str]) -> Callable[[str], list[LayerData]] | 
     """A reader, if the file's head is of detections or tracks in a format that Outbid knows."""
     from outbid import formats
     from outbid.errors import OutbidError
-    from outbid.formats.xml_stream import root_of
+    from outbid.formats.files.xml_stream import root_of
 
     if isinstance(path, list):
         return None  # files of one stack
@@ -44,8 +44,8 @@ def read_positions(path: str | list[str]) -> Callable[[str], list[LayerData]] | 
 
 def _refusing(path: Path, error: Exception) -> Callable[[str], list[LayerData]] | None:
     """A reader that says why a table of positions is refused; None for other files, which others may read."""
-    from outbid.formats.columns import ALIASES, plain
-    from outbid.formats.csv_layout import fields_of
+    from outbid.formats.tables.columns import ALIASES, plain
+    from outbid.formats.tables.csv_layout import fields_of
 
     if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
         return None
@@ -99,7 +99,7 @@ def layers_of_positions(path: str) -> list[LayerData]:
 def read_movie(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
     """Return a reader if the file or folder contains frames of a movie; only metadata are read here."""
     from outbid.errors import OutbidError
-    from outbid.images import open_images
+    from outbid.formats.images.opening import open_images
 
     if isinstance(path, list):
         return None
@@ -120,7 +120,7 @@ def layers_of_movie(path: str) -> list[LayerData]:
     OutbidError
         If the file cannot be read.
     """
-    from outbid.images import open_images
+    from outbid.formats.images.opening import open_images
 
     movie = open_images(Path(path))
     scenes = range(len(movie.scenes)) if movie.scenes else [None]

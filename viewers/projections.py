@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.drawn import links_to_draw, path_of
-from outbid.tracks import Tracks
+from outbid.particles.svg import links_to_draw, path_of
+from outbid.particles.tracks import Tracks
 
 _MOST_LINKS = 6000
 """Links in each projection: 150 kB. Of more, whole tracks are left out evenly."""
@@ -46,7 +46,7 @@ def projections(tracks: Tracks, spacing: tuple[float, float, float]) -> list[Pro
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 1, 2]])
     >>> [(view.name, view.lines) for view in projections(Tracks(seen, np.array([[0, 1]])), (1, 1, 1))]
     [('y, x', [('hsl(225 70% 50%)', 'M0 0L1000 500')])]

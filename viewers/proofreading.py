@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.detections import Detections
+from outbid.edit.proofreading import Doubt, HeldModel, Resolved, doubt_at, doubts, hold, hold_again, resolve
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import Tracks
 from outbid.pins import Pin, PinnedRows, append_pin, check_pins, drop_last, read_pins, resolve_pins
-from outbid.proofreading import Doubt, HeldModel, Resolved, doubt_at, doubts, hold, hold_again, resolve
 from outbid.tracking import TrackingRun, TrackingSettings
-from outbid.tracks import Tracks
 
 from .layers import link_speed
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from outbid.errors import ResourceError
-from outbid.formats.frames import Images
-from outbid.given import TracksLike, tracks_of
-from outbid.reliability import DOUBTFUL, sentence_on, warning_on
+from outbid.formats.coerce import TracksLike, tracks_of
+from outbid.formats.images.frames import Images
+from outbid.particles.reliability import DOUBTFUL, sentence_on, warning_on
+from outbid.particles.tracks import Tracks
 from outbid.scoring import Scores, score
-from outbid.tracks import Tracks
 
 from . import curves
 from .crops import Crops
@@ -83,7 +83,7 @@ def report(
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]])
     >>> page = report(Tracks(seen, np.array([[0, 1]])), title="a < b")
     >>> "<h1>a &lt; b</h1>" in page

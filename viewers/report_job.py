@@ -9,13 +9,13 @@ from typing import ClassVar, NamedTuple
 
 from outbid import formats
 from outbid.errors import InputError
-from outbid.formats.columns import AS_NAMED
-from outbid.formats.outputs import write_whole
-from outbid.formats.records import record_beside, to_stand_beside
-from outbid.images import open_images
-from outbid.movies.jobs import run_record
-from outbid.movies.scored import Truth
+from outbid.formats.files.outputs import write_whole
+from outbid.formats.files.records import record_beside, to_stand_beside
+from outbid.formats.images.opening import open_images
+from outbid.formats.tables.columns import AS_NAMED
 from outbid.scoring.gate import Gate, gate_for
+from outbid.work.jobs import run_record
+from outbid.work.score_job import Truth
 
 from .report import report
 

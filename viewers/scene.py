@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from outbid.detections import Detections
 from outbid.errors import SettingsError
-from outbid.formats.frames import Images
+from outbid.formats.images.frames import Images
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import Tracks
 from outbid.scoring.gate import Gate, gate_for
-from outbid.tracks import Tracks
 
 from .judged import judge_links
 from .layers import METRES, Layer, error_layers, points_layer, tracks_layer
@@ -211,7 +211,7 @@ def share_outside(seen: Detections, movie: Images) -> float:
 
     Examples
     --------
-    >>> from outbid.images import open_images
+    >>> from outbid.formats.images.opening import open_images
     >>> movie = open_images(np.zeros((2, 8, 8)), axes="TYX")
     >>> share_outside(Detections.from_table([0, 0, 2], [[0, 3, 3], [0, 9, 3], [0, 3, 3]]), movie)
     0.6666666666666666

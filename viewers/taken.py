@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outbid.detections import Detections
 from outbid.errors import InputError
-from outbid.tracks import LINK_MEASURES, Tracks
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import LINK_MEASURES, Tracks
 
 from .layers import OF_TRACKS, graph_links
 

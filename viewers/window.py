@@ -10,7 +10,7 @@ from napari.layers import Layer as NapariLayer
 from napari.layers import Tracks as NapariTracks
 
 from outbid.errors import ResourceError
-from outbid.formats.frames import Images
+from outbid.formats.images.frames import Images
 
 from .forms.shown import show
 from .layers import AXES, Layer

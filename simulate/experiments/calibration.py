@@ -9,10 +9,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from outbid.learned.summary import Summary
+from outbid.particles.tracks import Tracks
 from outbid.scoring import score
-from outbid.summary import Summary
 from outbid.tracking import TrackingSettings, track
-from outbid.tracks import Tracks
 
 from ..experiment import Curve, Experiment, Panel, Row, Size, Trial, grouped
 from ..scenes import Scene

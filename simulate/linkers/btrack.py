@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outbid.detections import Detections
+from outbid.particles.detections import Detections
 
 from .linker import PIXELS, Linker, Links, Settings, grid_of, lengths, links_of, silence
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from outbid.detections import Detections
+from outbid.particles.detections import Detections
 
 from .linker import PIXELS, Grid, Linker, Links, Settings, by_frame, grid_of, lengths
 

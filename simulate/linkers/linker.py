@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outbid.detections import Detections
-from outbid.tracks import Tracks
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import Tracks
 
 from ..scenes import NEAREST
 

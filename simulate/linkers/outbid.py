@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outbid.detections import Detections
+from outbid.particles.detections import Detections
 from outbid.tracking import TrackingSettings, track
 
 from .linker import Linker, Links, Settings, grid_of, lengths

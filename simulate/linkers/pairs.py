@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from outbid.assignment import AssignmentProblem, PointCosts, assign
-from outbid.assignment.auction import Auction
-from outbid.detections import Detections
+from outbid.assignment.papers.auction import Auction
+from outbid.particles.detections import Detections
 
 from .linker import Linker, Links, Settings, matched
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from outbid.detections import Detections
-from outbid.tracks import Tracks
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import Tracks
 
 from .linker import NONE, Linker, Links, Settings, grid_of, lengths
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from outbid.assignment.gains import best_pairs
-from outbid.detections import Detections
+from outbid.particles.detections import Detections
 
 from .linker import NONE, Linker, Links, Settings, by_frame, grid_of, lengths, rows_and_partners
 

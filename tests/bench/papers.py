@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import measure
 
-from outbid._arrays import gpu_names
+from outbid.compute.arrays import gpu_names
 from outbid.simulate.experiment import Row, Size
 from outbid.simulate.experiments.papers import PAPERS
 from outbid.simulate.paper import extent

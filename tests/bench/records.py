@@ -35,20 +35,22 @@ class Record:
 
 KERNELS = ("tracker/**/*.cu", "tracker/**/*.cuh", "tracker/**/*_gpu.py")
 LEARNED = (
-    *(f"tracker/{name}/*.py" for name in ("inference", "learn", "lineage", "model")),
-    *(f"tracker/{name}.py" for name in ("reading", "known", "summary", "linked")),
+    *(f"tracker/learned/{name}/*.py" for name in ("inference", "learn", "lineage", "model")),
+    *(f"tracker/learned/{name}.py" for name in ("linking", "prepare", "summary")),
+    "tracker/settings/fixed.py",
 )
-ASSIGNMENT, DETECTION = ("tracker/assignment/*.py",), ("tracker/detection/*.py",)
-GATES = ("tracker/gating*.py", "tracker/linking.py")
+ASSIGNMENT, DETECTION = ("tracker/assignment/**/*.py",), ("tracker/detection/*.py",)
+GATES = ("tracker/geometry/gating*.py", "tracker/gated/linking.py")
 OUTPUTS = (
-    *(f"tracker/formats/{name}.py" for name in ("outputs", "parts", "records")),
-    "tracker/_interrupt.py",
+    *(f"tracker/formats/{name}.py" for name in ("files/outputs", "files/records", "tables/parts")),
+    "tracker/compute/interrupt.py",
 )
 PAPERS = ("simulate/matrices.py", "simulate/paper.py", "simulate/experiments/papers/*")
 PEERS = ("agree", "cells", "nuclei", "optics", "scmos", "tuned", "whole_way")
 RECORDS = (
     Record("nightly", BENCH / "nightly_record.json",
-           (*LEARNED, *ASSIGNMENT, *GATES, "tracker/matching*.py", "tracker/tracking.py"), "make nightly"),
+           (*LEARNED, *ASSIGNMENT, *GATES, "tracker/gated/matching*.py", "tracker/tracking.py"),
+           "make nightly"),
     Record("assignments", BENCH / "certify_record.json", ASSIGNMENT, "make certify"),
     Record("detection", BENCH / "detection_record.json", DETECTION, "make detection-accuracy"),
     Record("detection in uneven light", BENCH / "detection_uneven.json", DETECTION,
@@ -56,14 +58,14 @@ RECORDS = (
     Record("constants of detection", BENCH / "detection_sensitivity.json", DETECTION,
            "python -m detection_accuracy.sensitivity"),
     Record("damaged files", BENCH / "fuzz_record.json",
-           ("tracker/formats/*.py", "tracker/images.py"), "make fuzz"),
+           ("tracker/formats/**/*.py",), "make fuzz"),
     Record("disturbed commands", BENCH / "torture_record.json", OUTPUTS, "make torture"),
     Record("GPU", BENCH / "gpu_record.json", KERNELS, "make gpu-test"),
     Record("GPU, longer", BENCH / "gpu_long_record.json", KERNELS, "make gpu-bench"),
     Record("papers", BENCH / "papers_record.json", PAPERS, "python tests/bench/papers.py"),
     Record("learned links", BENCH / "accuracy" / "learned.npz", LEARNED, "make accuracy"),
     Record("movies of any size", BENCH / "scale_record.json",
-           (*DETECTION, *GATES, "tracker/ranges/*.py"),
+           (*DETECTION, *GATES, "tracker/work/chunks/*.py"),
            "python tests/bench/benchmarks/bench_scale.py --record"),
     Record("peers of detection", BENCH / "detection_peers.json",
            (*(f"tests/bench/detection_accuracy/{name}.py" for name in PEERS),

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from numpy.typing import NDArray
 
-from .._arrays import on_device, release_device_memory
+from ..compute.arrays import on_device, release_device_memory
 from . import certificate
 from .assignment import Assignment, Status
 from .check import check_problem
@@ -101,7 +101,7 @@ def assign(
         # Cached properties of the costs hold for this call only: the array may change before the next.
         problem = replace(problem, costs=DenseCosts(problem.costs.values))
     if devices is not None or shards is not None:
-        from .shards import divided
+        from .papers.shards import divided
 
         solver = divided(solver, devices, shards)
     try:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module
+from ..compute.arrays import array_module
 from . import certificate
 from .problem import AssignmentProblem
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import kernels
+from ..compute.arrays import kernels
 from .points import stored_costs
 from .problem import AssignmentProblem, SparseCosts, forbidden
 from .solver import AbstractAssignmentSolver, Answer

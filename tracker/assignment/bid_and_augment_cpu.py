@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels import inner_kernel, kernel
-from .._timing import lap
+from ..compute.kernels import inner_kernel, kernel
+from ..compute.timing import lap
 
 
 def solve(indptr, indices, values, row_unmatched, col_unmatched, never, budget):

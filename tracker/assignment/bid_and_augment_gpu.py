@@ -6,14 +6,14 @@ nor on the number of blocks. All is launched at once; how far it went is asked w
 """
 
 # mypy: ignore-errors
-# CuPy is known to _arrays.py alone, so its arrays have no type here.
+# CuPy is known to compute/arrays.py alone, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np
 
-from .._arrays import array_module, to_device, to_host
-from .._cuda import cuda_function, launch, processors, shared_memory
-from .._timing import lap
+from ..compute.arrays import array_module, to_device, to_host
+from ..compute.cuda import cuda_function, launch, processors, shared_memory
+from ..compute.timing import lap
 from .solver import Answer
 
 _BID, _AUGMENT = "assignment/bid.cu", "assignment/augment.cu"

@@ -14,9 +14,9 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, kernels, to_host
+from ..compute.arrays import array_module, kernels, to_host
 from . import exact_proof
-from .dense import readable
+from .matrix import readable
 from .points import matrix_of
 from .problem import AssignmentProblem, SparseCosts, forbidden
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels import kernel
+from ..compute.kernels import kernel
 
 
 @kernel

@@ -1,13 +1,13 @@
 """Launches the GPU kernels of the certificate; same names and arguments as certificate_cpu.py."""
 
 # mypy: ignore-errors
-# CuPy is known to _arrays.py alone, so its arrays have no type here.
+# CuPy is known to compute/arrays.py alone, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np
 
-from .._arrays import array_module, to_host
-from .._cuda import cuda_function, launch
+from ..compute.arrays import array_module, to_host
+from ..compute.cuda import cuda_function, launch
 
 _SOURCE = "assignment/certificate.cu"
 _LANES = 8

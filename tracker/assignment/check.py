@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import kernels, on_device
+from ..compute.arrays import kernels, on_device
 from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, largest_number
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, to_host
+from ..compute.arrays import array_module, to_host
 from .problem import AssignmentProblem, SparseCosts
 from .solver import Answer
 
@@ -39,7 +39,7 @@ def in_batches(problem: AssignmentProblem, compute: Callable[[AssignmentProblem]
 
     Examples
     --------
-    >>> from outbid.assignment.hungarian import Hungarian
+    >>> from outbid.assignment.papers.hungarian import Hungarian
     >>> costs = SparseCosts(np.array([0, 1, 2]), np.array([1, 0], np.int32), np.array([1, 2]), (2, 2))
     >>> answer = in_batches(AssignmentProblem(costs, np.full(2, 9), np.full(2, 9)), Hungarian().compute)
     >>> answer.col_of_row.tolist(), answer.stats["components"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import to_host
+from ..compute.arrays import to_host
 from .assignment import Assignment, Status
 from .points import stored_costs
 from .problem import SparseCosts, forbidden, on_host

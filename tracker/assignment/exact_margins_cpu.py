@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from .._kernels import kernel
+from ..compute.kernels import kernel
 
 
 @kernel

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import to_host
+from ..compute.arrays import to_host
 from .points import stored_costs
 from .problem import AssignmentProblem, SparseCosts, on_host
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module
+from ..compute.arrays import array_module
 from . import solve_and_certify
 from .assignment import Assignment
 from .problem import AssignmentProblem, SparseCosts

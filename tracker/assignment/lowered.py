@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module
+from ..compute.arrays import array_module
 from . import certificate
 from .assignment import Assignment
 from .problem import AssignmentProblem, DenseCosts

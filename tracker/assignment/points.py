@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import free_device_memory, free_memory, on_device
-from .dense import DenseMatrix, in_blocks, limit_in
+from ..compute.arrays import free_device_memory, free_memory, on_device
+from .matrix import DenseMatrix, in_blocks, limit_in
 from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts
 
 _ENTRIES = 1 << 22
@@ -90,14 +90,14 @@ class PointMatrix:
         self, u: NDArray, limit: NDArray, most: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray]:
         """The rows with the least c_ij - u_i below a limit, for each column; see `DenseMatrix`."""
-        from . import dense_cpu
+        from . import matrix_cpu
 
         rows, cols = self.shape
         nearest, count = np.empty((cols, min(most, rows)), np.int32), np.zeros(cols, np.int32)
         keys, limits = np.empty(nearest.shape), limit_in(limit, u.dtype)
         for first, last in self._blocks():
             state = (u[first:last], limits, keys, nearest, count, first)
-            in_blocks(dense_cpu.nearest_of_cols, cols, self.block(first, last), *state)
+            in_blocks(matrix_cpu.nearest_of_cols, cols, self.block(first, last), *state)
         return nearest, count, np.where(count > 0, keys[:, 0], limit)
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
@@ -111,7 +111,7 @@ def matrix_of(
 ) -> DenseMatrix | PointMatrix:
     """A `DenseMatrix`, or its equivalent for points, where the costs live; `place` as in `DenseMatrix`."""
     if on_device(costs.source if isinstance(costs, PointCosts) else costs.values):
-        on_gpu: Any = import_module(".dense_gpu", __package__)
+        on_gpu: Any = import_module(".matrix_gpu", __package__)
         return on_gpu.DeviceMatrix(costs)
     if isinstance(costs, PointCosts):
         return PointMatrix(costs, place)

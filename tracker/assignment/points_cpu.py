@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels import kernel
+from ..compute.kernels import kernel
 
 
 @kernel

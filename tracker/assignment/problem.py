@@ -9,12 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import (
-    array_module,
-    on_device,
-    to_device,
-    to_host,
-)
+from ..compute.arrays import array_module, on_device, to_device, to_host
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +40,7 @@ class DenseCosts:
     @cached_property
     def extremes(self) -> tuple[int | float, int | float]:
         """Least and largest cost: NaN if any cost is NaN, 0 if there are no costs; computed once."""
-        from .dense import extremes
+        from .matrix import extremes
 
         return extremes(self.values)
 

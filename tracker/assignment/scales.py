@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arrays import array_module, to_host
+from ..compute.arrays import array_module, to_host
 from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, largest_number
 
 _SAMPLE = 1 << 16

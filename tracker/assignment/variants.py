@@ -45,6 +45,10 @@ VARIANTS = (
 
 SOLVERS = tuple(dict.fromkeys(variant.solver for variant in VARIANTS))
 """Names of the solvers, which are those of their modules."""
+_MODULES = {name: f".papers.{name}" for name in SOLVERS} | {
+    "bid_and_augment": ".bid_and_augment",
+    "sparsified": ".dense.sparsified",
+}
 
 _WORDS = {
     "variant": ("tree", "classical"),
@@ -93,7 +97,7 @@ def solver_named(text: str) -> AbstractAssignmentSolver:
 
 def solver_class(name: str) -> type[AbstractAssignmentSolver]:
     """The solver class in the module of this name."""
-    module = import_module(f".{name}", __package__)
+    module = import_module(_MODULES[name], __package__)
     return getattr(module, name.title().replace("_", ""))
 
 

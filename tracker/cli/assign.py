@@ -137,7 +137,7 @@ def _costs(
 ) -> DenseCosts | PointCosts:
     """The costs in the files; a memory-mapped matrix is read piece by piece."""
     from ..assignment import DenseCosts, PointCosts
-    from ..formats.npy import mapped_matrix, read_matrix
+    from ..formats.tables.npy import mapped_matrix, read_matrix
 
     if target is not None:
         return PointCosts(_points(source, columns), _points(target, columns), metric)
@@ -172,7 +172,7 @@ def _solver(
 ) -> AbstractAssignmentSolver:
     """The solver from a text with its name, variant and settings; for shards if the matrix is divided."""
     from ..assignment import solver_named
-    from ..assignment.greedy_switching import GreedySwitching
+    from ..assignment.papers.greedy_switching import GreedySwitching
 
     try:
         chosen = solver_named(text)
@@ -186,7 +186,7 @@ def _solver(
             chosen = replace(chosen, deadline=deadline)
         if devices is None and shards is None:
             return chosen
-        from ..assignment.shards import divided
+        from ..assignment.papers.shards import divided
 
         return divided(chosen, devices, shards)
     except ValueError as error:
@@ -197,9 +197,9 @@ def _solve(
     problem: AssignmentProblem, solver: AbstractAssignmentSolver, device: str
 ) -> tuple[Assignment, str]:
     """Solve the problem; return the answer and the device."""
-    from .._arrays import gpu_names, release_device_memory
     from ..assignment import solve_and_certify
     from ..assignment.problem import on_gpu
+    from ..compute.arrays import gpu_names, release_device_memory
 
     used = "cpu"
     if device != "cpu":
@@ -231,7 +231,7 @@ def _solve(
 def _points(path: Path, columns: Mapping[str, str]) -> NDArray:
     """Read a file of positions as an (N, D) float64 array."""
     from .. import formats
-    from ..formats.npy import read_matrix
+    from ..formats.tables.npy import read_matrix
 
     if path.suffix != ".npy":
         seen = formats.read_detections(path, columns=columns)

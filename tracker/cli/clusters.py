@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..setting import Setting, declare
+from ..settings.declare import Setting, declare
 from .options import options_of
 from .terminal import progress_bar, say
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from ..ranges.cluster import Cluster
-    from ..ranges.movie import How
+    from ..work.chunks.movie import How
+    from ..work.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class DaskCluster:
     @contextmanager
     def connected(self, workers: int | None, *, gpus: bool) -> Iterator[Cluster]:
         """Start the cluster, or connect with it; and say where its dashboard is."""
-        from ..ranges.cluster import Workers, connected
+        from ..work.cluster import Workers, connected
 
         with connected(Workers(self.cluster, self.scheduler, workers or 2, gpus)) as runner:
             say(f"Dashboard: {runner.dashboard}")
@@ -52,7 +52,7 @@ def on_a_cluster(
     where: DaskCluster, workers: int | None, *, overwrite: bool, resume: bool, gpus: bool
 ) -> Iterator[How]:
     """Context in which a movie is processed on a cluster, with a progress bar."""
-    from ..ranges.movie import How
+    from ..work.chunks.movie import How
 
     with where.connected(workers, gpus=gpus) as runner, progress_bar("Ranges") as bar:
         yield How(runner, overwrite=overwrite, resume=resume, progress=bar)

@@ -37,8 +37,8 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
             meant = f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(map(str, known))}."
             raise SettingsError(f"{value}: there is no setting {name!r} for {ctx.info_name}. {meant}")
         if isinstance(settings[name], dict):  # a table of values: an option NAME=VALUE that may be repeated
-            from ..columns import texts_of
-            from ..known import text_of
+            from ..settings.columns import texts_of
+            from ..settings.fixed import text_of
 
             settings[name] = (texts_of if name == "column" else text_of)(settings[name])
     ctx.default_map = {**(ctx.default_map or {}), **settings}

@@ -17,8 +17,8 @@ from .terminal import columns_option, common_options, say
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..formats.frames import Images
-    from ..tracks import Tracks
+    from ..formats.images.frames import Images
+    from ..particles.tracks import Tracks
 
 
 @click.command(
@@ -81,7 +81,7 @@ def convert(
 ) -> None:
     """Convert between formats."""
     from .. import formats
-    from ..movies.converted import ConvertJob
+    from ..work.convert_job import ConvertJob
 
     job = ConvertJob(columns, fill_gaps, frame_interval, image, subtract_drift)
     if several:
@@ -116,9 +116,9 @@ def _is_tiff(output: Path) -> bool:
 
 def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], overwrite: bool) -> None:
     """Write label images in which every object has the number of its track."""
-    from ..formats.ctc import write_masks
-    from ..formats.outputs import refuse_output
-    from ..relabel import relabelled, without_gaps
+    from ..edit.relabel import relabelled, without_gaps
+    from ..formats.files.outputs import refuse_output
+    from ..formats.graphs.ctc import write_masks
 
     if _is_tiff(output):
         refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
@@ -140,8 +140,8 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
 
 def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
     """Write label images of the contours of spots."""
-    from ..formats.outputs import refuse_output
-    from ..relabel import drawn_contours
+    from ..edit.relabel import drawn_contours
+    from ..formats.files.outputs import refuse_output
 
     if image is None:
         raise SettingsError(
@@ -158,7 +158,7 @@ def _in_voxels(
 ) -> tuple[Images, Tracks, tuple[float, float, float]]:
     """A movie, tracks, and the size of a voxel in the unit of their positions."""
     from ..formats import read_tracks
-    from ..images import open_images
+    from ..formats.images.opening import open_images
 
     movie, found = open_images(image), read_tracks(tracks, columns=columns)
     return movie, found, (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
@@ -166,7 +166,7 @@ def _in_voxels(
 
 def _write(output: Path, frames: Iterator[NDArray], movie: Images, found: Tracks, overwrite: bool) -> None:
     """Write label images as TIFF."""
-    from ..formats.tiff_write import write_like
+    from ..formats.images.tiff_write import write_like
 
     write_like(output, frames, movie, "uint32", overwrite)
     say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..detection_settings import DetectionSettings
-from ..setting import Setting, check_values, declare
+from ..settings.declare import Setting, check_values, declare
+from ..settings.detection import DetectionSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
 from .options import GroupedCommand, options_of
@@ -21,9 +21,9 @@ from .several import Outputs, Several, only_one, run_several, several_options
 from .terminal import Stopwatch, common_options, compilation_reported, progress_bar, say
 
 if TYPE_CHECKING:
-    from ..extent import Part
-    from ..formats.frames import Images
-    from ..movies.jobs import DetectJob
+    from ..edit.crop import Part
+    from ..formats.images.frames import Images
+    from ..work.jobs import DetectJob
 
 _LOG = logging.getLogger("outbid")
 
@@ -98,7 +98,7 @@ def detect(
     cluster: DaskCluster,
 ) -> None:
     """Find spots in a movie."""
-    from ..movies.jobs import DetectJob, Opening
+    from ..work.jobs import DetectJob, Opening
 
     clock = Stopwatch()
     _refuse_contradictions(output, how, several, cluster)
@@ -183,7 +183,7 @@ def _on_a_cluster(
     cluster: DaskCluster,
 ) -> None:
     """Detect spots range by range, in other processes or on other machines."""
-    from ..ranges.movie import detect_in_ranges
+    from ..work.chunks.movie import detect_in_ranges
 
     if output is None:
         raise click.UsageError("--preview is of one frame: leave --cluster and --scheduler out.")
@@ -199,7 +199,7 @@ def _on_a_cluster(
 
 def _estimate(job: DetectJob, movie: Images, output: str, as_json: bool) -> None:
     """Print what the command would do, with estimated time and memory."""
-    from ..movies.estimate import estimate_detection
+    from ..work.estimate_job import estimate_detection
 
     with compilation_reported():
         expected, settings = estimate_detection(job, movie)

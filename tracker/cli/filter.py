@@ -63,8 +63,9 @@ def filter_tracks(
     overwrite: bool,
 ) -> None:
     """Keep some tracks."""
-    from .. import filtering, formats
-    from ..movies.jobs import run_record
+    from .. import formats
+    from ..edit import filter as filtering
+    from ..work.jobs import run_record
 
     output = output or default_output(source, "_filtered.csv")
     wanted = [filtering.condition_from(text) for text in conditions]

@@ -31,7 +31,7 @@ _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 @common_options
 def info(as_json: bool) -> None:
     """Show versions and devices."""
-    from .._arrays import gpu_names
+    from ..compute.arrays import gpu_names
 
     packages = _packages()
     versions = {name: _version(name) for name in packages}

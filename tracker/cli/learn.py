@@ -47,9 +47,9 @@ def learn(
 ) -> None:
     """Learn one model from many movies."""
     from .. import formats
-    from ..formats.outputs import refuse_output
-    from ..movies.pooled import learn_many, write_model
+    from ..formats.files.outputs import refuse_output
     from ..tracking import TrackingSettings
+    from ..work.pooled import learn_many, write_model
 
     refuse_output(output, overwrite=overwrite, inputs=list(sources))
     with compilation_reported():

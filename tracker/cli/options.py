@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ..setting import AXES, Declared, declared_in, in_words
+from ..settings.declare import AXES, Declared, declared_in, in_words
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _TYPES: dict[str, Any] = {
@@ -57,7 +57,7 @@ def options_of(
     Parameters
     ----------
     settings : type
-        A class with fields of `outbid.setting.declare`.
+        A class with fields of `outbid.settings.declare.declare`.
     group : str
         The argument.
     make : callable, optional

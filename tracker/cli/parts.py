@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..setting import Setting, declare
+from ..settings.declare import Setting, declare
 from .options import options_of
 from .terminal import Function
 
 if TYPE_CHECKING:
-    from ..extent import Part
+    from ..edit.crop import Part
 
 
 class PathOrUrl(click.ParamType):
@@ -62,7 +62,7 @@ class _Opened:
 
 
 def _part(region: str | None, frames: str | None, mask: str | None) -> Part:
-    from ..extent import Part
+    from ..edit.crop import Part
 
     return Part(region, frames, mask)
 

@@ -17,8 +17,8 @@ from .several import Outputs, Several, done_to_each, end_if_failed, one_pair, ou
 from .terminal import columns_option, common_options, compilation_reported, say
 
 if TYPE_CHECKING:
-    from ..movies.scored import ScoreJob
     from ..scoring import Scores
+    from ..work.score_job import ScoreJob
 
 
 def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
@@ -87,7 +87,7 @@ def score(
 ) -> None:
     """Score tracks against the truth."""
     from .. import formats
-    from ..movies.scored import ScoreJob, Truth, too_low, values_in_json
+    from ..work.score_job import ScoreJob, Truth, too_low, values_in_json
 
     tracks = files[0]
     if not several:
@@ -127,7 +127,7 @@ def _scores(job: ScoreJob, tracks: str, cluster: DaskCluster, workers: int | Non
 def _many(job: ScoreJob, files: Sequence[Path], how: Several, fail_under: dict[str, float]) -> None:
     """Score many files, and compare each score that is defined with its limit."""
     from .. import formats
-    from ..movies.scored import too_low
+    from ..work.score_job import too_low
 
     found = done_to_each(job, files, how)
     low = []

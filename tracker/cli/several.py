@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InputError
-from ..setting import Setting, check_values, declare
+from ..settings.declare import Setting, check_values, declare
 from .clusters import DaskCluster, executor_on
 from .options import options_of
 from .terminal import progress_bar, say
 
 if TYPE_CHECKING:
-    from ..movies.jobs import Job
-    from ..movies.many import Outcome
+    from ..work.jobs import Job
+    from ..work.many import Outcome
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def run_several(job: Job, sources: Sequence[Path | str], how: Several) -> None:
 
 def done_to_each(job: Job, sources: Sequence[Path | str], how: Several) -> list[Outcome]:
     """Run a job on each input and report failures with their reasons."""
-    from ..movies.many import run_many
+    from ..work.many import run_many
 
     outputs = how.outputs
     assert outputs.out_dir is not None

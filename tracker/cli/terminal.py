@@ -18,8 +18,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from .. import _compiling
-from .._interrupt import asked, disturbed, end_if_asked, forget, interrupt, undisturbed
+from ..compute import compiling
+from ..compute.interrupt import asked, disturbed, end_if_asked, forget, interrupt, undisturbed
 from ..errors import OutbidError, ResourceError, one_line
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -203,7 +203,7 @@ def columns_option(name: str, of: str) -> Callable[[Function], Function]:
 def _columns(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     if not given:
         return {}
-    from ..formats.columns import columns_from
+    from ..formats.tables.columns import columns_from
 
     return columns_from(given)
 
@@ -299,10 +299,10 @@ def compilation_reported() -> Iterator[None]:
 
     def begin() -> None:
         with context.scope(cleanup=False):  # a worker thread, which may be compiling, has none of its own
-            if _compiling.first_time():
-                say(_compiling.MESSAGE)
+            if compiling.first_time():
+                say(compiling.MESSAGE)
 
-    with _compiling.compilation_reported(begin), compilation_ends_at_signals():
+    with compiling.compilation_reported(begin), compilation_ends_at_signals():
         yield
 
 

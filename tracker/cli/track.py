@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SettingsError
-from ..setting import Setting, check_values, declare
-from ..settings import TrackingSettings
+from ..settings.declare import Setting, check_values, declare
+from ..settings.tracking import TrackingSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
 from .options import GroupedCommand, options_of
@@ -25,9 +25,9 @@ from .terminal import Stopwatch, columns_option, common_options, compilation_rep
 from .values import TRACKING, column_of
 
 if TYPE_CHECKING:
-    from ..extent import Part
-    from ..movies.jobs import TrackJob
+    from ..edit.crop import Part
     from ..tracking import TrackingRun
+    from ..work.jobs import TrackJob
 
 _LOG = logging.getLogger("outbid")
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
@@ -120,7 +120,7 @@ def track(
     cluster: DaskCluster,
 ) -> None:
     """Link detections to tracks."""
-    from ..movies.jobs import TrackJob
+    from ..work.jobs import TrackJob
 
     clock = Stopwatch()
     settings = _settings(values, how)
@@ -141,7 +141,7 @@ def track(
         return
     source = Path(only_one(sources))
     if cluster:
-        from ..ranges.movie import track_in_ranges
+        from ..work.chunks.movie import track_in_ranges
 
         output = output or source.with_name(f"{source.stem}_tracks.parquet")
         with on_a_cluster(
@@ -155,12 +155,12 @@ def track(
 
 def _settings(values: dict[str, Any], how: _Track) -> TrackingSettings:
     """The settings, with what a model, the words for costs and ``--no-columns`` say."""
-    from ..settings import cost_at_gate
+    from ..settings.tracking import cost_at_gate
 
     if values["max_distance"] is not None:
         _refuse_what_is_learned(values)
     if how.model is not None:
-        from ..movies.pooled import read_model
+        from ..work.pooled import read_model
 
         values["known"] = {**read_model(how.model), **values["known"]}
     if values["unmatched_cost"] == "full":
@@ -171,8 +171,8 @@ def _settings(values: dict[str, Any], how: _Track) -> TrackingSettings:
 def _here(job: TrackJob, source: Path, output: Path, how: _Track, clock: Stopwatch) -> None:
     """Link a movie in this process, or say what that would take."""
     from .. import formats
-    from .._cuda import driver_starting
-    from .._timing import stages_timed
+    from ..compute.cuda import driver_starting
+    from ..compute.timing import stages_timed
 
     refuse_json_beside_data(how.as_json)
     formats.check_output(output, overwrite=how.overwrite, inputs=[source])
@@ -194,7 +194,7 @@ def _here(job: TrackJob, source: Path, output: Path, how: _Track, clock: Stopwat
 
 def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json: bool) -> None:
     """Print a summary of the run."""
-    from ..batches import sentence
+    from ..gated.batches import sentence
 
     spoken = summary.pop("summary", "")
     report = {"output": shown(output), **summary, "seconds": clock.seconds}
@@ -224,7 +224,7 @@ def _refuse_what_is_learned(values: Mapping[str, Any]) -> None:
 def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
     """Print what the command would do, with estimated time and memory."""
     from .. import formats
-    from ..estimate import estimate
+    from ..work.estimate import estimate
 
     settings = job.settings
     detections = formats.read_detections(source, columns=job.columns)
@@ -241,11 +241,11 @@ def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
 def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> dict[str, object]:
     """Link a file as a whole; the summary."""
     from .. import formats
-    from .._threads import begun
-    from .._timing import lap
-    from ..batches import RECORDED
-    from ..extent import track_part
-    from ..remarks import at_first_sight, doubled, without_links
+    from ..compute.threads import begun
+    from ..compute.timing import lap
+    from ..edit.crop import track_part
+    from ..gated.batches import RECORDED
+    from ..particles.remarks import at_first_sight, doubled, without_links
 
     settings = job.settings
     hashed = begun(job.origin, str(source))
@@ -284,7 +284,7 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
 
 def _trust(run: TrackingRun) -> dict[str, object]:
     """The reliability of the tracks, as text and as numbers."""
-    from ..reliability import reliability_of
+    from ..particles.reliability import reliability_of
 
     found = reliability_of(run.tracks)
     known = {} if found is None else {"expected_wrong_links": found.wrong, "doubtful_tracks": found.doubtful}
@@ -296,9 +296,9 @@ def _stream(
 ) -> dict[str, object]:
     """Link a file that may be larger than the memory; the summary."""
     from .. import formats
-    from .._threads import begun
-    from .._timing import lap
-    from ..stream import rows_for, track_stream
+    from ..compute.threads import begun
+    from ..compute.timing import lap
+    from ..work.stream import rows_for, track_stream
 
     if job.part:
         raise SettingsError("--stream links the whole movie: leave --region, --frames and --mask out.")
@@ -323,8 +323,8 @@ def _stream(
 
 def _in_ranges(source: Path, output: Path, job: TrackJob, overwrite: bool, how: _Track) -> dict[str, object]:
     """Link a file that may be larger than the memory, with a model or gaps, range by range; the summary."""
-    from ..ranges.learned import rows_within
-    from ..ranges.movie import How, track_in_ranges
+    from ..work.chunks.learned import rows_within
+    from ..work.chunks.movie import How, track_in_ranges
 
     rows, threads = rows_within(how.memory), how.workers or os.cpu_count() or 1
     with compilation_reported(), progress_bar("Ranges") as bar:

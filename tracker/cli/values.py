@@ -28,7 +28,7 @@ def known_values(
     _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float | tuple[float, ...]]:
     """Parse NAME=VALUE and NAME=Z,Y,X to a mapping."""
-    from ..known import known_of
+    from ..settings.fixed import known_of
 
     return known_of(given)
 
@@ -52,7 +52,7 @@ class PinTable(click.ParamType):
 
 def _column_values(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     """Parse NAME and NAME:KIND to a mapping."""
-    from ..columns import columns_of
+    from ..settings.columns import columns_of
 
     return columns_of(given)
 

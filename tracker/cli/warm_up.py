@@ -22,7 +22,7 @@ from .terminal import Stopwatch, common_options, compilation_ends_at_signals, pr
 @common_options
 def warm_up() -> None:
     """Compile the kernels."""
-    from .. import warming
+    from ..compute import warming
 
     clock = Stopwatch()
     with progress_bar("Compiling") as bar, compilation_ends_at_signals():

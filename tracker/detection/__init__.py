@@ -1,8 +1,7 @@
-"""Detection: find spots, or centroids of labels, in image stacks, one frame at a time.
+"""Detection: find spots in image stacks, one frame at a time.
 
 `detect`                   below: a movie of any kind to detections
 `frames`                   the frames of a movie, one after the other; what a movie is learned from
-`labels`                   centroids of label images
 `preview`                  number of spots as a function of the threshold
 `spots`, `tiles`           the spots of one frame, as columns; large frames in tiles
 `model`, `width`, `noise`  what is learned of a movie first: width and sign of spots, noise of the camera
@@ -25,13 +24,12 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from .._compiling import compilation_reported
-from ..detection_settings import DetectionSettings
-from ..detections import Detections
-from ..filling import with_time
-from ..formats.frames import Images
-from ..images import open_images
-from ..setting_values import DetectionValues, with_values
+from ..compute.compiling import compilation_reported
+from ..formats.images.frames import Images
+from ..formats.images.opening import open_images
+from ..particles.detections import Detections
+from ..settings.detection import DetectionSettings
+from ..settings.keywords import DetectionValues, with_values
 from .frames import detect_frames, learn_from
 
 
@@ -117,5 +115,6 @@ def _detect_images(
         movie.frames(there) if model else [], used, unit=movie.unit, workers=workers, count=len(there),
         model=model, progress=progress,
     )  # fmt: skip
-    numbered = replace(found, frame=np.array(there, np.int32)[found.frame]) if movie.missing else found
-    return (with_time(numbered, movie.interval) if movie.interval else numbered), used
+    frame = np.array(there, np.int32)[found.frame]
+    clock = {"time": frame * float(movie.interval)} if movie.interval else {}
+    return replace(found, frame=frame, features={**found.features, **clock}), used

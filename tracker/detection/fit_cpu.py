@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from .._kernels import inner_kernel, kernel
+from ..compute.kernels import inner_kernel, kernel
 
 PARAMETERS = 7
 Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(PARAMETERS)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import release_device_memory
-from ..detection_settings import DetectionSettings
-from ..detections import Detections
-from ..device import device_for
+from ..compute.arrays import release_device_memory
 from ..errors import InputError
+from ..particles.detections import Detections
+from ..settings.detection import DetectionSettings
+from ..settings.device import device_for
 from .prepare import VOXELS
 
 if TYPE_CHECKING:  # kernels are loaded when they are needed

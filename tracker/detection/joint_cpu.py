@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from .._kernels import kernel
+from ..compute.kernels import kernel
 
 
 @kernel

@@ -10,7 +10,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detection_settings import DetectionSettings
+from ..settings.detection import DetectionSettings
 from .blobs import laplacian, look_like_blobs, width_of_blobs
 from .joint import local_maxima
 from .noise import noise_of

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detection_settings import DetectionSettings
+from ..settings.detection import DetectionSettings
 
 VOXELS = 700_000
 """Guard: voxels of each frame from which a movie is learned."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..detection_settings import DetectionSettings
 from ..errors import InputError
+from ..settings.detection import DetectionSettings
 from .frames import checked
 from .model import SpotModel, learn, other_sign_stands_out
 from .spots import spots_of_frame

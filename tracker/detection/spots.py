@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from ..detection_settings import DetectionSettings
+from ..settings.detection import DetectionSettings
 from .blobs import find_blobs
 from .candidates import CandidateSpots, find_candidates
 from .decision import Decision, decide

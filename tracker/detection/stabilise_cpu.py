@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from .._kernels import inner_kernel, kernel
+from ..compute.kernels import inner_kernel, kernel
 
 
 @inner_kernel

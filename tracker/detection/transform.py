@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.fft import next_fast_len
 
-from .._arrays import to_device, to_host
+from ..compute.arrays import to_device, to_host
 
 _SAMPLES = 1.25
 """Guard: voxels of a smaller frame that a width has at least: 4e-4 of a spot's amplitude is beyond."""

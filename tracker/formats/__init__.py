@@ -27,14 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from ..detections import Detections
 from ..errors import InputError, SettingsError
-from ..tracks import Tracks
-from .columns import AS_NAMED, checked_columns, text_of_columns
-from .memory import larger_than_memory
-from .outputs import refuse_output
-from .records import record_beside, record_from, record_path, sha256_of
-from .unknown import advice
+from ..particles.detections import Detections
+from ..particles.tracks import Tracks
+from .files.memory import larger_than_memory
+from .files.outputs import refuse_output
+from .files.records import record_beside, record_from, record_path, sha256_of
+from .files.unknown import advice
+from .tables.columns import AS_NAMED, checked_columns, text_of_columns
 
 __all__ = [
     "FORMATS", "READERS", "check_input", "check_output", "format_of", "holds_tracks", "input_of",
@@ -42,17 +42,20 @@ __all__ = [
 ]  # fmt: skip
 
 FORMATS: Mapping[str, str] = {
-    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".isbi.xml": "isbi",
-    ".xml": "trackmate", ".geff": "geff",
+    ".csv": "tables.csv", ".tsv": "tables.csv", ".parquet": "tables.parquet", ".pq": "tables.parquet",
+    ".isbi.xml": "graphs.isbi", ".xml": "graphs.trackmate", ".geff": "graphs.geff",
 }  # fmt: skip
 """Suffixes and the modules that read and write them, imported when needed; the first match counts."""
 
 READERS: Sequence[tuple[str, str]] = [
-    ("*.parquet/", "parquet"), ("*.pq/", "parquet"),
-    ("*/", "geff"), ("*/", "ctc"), ("*_track.txt", "ctc"), ("*/", "openptv"), ("*_is.*", "openptv"),
-    ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*traj*", "myptv"),
-    ("particles*", "myptv"), ("*.xlsx", "excel"), ("*.mastodon", "mastodon"), ("*.txt", "csv"),
-    ("*.h5", "hdf5_tables"), ("*.hdf5", "hdf5_tables"), ("*.he5", "hdf5_tables"),
+    ("*.parquet/", "tables.parquet"), ("*.pq/", "tables.parquet"),
+    ("*/", "graphs.geff"), ("*/", "graphs.ctc"), ("*_track.txt", "graphs.ctc"), ("*/", "tables.openptv"),
+    ("*_is.*", "tables.openptv"),
+    ("*.xml", "graphs.isbi"), ("*spots.csv", "tables.trackmate_csv"), ("*.npy", "tables.npy"),
+    ("*traj*", "tables.myptv"),
+    ("particles*", "tables.myptv"), ("*.xlsx", "tables.excel"), ("*.mastodon", "graphs.mastodon"),
+    ("*.txt", "tables.csv"),
+    ("*.h5", "tables.hdf5_tables"), ("*.hdf5", "tables.hdf5_tables"), ("*.he5", "tables.hdf5_tables"),
 ]  # fmt: skip
 """Modules that first check the content of a file, or folder (``*/``), whose name matches the pattern."""
 
@@ -99,7 +102,7 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
             return form.read_detections(*given)
         if not _is_table(form):
             return form.read_tracks(*given).detections
-        from .table import detections_of
+        from .tables.table import detections_of
 
         return detections_of(form.read_table(*given))
 
@@ -126,7 +129,7 @@ def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks
     with _reading(path, columns) as (form, given):
         if hasattr(form, "read_tracks"):
             return form.read_tracks(*given)
-        from .table import tracks_of
+        from .tables.table import tracks_of
 
         return tracks_of(form.read_table(*given))
 
@@ -144,7 +147,7 @@ def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
             return form.holds_tracks(*given)
         if not _is_table(form):
             return True
-        from .table import holds_tracks
+        from .tables.table import holds_tracks
 
         return holds_tracks(form.read_table(*given).roles)
 
@@ -269,7 +272,7 @@ def _write(
     """Write what is given as a table, or else as tracks."""
     form = _output(path, overwrite)
     if hasattr(form, "write_table"):
-        from .table import table_of
+        from .tables.table import table_of
 
         form.write_table(Path(path), table_of(what), tracks.detections.unit, record, overwrite)
     else:

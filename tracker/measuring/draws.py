@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from ..tracks import Tracks
+from ..particles.tracks import Tracks
 
 DRAWS = 16
 """Draws of the links: the spread of a statistic over them is known to a fifth."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tracks import Tracks
+from ..particles.tracks import Tracks
 from .draws import DRAWS, Variants, variants_of
 from .families import families, safety, starts_and_ends
 from .groups import Estimate, Samples, compared, distribution, lagged, mean_of, median_of, ratio, shifted
@@ -72,7 +72,7 @@ class Measures:
 
     def to_dataframe(self) -> Any:
         """The table of tracks as a pandas DataFrame."""
-        from ..tables import pandas_of
+        from ..particles.tables import pandas_of
 
         return pandas_of(self.tracks)
 

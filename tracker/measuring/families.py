@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..tracks import Tracks
+from ..particles.tracks import Tracks
 from .likelihood import Floats
 
 

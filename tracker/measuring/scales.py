@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..detections import Detections
 from ..errors import InputError, SettingsError
-from ..tracks import Tracks
+from ..particles.detections import Detections
+from ..particles.tracks import Tracks
 
 _MICROMETERS = {"micrometer": 1.0, "nanometer": 1e-3, "millimeter": 1e3}
 _SHORT = {"micrometer": "um", "pixel": "px"}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ResourceError, SettingsError
-from ..formats.outputs import refuse_output, write_whole
-from ..formats.records import record_bytes, record_path, to_stand_beside
+from ..formats.files.outputs import refuse_output, write_whole
+from ..formats.files.records import record_bytes, record_path, to_stand_beside
 from .scales import Scale
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def write_table(
     if suffix == ".parquet":
         import pyarrow.parquet as parquet
 
-        from ..formats.parquet import RECORD
+        from ..formats.tables.parquet import RECORD
 
         first = first.replace_schema_metadata({RECORD: record_bytes(record)})
         write_whole(path, lambda file: parquet.write_table(first, file), overwrite=overwrite)

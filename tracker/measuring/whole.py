@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import formats
-from ..detections import Detections
 from ..errors import InputError, SettingsError
-from ..given import TracksLike, tracks_of
-from ..remarks import scaled_twice
-from ..tracks import Tracks
+from ..formats.coerce import TracksLike, tracks_of
+from ..particles.detections import Detections
+from ..particles.remarks import scaled_twice
+from ..particles.tracks import Tracks
 from .evaluate import Measures, Recording, evaluated
 from .scales import Record, scaled, without_drift
 

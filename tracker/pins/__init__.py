@@ -6,7 +6,7 @@
 `paths`   chains of links between detections of one particle
 `gated`   the same in linking with a gate
 
-Tracks under pins are a function of detections, model and pins; `outbid.proofreading` solves again.
+Tracks under pins are a function of detections, model and pins; `outbid.edit.proofreading` solves again.
 """
 
 from .pin import KINDS, Pin, check_pins, pin_of

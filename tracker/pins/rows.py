@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detections import Detections
+from ..particles.detections import Detections
 from .pin import KINDS, Pin, check_pins
 
 _NEAR = 0.25

@@ -14,8 +14,8 @@ from importlib.metadata import version
 from typing import Any
 
 from ..errors import ResourceError, SettingsError
-from ..given import TracksLike, tracks_of
-from ..tracks import Tracks
+from ..formats.coerce import TracksLike, tracks_of
+from ..particles.tracks import Tracks
 from .divisions import division_scores
 from .gate import Gate, gate_for
 from .identity import identity_scores
@@ -95,7 +95,7 @@ class Scores:
         """
         import pyarrow as pa
 
-        from ..tables import pandas_of
+        from ..particles.tables import pandas_of
 
         return pandas_of(pa.table({name: [value] for name, value in self.values.items()}))
 
@@ -156,7 +156,7 @@ def score(
     Parameters
     ----------
     tracks : Tracks, TrackingRun, path, data frame, mapping or array
-        What was found; see `outbid.given.tracks_of` for what holds tracks.
+        What was found; see `outbid.formats.coerce.tracks_of` for what holds tracks.
     truth : the same
         What is true, in the same unit and with the same frame numbers.
     gate : float, optional
@@ -183,7 +183,7 @@ def score(
     Examples
     --------
     >>> import numpy as np
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> truth, tracks = Tracks(seen, np.array([[0, 1], [1, 2]])), Tracks(seen, np.array([[0, 1]]))
     >>> found = score(tracks, truth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tracks import Tracks
+from ..particles.tracks import Tracks
 from .matched import MatchedTracks, ratio
 
 _Family = tuple[int, int, int]
@@ -38,7 +38,7 @@ def division_scores(matched: MatchedTracks) -> dict[str, float]:
 
     Examples
     --------
-    >>> from outbid.detections import Detections
+    >>> from outbid.particles.detections import Detections
     >>> from outbid.scoring.matched import pair_up
     >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0]])
     >>> truth, tracks = Tracks(seen, np.array([[0, 1], [0, 2]])), Tracks(seen, np.array([[0, 1]]))

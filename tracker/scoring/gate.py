@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detections import Detections
 from ..errors import SettingsError
-from ..neighbours import nearest
-from ..tracks import Tracks
+from ..geometry.neighbours import nearest
+from ..particles.detections import Detections
+from ..particles.tracks import Tracks
 
 _SAMPLE = 200_000
 """Number of true detections in the sampled frames; at least one whole frame."""

@@ -34,8 +34,8 @@ def identity_scores(matched: MatchedTracks) -> dict[str, float]:
     --------
     Two particles change places in the last of three frames:
 
-    >>> from outbid.detections import Detections
-    >>> from outbid.tracks import Tracks
+    >>> from outbid.particles.detections import Detections
+    >>> from outbid.particles.tracks import Tracks
     >>> from outbid.scoring.matched import pair_up
     >>> seen = Detections.from_table([0, 0, 1, 1, 2, 2], [[0, y, 0] for y in (0, 20) * 3])
     >>> truth = Tracks.from_track_ids(seen, [0, 1, 0, 1, 0, 1])

@@ -34,8 +34,8 @@ def link_scores(matched: MatchedTracks) -> dict[str, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> from outbid.detections import Detections
-    >>> from outbid.tracks import Tracks
+    >>> from outbid.particles.detections import Detections
+    >>> from outbid.particles.tracks import Tracks
     >>> from outbid.scoring.matched import pair_up
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> truth, tracks = Tracks(seen, np.array([[0, 1], [1, 2]])), Tracks(seen, np.array([[0, 1]]))

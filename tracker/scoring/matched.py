@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assignment import AssignmentProblem, SparseCosts, assign
-from ..detections import Detections
-from ..gating import pairs_within
-from ..matching import match
-from ..tracks import Tracks
+from ..gated.matching import match
+from ..geometry.gating import pairs_within
+from ..particles.detections import Detections
+from ..particles.tracks import Tracks
 
 _MOST_PAIR_BYTES = 1 << 29
 """Memory for the pairs of near detections as the gating makes them; the scores need ten times as much."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..detections import Detections
-from ..tracks import Tracks
+from ..particles.detections import Detections
+from ..particles.tracks import Tracks
 from .divisions import division_scores
 from .matched import MatchedTracks
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detections import Detections
-from ..tracks import Tracks
+from ..particles.detections import Detections
+from ..particles.tracks import Tracks
 from .matched import MatchedTracks, TrackPairs, heaviest_matching, near_pairs, ratio, track_pairs
 
 

@@ -7,9 +7,9 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detections import Detections
 from ..errors import ResourceError
-from ..gating import pairs_within
+from ..geometry.gating import pairs_within
+from ..particles.detections import Detections
 
 _SAMPLE = 2000
 """Number of found detections that are tested with other orders of the axes."""

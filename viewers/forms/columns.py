@@ -12,8 +12,9 @@ from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QLineEdit, QTreeWidget, QTreeWidgetItem
 from superqt.utils import signals_blocked
 
-from outbid.columns import DETECTED, REFUSED, columns_of, kinds_of, texts_of
 from outbid.errors import SettingsError
+from outbid.learned.features import DETECTED, kinds_of
+from outbid.settings.columns import REFUSED, columns_of, texts_of
 
 from .shown import features_of
 from .table import LINES

@@ -16,9 +16,9 @@ from qtpy.QtWidgets import QSlider
 from superqt.utils import signals_blocked
 
 from outbid.detection.preview import Preview, preview
-from outbid.detection_settings import DetectionSettings
-from outbid.detections import Detections
-from outbid.movies.jobs import DetectJob
+from outbid.particles.detections import Detections
+from outbid.settings.detection import DetectionSettings
+from outbid.work.jobs import DetectJob
 
 from ..layers import points_layer
 from .form import Form

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from qtpy.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from outbid.tracks import Tracks
+from outbid.particles.tracks import Tracks
 
 from ..explained import why
 from .fields import WayBox

@@ -21,9 +21,9 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import signals_blocked
 
-from outbid._compiling import MESSAGE as COMPILING
+from outbid.compute.compiling import MESSAGE as COMPILING
 from outbid.errors import OutbidError, SettingsError, one_line
-from outbid.movies.jobs import run_record
+from outbid.work.jobs import run_record
 
 from ..layers import Layer
 from .fields import LayerBox

@@ -14,9 +14,9 @@ from qtpy.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidg
 from superqt.utils import signals_blocked
 
 from outbid.errors import InputError
+from outbid.particles.tracks import Tracks
 from outbid.scoring import score
 from outbid.scoring.gate import gate_for
-from outbid.tracks import Tracks
 
 from ..headline import meaning
 from ..judged import JudgedLinks, judge_links

@@ -24,9 +24,9 @@ from qtpy.QtWidgets import (
 
 from outbid import formats
 from outbid.errors import InputError
+from outbid.particles.tracks import Tracks
 from outbid.pins import read_pins
 from outbid.tracking import TrackingSettings
-from outbid.tracks import Tracks
 
 from .. import proofreading
 from ..explained import why

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QWidget
 from superqt import QCollapsible
 
-from outbid.setting import AXES, Declared, declared_in, in_words
+from outbid.settings.declare import AXES, Declared, declared_in, in_words
 
 from .fields import AxesBox, CountBox, NumberBox, choice_box
 

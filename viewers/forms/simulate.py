@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from qtpy.QtWidgets import QCheckBox
 
 from outbid.errors import ResourceError
+from outbid.particles.tracks import Tracks
 from outbid.simulate.camera import render
 from outbid.simulate.microscope import observe
 from outbid.simulate.settings import SimulationSettings
 from outbid.simulate.walks import walk
-from outbid.tracks import Tracks
 
 from ..layers import points_layer, tracks_layer
 from .form import Form

@@ -11,14 +11,14 @@ import numpy as np
 from napari.layers import Labels, Points
 from qtpy.QtCore import QObject, Signal
 
-from outbid.detection_settings import DetectionSettings
-from outbid.detections import Detections
+from outbid.edit.crop import Part
 from outbid.errors import InputError
-from outbid.extent import Part
-from outbid.formats.frames import Images
-from outbid.images import open_images
-from outbid.movies.jobs import DetectJob
+from outbid.formats.images.frames import Images
+from outbid.formats.images.opening import open_images
+from outbid.particles.detections import Detections
+from outbid.settings.detection import DetectionSettings
 from outbid.tracking import TrackingSettings
+from outbid.work.jobs import DetectJob
 
 from ..taken import detections_from
 from .fields import AxesBox, LayerBox

@@ -10,11 +10,11 @@ from napari.layers import Image, Labels, Points
 from qtpy.QtWidgets import QComboBox
 
 from outbid.assignment.variants import names
-from outbid.detection_settings import DetectionSettings
-from outbid.detections import Detections
 from outbid.errors import InputError
-from outbid.known import known_of
-from outbid.known import text_of as text_of_known
+from outbid.particles.detections import Detections
+from outbid.settings.detection import DetectionSettings
+from outbid.settings.fixed import known_of
+from outbid.settings.fixed import text_of as text_of_known
 from outbid.tracking import TrackingRun, TrackingSettings, track
 
 from ..layers import points_layer, tracks_layer

@@ -8,7 +8,7 @@ from time import monotonic
 
 from qtpy.QtCore import QObject, Signal
 
-from outbid._compiling import compilation_reported
+from outbid.compute.compiling import compilation_reported
 
 Report = Callable[[int, int], None]
 """What a task calls to report its progress: (done, in all). It raises if the work was cancelled."""

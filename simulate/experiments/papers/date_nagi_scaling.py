@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from outbid._arrays import to_device
 from outbid.assignment import AssignmentProblem
-from outbid.assignment.shards.blocks import ArrayBlocks
-from outbid.assignment.shards.communicator import Virtual, run_ranks
-from outbid.assignment.shards.search import Setup, found
+from outbid.assignment.papers.shards.blocks import ArrayBlocks
+from outbid.assignment.papers.shards.communicator import Virtual, run_ranks
+from outbid.assignment.papers.shards.search import Setup, found
+from outbid.compute.arrays import to_device
 
 from ...experiment import Panel, Row, Size
 from ...matrices import uniform

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from outbid.assignment.hungarian import Hungarian, processors
+from outbid.assignment.papers.hungarian import Hungarian, processors
 
 from ...experiment import Panel, Row, Size
 from ...matrices import uniform

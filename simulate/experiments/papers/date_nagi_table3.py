@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from outbid.assignment.hungarian import Hungarian, processors
+from outbid.assignment.papers.hungarian import Hungarian, processors
 
 from ...experiment import Row, Size
 from ...matrices import RANGES, uniform

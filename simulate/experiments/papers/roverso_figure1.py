@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from outbid._arrays import to_host
 from outbid.assignment import AssignmentProblem
-from outbid.assignment.greedy_switching import Evaluation
+from outbid.assignment.papers.greedy_switching import Evaluation
 from outbid.assignment.problem import on_gpu
+from outbid.compute.arrays import to_host
 
 from ...experiment import Row, Size
 from ...matrices import geom

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from outbid.assignment import solve_and_certify
-from outbid.assignment.greedy_switching import GreedySwitching
+from outbid.assignment.papers.greedy_switching import GreedySwitching
 
 from ...experiment import Row, Size
 from ...matrices import geom

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from outbid.assignment.auction import Auction
-from outbid.assignment.greedy_switching import GreedySwitching
+from outbid.assignment.papers.auction import Auction
+from outbid.assignment.papers.greedy_switching import GreedySwitching
 
 from ...experiment import Row, Size
 from ...matrices import geom

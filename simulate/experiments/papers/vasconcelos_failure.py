@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracks import Tracks
+from outbid.particles.tracks import Tracks
 
 from ...experiment import Row, Size
 from ...linkers import linker_named

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import product
 from math import hypot
 
+from outbid.particles.tracks import Tracks
 from outbid.scoring import score
-from outbid.tracks import Tracks
 
 from ...experiment import Row, Size
 from ...linkers import linker_named

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from outbid.assignment import solve_and_certify
-from outbid.assignment.auction import Auction
-from outbid.assignment.hungarian import Hungarian
+from outbid.assignment.papers.auction import Auction
+from outbid.assignment.papers.hungarian import Hungarian
 
 from ...experiment import Row, Size
 from ...matrices import distances

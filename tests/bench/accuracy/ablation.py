@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     if given.sensitivity:
-        from outbid.learn.options import LearnOptions
+        from outbid.learned.learn.options import LearnOptions
 
         options = [name for name in scalable(LearnOptions()) if name != "workers"]  # threads change no link
         names = given.only or [*options, *priors()]

@@ -27,9 +27,9 @@ from detection_accuracy.whole_way import Movie, brightness, rendered, walked
 from numpy.typing import NDArray
 
 from outbid import Detections, DetectionSettings, Tracks, detect, read_tracks, score, track
-from outbid.detection.labels import detect_labels
-from outbid.filling import with_gaps_filled
-from outbid.images import open_images
+from outbid.edit.fill_gaps import with_gaps_filled
+from outbid.formats.images.labels import detect_labels
+from outbid.formats.images.opening import open_images
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk

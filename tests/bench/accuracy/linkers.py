@@ -30,8 +30,8 @@ def learned(frame: NDArray[np.int32], position: NDArray[np.float64]) -> Linked:
 
 
 def posterior(frame: NDArray[np.int32], position: NDArray[np.float64], change: str = "") -> Linked:
-    """The posterior over links that `outbid.learn` finds; `change` varies one of its options."""
-    from outbid.inference.decide import decide
+    """The posterior over links that `outbid.learned.learn` finds; `change` varies one of its options."""
+    from outbid.learned.inference.decide import decide
 
     found, order = _found(frame, position, change)
     links = decide(found.posterior.candidates, found.posterior.probability)
@@ -39,8 +39,8 @@ def posterior(frame: NDArray[np.int32], position: NDArray[np.float64], change: s
 
 
 def lineage(frame: NDArray[np.int32], position: NDArray[np.float64], change: str = "") -> Linked:
-    """The same with divisions, by `outbid.lineage`."""
-    from outbid.lineage import with_divisions
+    """The same with divisions, by `outbid.learned.lineage`."""
+    from outbid.learned.lineage import with_divisions
 
     found, order = _found(frame, position, change)
     links, _ = with_divisions(found.movie, found.model, found.posterior)
@@ -52,9 +52,9 @@ def _found(
 ) -> tuple[Any, NDArray[np.int64]]:
     """What is learned, as `track` reads the movie: with the times of its frames; and the row of each."""
     from outbid import Detections
-    from outbid.learn import learn
-    from outbid.learn.options import LearnOptions
-    from outbid.reading import read_movie
+    from outbid.learned.learn import learn
+    from outbid.learned.learn.options import LearnOptions
+    from outbid.learned.prepare import read_movie
 
     seen = read_movie(Detections.from_table(frame, position), holes=True)
     options = varied(LearnOptions(), change)

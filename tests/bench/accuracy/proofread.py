@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid import TrackingSettings, Tracks
+from outbid.edit.proofreading import HeldModel, doubts, hold, resolve
 from outbid.pins import Pin
-from outbid.proofreading import HeldModel, doubts, hold, resolve
 
 from .film import View, bordered, cast
 from .movies import Movie, recorded

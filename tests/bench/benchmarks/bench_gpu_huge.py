@@ -20,7 +20,7 @@ from bench_gpu_shards import Hashed
 from measure_gpu import kept
 
 from outbid import Assignment, AssignmentProblem, DenseCosts, PointCosts, assign
-from outbid._arrays import to_device, to_host
+from outbid.compute.arrays import to_device, to_host
 
 SHARDS = 4
 _ROWS = 1000

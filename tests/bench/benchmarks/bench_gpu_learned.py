@@ -25,7 +25,7 @@ import numpy as np
 from bench_gpu_movie import command, write_movie
 
 from outbid import TrackingRun, TrackingSettings, track
-from outbid._timing import stages_timed
+from outbid.compute.timing import stages_timed
 
 CASES = ((5, 100_000), (1000, 1000), (5, 1_000_000))
 """Frames, particles."""

@@ -22,7 +22,7 @@ from measure_gpu import add_to_long_record, milliseconds, timed
 from pairs import frame_pair
 
 from outbid import match
-from outbid._timing import stages_timed
+from outbid.compute.timing import stages_timed
 
 DISPLACEMENT, GATE = 0.5, 1.5
 BYTES_A_MS = 4.3e9

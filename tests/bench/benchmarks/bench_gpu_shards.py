@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from shards_of_gpus import Hashed, Ranks, in_processes, in_threads, message_seconds, release, searched
 
 from outbid import AssignmentProblem, DenseCosts, Detections
-from outbid import _threads as threads
-from outbid._arrays import gpu_names, to_device, to_host
-from outbid.assignment.hungarian import Hungarian, Matching
-from outbid.assignment.shards.division import divided
-from outbid.linking import LinkCosts, link_frames
+from outbid.assignment.papers.hungarian import Hungarian, Matching
+from outbid.assignment.papers.shards.division import divided
+from outbid.compute import threads
+from outbid.compute.arrays import gpu_names, to_device, to_host
+from outbid.gated.linking import LinkCosts, link_frames
 
 ROOM = 0.75
 """Of a GPU's memory that a block may take."""

@@ -27,10 +27,10 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from outbid import TrackingSettings
-from outbid.movies.jobs import TrackJob
-from outbid.ranges.cluster import Workers, connected
-from outbid.ranges.movie import How, track_in_ranges
-from outbid.ranges.tasks import here
+from outbid.work.chunks.movie import How, track_in_ranges
+from outbid.work.chunks.tasks import here
+from outbid.work.cluster import Workers, connected
+from outbid.work.jobs import TrackJob
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 RECORD = REPOSITORY / "tests" / "bench" / "scale_record.json"

@@ -27,9 +27,9 @@ import numpy as np
 from bench_scale import RECORD, peak
 
 from outbid import DetectionSettings, Images, TrackingSettings, open_images, read_detections, track
-from outbid.movies.jobs import DetectJob, Opening
-from outbid.ranges.movie import How, detect_in_ranges
-from outbid.ranges.tasks import Task
+from outbid.work.chunks.movie import How, detect_in_ranges
+from outbid.work.chunks.tasks import Task
+from outbid.work.jobs import DetectJob, Opening
 
 THREADS = 2
 SHAPE = (64, 512, 512)

@@ -23,9 +23,9 @@ from outbid import (
     match,
     track,
 )
-from outbid._arrays import to_device, to_host
 from outbid.assignment import SOLVERS
 from outbid.assignment.problem import on_gpu
+from outbid.compute.arrays import to_device, to_host
 
 SIZE = 150
 

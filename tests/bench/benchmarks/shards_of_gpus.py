@@ -14,10 +14,10 @@ import cupy  # noqa: TID251  (the benchmarks make the costs where they are used)
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.assignment.hungarian import Matching
-from outbid.assignment.shards.communicator import Alone, Communicator, run_ranks
-from outbid.assignment.shards.nccl import Nccl, new_identity
-from outbid.assignment.shards.search import Setup, found
+from outbid.assignment.papers.hungarian import Matching
+from outbid.assignment.papers.shards.communicator import Alone, Communicator, run_ranks
+from outbid.assignment.papers.shards.nccl import Nccl, new_identity
+from outbid.assignment.papers.shards.search import Setup, found
 
 _AT_ONCE = 1 << 26
 """Costs that are made at once."""

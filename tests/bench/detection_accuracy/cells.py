@@ -15,7 +15,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.detections import Detections
+from outbid.particles.detections import Detections
 from outbid.simulate.camera import Camera, render
 
 from . import nuclei, optics, scmos

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from outbid import Detections, DetectionSettings, detect
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
 
 from . import agree
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from outbid.images import open_images
+from outbid.formats.images.opening import open_images
 
 from .cases import Seed, collected
 from .second import Found, Unsure, found

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from outbid import OutbidError, SettingsError
-from outbid.formats import memory
+from outbid.formats.files import memory
 
 from .cases import Case, Kind, placed
 from .second import Broken, Found, Unsure

@@ -11,8 +11,8 @@ import numpy as np
 
 from outbid import Detections, InputError, Tracks, read_detections, read_record, read_tracks
 from outbid.formats import holds_tracks
-from outbid.formats.images import open_movie
-from outbid.formats.npy import read_matrix
+from outbid.formats.images.folders import open_movie
+from outbid.formats.tables.npy import read_matrix
 
 from . import (
     containers,

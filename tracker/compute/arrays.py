@@ -1,0 +1,141 @@
+"""Array modules: NumPy on the host or CuPy on a GPU. Only this module imports CuPy."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import fields, is_dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def free_memory() -> int:
+    """Bytes of main memory available without swapping; 4 GiB where the system does not report it."""
+    try:
+        sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        return int(sizes["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 4 << 30
+
+
+def on_device(array: Any) -> bool:
+    """Whether an array is in the memory of a GPU."""
+    return type(array).__module__.startswith("cupy")
+
+
+def array_module(array: Any) -> ModuleType:
+    """The module that creates arrays on the same device: `cupy` for an array on a GPU, else `numpy`."""
+    return cupy_module() if on_device(array) else np
+
+
+def kernels(module: str, array: Any) -> ModuleType:
+    """The kernels for the array's device: the module named `module` plus "_cpu" or "_gpu".
+
+    Examples
+    --------
+    >>> kernels("outbid.geometry.gating", np.zeros(3)).__name__
+    'outbid.geometry.gating_cpu'
+    """
+    return import_module(f"{module}_{'gpu' if on_device(array) else 'cpu'}")
+
+
+crossing: ContextVar[Any] = ContextVar("crossing", default=None)
+"""Functions that copy large arrays to and from the GPU in this thread, instead of CuPy; see `_lanes`."""
+
+_LARGE = 1 << 20
+"""Bytes from which on an array is large."""
+
+
+def to_host(array: Any) -> NDArray:
+    """Copy the array to main memory; an array that is there already is returned as it is."""
+    if not on_device(array):
+        return array
+    way = crossing.get()
+    return cupy_module().asnumpy(array) if way is None or array.nbytes < _LARGE else way.to_host(array)
+
+
+def rows_here(array: Any, rows: NDArray[np.int64]) -> NDArray:
+    """Some rows of an array that may be on a GPU, on the host."""
+    return to_host(array[array_module(array).asarray(rows)])
+
+
+def to_device(array: NDArray) -> Any:
+    """Copy the array to the current GPU."""
+    way = crossing.get()
+    return cupy_module().asarray(array) if way is None or array.nbytes < _LARGE else way.to_device(array)
+
+
+def placed(record: Any, place: Callable[[Any], Any]) -> Any:
+    """A record (dataclass or tuple, of records) with its arrays placed by `to_host` or `to_device`.
+
+    Examples
+    --------
+    >>> placed((np.zeros(2), (np.ones(1), None)), len)
+    (2, (1, None))
+    """
+    if isinstance(record, np.ndarray) or on_device(record):
+        return place(record)
+    if isinstance(record, tuple):
+        made = [placed(part, place) for part in record]
+        return type(record)(*made) if hasattr(record, "_fields") else tuple(made)
+    if is_dataclass(record) and not isinstance(record, type):
+        of = {field.name: placed(getattr(record, field.name), place) for field in fields(record)}
+        return replace(record, **of)
+    return record
+
+
+def free_device_memory() -> int:
+    """Bytes of the current GPU's memory that are free or in CuPy's memory pool."""
+    pool = cupy_module().get_default_memory_pool()
+    return int(cupy_module().cuda.Device().mem_info[0]) + pool.free_bytes()
+
+
+def release_device_memory() -> None:
+    """Return the memory of CuPy's pool to the GPU, if a GPU is in use."""
+    if "cupy" in sys.modules:
+        cupy_module().get_default_memory_pool().free_all_blocks()
+
+
+def cupy_module() -> ModuleType:
+    """Import CuPy and return the module."""
+    import cupy
+
+    return cupy
+
+
+def nccl_module() -> ModuleType | None:
+    """CuPy's module for NCCL, which ``import cupy`` alone does not load; None if it is not installed."""
+    try:
+        with warnings.catch_warnings():  # which say how to install it
+            warnings.simplefilter("ignore")
+            nccl = import_module("cupy.cuda.nccl")
+    except ImportError:
+        return None
+    return nccl if getattr(nccl, "available", True) else None
+
+
+def gpu_names() -> list[str]:
+    """Names of the GPUs that can be used.
+
+    Raises
+    ------
+    RuntimeError
+        If there is none that works; the message says why and what would help.
+    """
+    try:
+        import cupy
+    except ImportError:
+        raise RuntimeError(
+            "CuPy is not installed. With an NVIDIA GPU: pip install 'outbid[cuda12]' or 'outbid[cuda13]'."
+        ) from None
+    if not cupy.cuda.is_available():
+        raise RuntimeError("CuPy finds no GPU that works. Check the driver with nvidia-smi.")
+    count = cupy.cuda.runtime.getDeviceCount()
+    return [cupy.cuda.runtime.getDeviceProperties(i)["name"].decode() for i in range(count)]

@@ -1,0 +1,95 @@
+"""Add interpolated positions in gaps, and the time of each detection, to tracks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import SettingsError
+from ..particles.detections import Detections
+from ..particles.tracks import Tracks
+
+FILLED = "filled"
+"""Name of the feature that marks interpolated positions."""
+TIME = "time"
+"""Name of the feature with the time."""
+
+
+def with_gaps_filled(tracks: Tracks) -> Tracks:
+    """Fill the gaps of tracks: a position in every frame, on the straight line between the ends of the gap.
+
+    Parameters
+    ----------
+    tracks : Tracks
+
+    Returns
+    -------
+    Tracks
+        With the feature ``filled``: 1 for a position that was interpolated, else 0. Other features are NaN
+        there. The links over a gap are divided into steps, which share the probability of the link; cost
+        and margin are those of the whole link.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 3], [[0, 0, 0], [0, 0, 6]])
+    >>> filled = with_gaps_filled(Tracks(seen, np.array([[0, 1]])))
+    >>> filled.detections.position[:, 2].tolist(), filled.detections.features["filled"].tolist()
+    ([0.0, 2.0, 4.0, 6.0], [0, 1, 1, 0])
+    """
+    seen, frame = tracks.detections, tracks.detections.frame.astype(np.int64)
+    source, target = tracks.links.T
+    steps = frame[target] - frame[source]
+    of = np.repeat(np.arange(len(steps)), steps)  # the link of each step, of which it is the nth
+    nth = np.arange(len(of)) - np.repeat(np.cumsum(steps) - steps, steps) + 1
+    added, count = nth < steps[of], len(seen)
+    link, weight = of[added], (nth / steps[of])[added, None]
+    place = (1 - weight) * seen.position[source[link]] + weight * seen.position[target[link]]
+    when = np.concatenate([frame, frame[source[link]] + nth[added]])
+    order = np.argsort(when, kind="stable")
+    detections = Detections(
+        when[order].astype(np.int32),
+        np.concatenate([seen.position, place])[order],
+        seen.unit,
+        {name: _padded(values, len(link))[order] for name, values in seen.features.items()}
+        | {FILLED: np.repeat([0, 1], [count, len(link)])[order]},
+    )
+    end = np.where(added, count + np.cumsum(added) - 1, target[of])
+    begin = np.where(nth == 1, source[of], np.roll(end, 1))
+    links = np.argsort(order)[np.column_stack([begin, end])]
+    sort = np.lexsort((links[:, 1], links[:, 0]))
+    measures = {name: values[of][sort] for name, values in tracks.measures.items()}
+    return Tracks(detections, links[sort], **measures)
+
+
+def with_time(detections: Detections, interval: float) -> Detections:
+    """The detections with the feature ``time``: frame number times the interval between frames.
+
+    Parameters
+    ----------
+    detections : Detections
+    interval : float
+        Time between two frames, in seconds or any other unit.
+
+    Raises
+    ------
+    SettingsError
+        If the interval is not above 0.
+
+    Examples
+    --------
+    >>> with_time(Detections.from_table([0, 4], [[0, 0, 0], [0, 0, 1]]), 0.5).features["time"].tolist()
+    [0.0, 2.0]
+    """
+    if not 0 < interval < np.inf:
+        raise SettingsError(f"The frame interval is {interval}; it must be above 0.")
+    features = dict(detections.features) | {TIME: detections.frame * float(interval)}
+    return Detections(detections.frame, detections.position, detections.unit, features)
+
+
+def _padded(values: NDArray, count: int) -> NDArray:
+    """Append as many NaN, or empty texts, to the values."""
+    if count == 0:
+        return values
+    if values.dtype.kind in "fiub":
+        return np.concatenate([values.astype(np.float64), np.full(count, np.nan)])
+    return np.concatenate([values, np.full(count, "", values.dtype)])

@@ -1,0 +1,1 @@
+"""What all formats share: outputs that are whole or absent, records of runs, numbers, units, memory."""

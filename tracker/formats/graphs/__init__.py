@@ -1,0 +1,1 @@
+"""Graphs of detections and links, one format a module."""

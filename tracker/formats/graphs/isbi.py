@@ -1,0 +1,128 @@
+"""ISBI XML, with one element per particle, and the similar XML exports of TrackMate and Icy.
+
+The reader accepts ``<root><TrackContestISBI2012><particle><detection t x y z/>`` of the particle tracking
+challenge (Chenouard et al., Nat. Methods 11, 281, 2014), TrackMate's simple
+``<Tracks><particle><detection/>`` and Icy's ``<trackgroup><track><detection/>``. The format has neither
+divisions nor features, so the writer leaves them out. The run record is a file beside the output:
+``tracks.isbi.xml.json``.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...particles.detections import Detections
+from ...particles.tracks import Tracks
+from ..files.memory import refuse_if_larger_than_memory
+from ..files.outputs import write_whole
+from ..files.records import to_stand_beside, unit_beside
+from ..files.xml_stream import Enough, number, read_xml, root_of
+from ..tables.edges import detections_of, labelled
+
+RECORD_BESIDE = True
+_LOG = logging.getLogger("outbid")
+_ROOTS = ("root", "Tracks")
+_PARTICLE = ("particle", "track")
+
+
+def recognises(path: Path) -> bool:
+    """Whether the root element is that of this format."""
+    return root_of(path) in _ROOTS
+
+
+def read_detections(path: Path) -> Detections:
+    """See `outbid.formats.read_detections`."""
+    _, table = _read(path)
+    return detections_of(path, table[:, 0], table[:, 1:], unit_beside(path))
+
+
+def read_tracks(path: Path) -> Tracks:
+    """See `outbid.formats.read_tracks`."""
+    particle, table = _read(path)
+    return labelled(path, particle, table[:, 0], table[:, 1:], unit_beside(path))
+
+
+def holds_tracks(path: Path) -> bool:
+    """See `outbid.formats.holds_tracks`: whether some particle has two detections."""
+    count = 0
+
+    def begin(name: str, *_: object) -> None:
+        nonlocal count
+        count = count + 1 if name == "detection" else 0
+        if count > 1:
+            raise Enough
+
+    read_xml(path, begin)
+    return count > 1
+
+
+def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+    """See `outbid.formats.write_tracks`."""
+    detections = tracks.detections
+    if len(detections) - tracks.track_count < len(tracks.links):
+        _LOG.warning("%s: ISBI XML has no place for divisions and merges; their links are left out.", path)
+    if detections.features:
+        _LOG.warning("%s: ISBI XML has no place for %s: left out.", path, ", ".join(detections.features))
+    order = np.argsort(tracks.track_id, kind="stable")
+    particles = np.split(order, np.nonzero(np.diff(tracks.track_id[order]))[0] + 1) if len(order) else []
+
+    def write(file: BinaryIO) -> None:
+        file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<root>\n')
+        file.write(b'  <TrackContestISBI2012 snr="?" density="?" scenario="?">\n')
+        for rows in particles:
+            lines = [
+                f'      <detection t="{t}" x="{x!r}" y="{y!r}" z="{z!r}"/>\n'
+                for t, (z, y, x) in zip(
+                    detections.frame[rows].tolist(), detections.position[rows].tolist(), strict=True
+                )
+            ]
+            file.write(f"    <particle>\n{''.join(lines)}    </particle>\n".encode())
+        file.write(b"  </TrackContestISBI2012>\n</root>\n")
+
+    beside = to_stand_beside(path, record, detections.unit)
+    write_whole(path, write, overwrite=overwrite, beside=beside)
+
+
+def _read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The particle number of each detection; and its t, z, y, x."""
+    values, particle = array("d"), array("q")
+    count, current = 0, -1
+    inside = False
+
+    def begin(name: str, attributes: Mapping[str, str], line: int) -> None:
+        nonlocal count, current, inside
+        if not inside and name not in _ROOTS:
+            raise InputError(
+                f"{path} is XML of another kind (<{name[:40]}>), not ISBI's. Rename it to end in .xml."
+            )
+        inside = True
+        if name in _PARTICLE:
+            count, current = count + 1, count
+        elif name == "detection":
+            if current < 0:
+                raise InputError(f"{path}, line {line}: a detection outside any particle. Put it in one.")
+            row = [number(path, line, "detection", attributes, axis) for axis in "tzyx"]
+            if not np.isfinite(row).all() or row[0] != int(row[0]) or row[0] < 0:
+                raise InputError(
+                    f"{path}, line {line}: detection at t, z, y, x = {row}; t must be a whole number from 0 "
+                    "up and the coordinates finite. Fix it."
+                )
+            values.extend(row)
+            particle.append(current)
+
+    def end(name: str) -> None:
+        nonlocal current
+        if name in _PARTICLE:
+            current = -1
+
+    refuse_if_larger_than_memory(path, path.stat().st_size)  # numbers take less than their text
+    read_xml(path, begin, end=end)
+    return np.array(particle, dtype=np.int64), np.array(values, dtype=np.float64).reshape(-1, 4)

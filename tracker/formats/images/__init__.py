@@ -1,0 +1,4 @@
+"""Images, one format a module; `opening` opens any of them, `frames` reads them frame by frame.
+
+`labels` turns images of labels into centroids.
+"""

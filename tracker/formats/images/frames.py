@@ -1,0 +1,120 @@
+"""`Images`: the frames of a movie in any image format, read one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import SettingsError
+from ..files.packages import package
+from .stacks import WHOLE, Box
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """The frames of a movie, read one by one, with their metadata.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, for messages.
+    axes : str
+        Axes of the array in the file, in order, for example ``"TZYX"``; C and S are channels.
+    sizes : tuple of int
+        Length of each axis.
+    frame_count : int
+    spacing : tuple of 3 float
+        Size of a voxel along z, y, x, in `unit`.
+    unit : str
+    interval : float or None
+        Seconds between frames, if the file states it.
+    read : callable
+        Function of frame numbers and a box along z, y, x that yields the frames.
+    channel : int
+        The channel that is read.
+    doubts : tuple of str
+        Sentences that say which metadata were guessed and how to set them.
+    scene : int or None
+        Number of the image that is read, if the caller chose one of several.
+    scenes, channels : tuple of str
+        Descriptions of the images, if there are several and the caller chose none; and names of the channels,
+        if any.
+    levels : tuple of tuple of int
+        Sizes at each level of resolution, if there are several.
+    missing : tuple of int
+        Numbers of frames that the movie lacks; they are read as zeros.
+    """
+
+    name: str
+    axes: str
+    sizes: tuple[int, ...]
+    frame_count: int
+    spacing: tuple[float, float, float]
+    unit: str
+    interval: float | None
+    read: Callable[[Sequence[int], Box], Iterator[NDArray]] = field(repr=False)
+    channel: int = 0
+    doubts: tuple[str, ...] = ()
+    scene: int | None = None
+    scenes: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    levels: tuple[tuple[int, ...], ...] = ()
+    missing: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of a frame along z, y, x; z is 1 in 2D."""
+        size = dict(zip(self.axes, self.sizes, strict=True))
+        return size.get("Z", 1), size["Y"], size["X"]
+
+    @property
+    def channel_count(self) -> int:
+        """How many channels there are."""
+        return dict(zip(self.axes, self.sizes, strict=True)).get("C", 1)
+
+    def frames(self, numbers: Sequence[int] | None = None, box: Box = WHOLE) -> Iterator[NDArray]:
+        """Yield each frame as a (z, y, x) array with the dtype of the file.
+
+        Parameters
+        ----------
+        numbers : sequence of int, optional
+            Frame numbers, counted from 0; by default all frames.
+        box : 3 slices
+            The region along z, y, x that is read.
+
+        Raises
+        ------
+        InputError
+            If an image is damaged, or differs from the first one in size or type.
+        SettingsError
+            If a frame number does not exist.
+        """
+        chosen = range(self.frame_count) if numbers is None else numbers
+        for number in numbers if numbers is not None else ():
+            if not 0 <= number < self.frame_count:
+                raise SettingsError(f"There is no frame {number}: the movie has {self.frame_count}, from 0.")
+        yield from self.read(chosen, box)
+
+    def lazy(self) -> Any:
+        """(T, Z, Y, X) dask array with one chunk per frame; a frame is read when its chunk is computed.
+
+        Raises
+        ------
+        ResourceError
+            If dask is not installed.
+        """
+        arrays = package("dask.array", "A lazy array", "zarr")
+        first = next(self.frames([0]))
+        shape = (self.frame_count, *self.shape)
+
+        def block(block_id: tuple[int, ...]) -> NDArray:
+            return next(self.frames([block_id[0]]))[None]
+
+        chunks = ((1,) * self.frame_count, *((size,) for size in self.shape))
+        return arrays.map_blocks(
+            block, chunks=chunks, dtype=first.dtype, meta=np.empty((0,) * len(shape), first.dtype)
+        )

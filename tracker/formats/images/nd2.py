@@ -1,0 +1,46 @@
+"""Nikon ND2 images, read by the package nd2, plane by plane when needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..files.packages import opened
+from .stacks import Stack, chosen, refuse_level
+
+SUFFIXES = (".nd2",)
+
+
+def open_stack(source: str, scene: int | None, level: int) -> Stack:
+    """See `stacks.Opener`."""
+    refuse_level(source, level)
+    with opened(source, "ND2", "nd2") as nd2, nd2.ND2File(source) as file:
+        axes = "".join(file.sizes)
+        number, several = chosen(source, scene, [f"position {k}" for k in range(file.sizes.get("P", 1))])
+        array = file.to_dask()
+        if "P" in axes:
+            array = array[tuple(number if axis == "P" else slice(None) for axis in axes)]
+        voxel = file.voxel_size()
+        interval = _interval(file.experiment)
+        channels = tuple(each.channel.name for each in getattr(file.metadata, "channels", None) or ())
+        deep = "Z" in axes and _z_is_known(file.experiment)
+    return Stack(
+        array, axes.replace("P", ""), (voxel.z if deep else 1.0, voxel.y, voxel.x), "micrometer", interval,
+        deep, channels, several,
+    )  # fmt: skip
+
+
+def _interval(loops: list[Any]) -> float | None:
+    """Seconds between time points, as planned or measured."""
+    for loop in loops:
+        if loop.type in ("TimeLoop", "NETimeLoop"):
+            parameters = loop.parameters
+            periods = getattr(parameters, "periods", None) or [parameters]
+            measured = getattr(periods[0], "periodDiff", None)
+            seconds = (measured.avg if measured and measured.avg else periods[0].periodMs) / 1000
+            return float(seconds) if seconds > 0 else None
+    return None
+
+
+def _z_is_known(loops: list[Any]) -> bool:
+    """Whether the file states the distance between planes."""
+    return any(loop.type == "ZStackLoop" and loop.parameters.stepUm for loop in loops)

@@ -1,0 +1,198 @@
+"""Open movies from any file or array with `open_images`; frames are read on request."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from numpy.typing import NDArray
+
+from ...errors import InputError, SettingsError
+from .. import input_of
+from ..files.memory import refuse_if_larger_than_memory
+from ..files.packages import damage_explained
+from . import folders as image_files
+from .frames import Images
+from .stacks import Box, Stack, doubts_of, frames_of, named_axes, refuse_absent
+
+READERS: Mapping[str, str] = {
+    "*.ims": "imaris", "*.h5": "hdf5", "*.hdf5": "hdf5", "*.he5": "hdf5", "*.nd2": "nd2", "*.czi": "czi",
+    "*.lif": "lif",
+}  # fmt: skip
+"""Module of `outbid.formats` for each file suffix; Zarr is recognised by its content as well."""
+Source = str | os.PathLike[str] | Any
+"""Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
+
+
+def open_images(
+    source: Source,
+    *,
+    axes: str | None = None,
+    channel: int = 0,
+    scene: int | None = None,
+    level: int = 0,
+    spacing: tuple[float, float, float] | None = None,
+    partial: bool = False,
+) -> Images:
+    """Open a movie from any file or array; only its metadata are read.
+
+    Parameters
+    ----------
+    source : path-like, str or array
+        A TIFF file, a folder with an image for each frame, OME-Zarr or Zarr (a folder or a URL), HDF5,
+        Imaris .ims, ND2, CZI, LIF; or an array of NumPy, dask or Zarr.
+    axes : str, optional
+        What the axes are, where nothing names them or wrongly: letters of TZCYX, in their order. An axis
+        that has no name is time, or z in a folder of stacks.
+    channel : int
+        Which channel to read where there are several.
+    scene : int, optional
+        Which image to read where there are several, from 0 up. Without it the first is read, and
+        `Images.doubts` lists all; images of a TIFF file that no header names are frames.
+    level : int
+        Level of resolution: 0 is the finest.
+    spacing : tuple of 3 float, optional
+        Size of a voxel along z, y, x, instead of what the file states.
+    partial : bool
+        Whether the frames that are there are wanted, if a TIFF file declares more.
+
+    Returns
+    -------
+    Images
+
+    Raises
+    ------
+    InputError
+        If there is no image, it is cut short or damaged, or its axes make no sense.
+    ResourceError
+        If a frame does not fit the memory, or the package is missing that reads it.
+    SettingsError
+        If `axes`, `channel`, `scene` or `level` do not fit the file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> movie = open_images(np.arange(24).reshape(2, 3, 4), axes="TYX", spacing=(1.0, 0.5, 0.5))
+    >>> movie.frame_count, movie.shape, [frame.sum().item() for frame in movie.frames()]
+    (2, (1, 3, 4), [66, 210])
+    """
+    if not isinstance(source, str | os.PathLike):
+        return _of_array(source, axes, channel, scene, level, spacing)
+    name = os.fspath(source)
+    reader = _reader(name)
+    if reader is None:
+        if level:
+            raise SettingsError(f"{name} has no levels of resolution. Leave --level out.")
+        return image_files.open_movie(
+            Path(name), axes=axes, channel=channel, scene=scene, spacing=spacing, partial=partial
+        )
+    if "://" not in name and not Path(name).exists():
+        raise InputError(f"There is no file {name}. Check the name.")
+    try:
+        if Path(name).is_file() and Path(name).stat().st_size == 0:
+            raise InputError(f"{name} is empty. Check where it was made.")
+        if reader == "hdf5" and _is_table(name):
+            raise InputError(f"{name} holds a table of positions and no images. To link them: outbid track.")
+        stack = cast(Stack, import_module(f".{reader}", __package__).open_stack(name, scene, level))
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror or error}. Check the file.") from None
+    found = _of_stack(name, stack, axes, channel, spacing)
+    return replace(found, scene=scene)
+
+
+def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
+    """Entry of a run record about images: name and SHA-256; for a URL the SHA-256 of the metadata.
+
+    Raises
+    ------
+    InputError
+        If they cannot be read.
+    """
+    name = os.fspath(source)
+    if "://" not in name:
+        return input_of(name)
+    seen = open_images(name)
+    described = repr(
+        (seen.axes, seen.sizes, seen.spacing, seen.unit, seen.interval, seen.scenes, seen.levels)
+    )
+    return {"name": name, "sha256": hashlib.sha256(described.encode()).hexdigest()}
+
+
+def is_movie(source: str | os.PathLike[str]) -> bool:
+    """Whether a file, folder or URL has an image suffix, or contains images."""
+    name = os.fspath(source)
+    if _reader(name) == "hdf5" and _is_table(name):
+        return False
+    return _reader(name) is not None or Path(name).suffix.lower() in image_files.SUFFIXES
+
+
+def _is_table(name: str) -> bool:
+    """Whether an HDF5 file holds a table of positions."""
+    from ..tables import hdf5_tables  # imported here: it loads pyarrow
+
+    return hdf5_tables.recognises(Path(name))
+
+
+def _reader(name: str) -> str | None:
+    """The module that reads a file with this suffix; None for TIFF and folders of images."""
+    from . import zarr
+
+    lower = name.lower().rstrip("/")
+    if zarr.recognises(lower, False) or ("://" not in name and zarr.recognises(name, Path(name).is_dir())):
+        return "zarr"
+    return next((module for pattern, module in READERS.items() if fnmatch(lower, pattern)), None)
+
+
+def _of_array(
+    array: Any,
+    axes: str | None,
+    channel: int,
+    scene: int | None,
+    level: int,
+    spacing: tuple[float, float, float] | None,
+) -> Images:
+    """Open an array in memory, or one that is read when it is indexed."""
+    if not (hasattr(array, "shape") and hasattr(array, "dtype") and hasattr(array, "__getitem__")):
+        raise TypeError(f"open_images() takes a path, a URL or an array, not {type(array).__name__}.")
+    if scene or level:
+        raise SettingsError("An array has one scene and one level. Index it before.")
+    if not 2 <= len(array.shape) <= 6:
+        raise InputError(f"An array of shape {array.shape} is no movie. Give one over T, Z, Y, X.")
+    stack = Stack(array, "Q" * (len(array.shape) - 2) + "YX")
+    return _of_stack("The array", stack, axes, channel, spacing)
+
+
+def _of_stack(
+    name: str, stack: Stack, axes: str | None, channel: int, spacing: tuple[float, float, float] | None
+) -> Images:
+    named = named_axes(name, stack, axes)
+    size = dict(zip(named, stack.sizes, strict=True))
+    if min(stack.sizes) < 1:
+        raise InputError(f"{name} has sizes {stack.sizes}, so no voxels. Check where it was made.")
+    if max(stack.sizes) > sys.maxsize:
+        raise InputError(f"{name} declares sizes {stack.sizes}, which no memory holds. Copy it again.")
+    if stack.array.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {stack.array.dtype}; real numbers are needed. Convert it.")
+    refuse_absent("channel", channel, name, size.get("C", 1))
+
+    def read(numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
+        sides = zip(box, (size.get("Z", 1), size["Y"], size["X"]), strict=True)
+        voxels = math.prod(len(range(*side.indices(length))) for side, length in sides)
+        refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * image_files.COPIES)
+        with damage_explained(name, "images"):
+            yield from frames_of(stack, named, channel, numbers, box)
+
+    doubts = doubts_of(stack, named, axes=axes, channel=channel, spacing=spacing)
+    return Images(
+        name, named, stack.sizes, size.get("T", 1), spacing if spacing is not None else stack.spacing,
+        stack.unit, stack.interval, read, channel, tuple(doubts),
+        None, stack.scenes, stack.channels, stack.levels,
+    )  # fmt: skip

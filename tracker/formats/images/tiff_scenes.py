@@ -1,0 +1,220 @@
+"""Which images of a TIFF file are read, and what the headers of ImageJ and OME state of them.
+
+tifffile groups the pages of a file into series and reads the first one. Here each series is a scene. Scenes
+that are not read are reported, and images that were written one by one are joined to a movie.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ..files.decimals import decimal
+from ..files.units import TIMES, unit_of
+from .stacks import listed, refuse_absent
+
+_BY_LIKENESS = {"generic", "uniform", "shaped"}
+"""Kinds of series that are not named as separate images by a header."""
+
+
+@dataclass(frozen=True, eq=False)
+class TiffImage:
+    """The part of a file that is read."""
+
+    series: tuple[Any, ...]  # of tifffile, of one kind and size; several of them form a first axis, called I
+    number: int = 0  # of the first series
+    choice: tuple[str, ...] = ()  # all scenes, if the file has more than `series` and none was chosen
+
+    @property
+    def axes(self) -> str:
+        """As tifffile names them."""
+        return "I" * (len(self.series) > 1) + str(self.series[0].axes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Length of each of the axes."""
+        own = tuple(int(size) for size in self.series[0].shape)
+        return (len(self.series), *own) if len(self.series) > 1 else own
+
+
+def scene_of(path: Path, tiff: Any, number: int | None) -> TiffImage:
+    """The scene with this number; if none is given, all images that are frames of one movie.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such scene.
+    InputError
+        If no scene is chosen and the images differ in size or type, or some belong to no scene.
+    """
+    images = [one for one in tiff.series if not one.keyframe.is_reduced] or list(tiff.series)
+    large = [
+        one for one in tiff.series if one not in images and one.keyframe.shape == images[0].keyframe.shape
+    ]
+    if large and number is None:  # otherwise it would be skipped silently
+        raise InputError(
+            f"{path} marks an image as a reduced one that is as large as the others (page "
+            f"{large[0].keyframe.index}). Save the file again; to leave it out: --scene 0."
+        )
+    if number is not None:
+        refuse_absent("scene", number, path, len(images))
+        return TiffImage((images[number],), number)
+    _refuse_unknown_pages(path, tiff, images)
+    if len(images) == 1:
+        return TiffImage((images[0],))
+    if images[0].kind not in _BY_LIKENESS:
+        return TiffImage((images[0],), choice=tuple(map(_described, images)))
+    alike = {(one.kind, one.axes, tuple(one.shape), str(one.dtype)) for one in images}
+    if len(alike) == 1 and "T" not in images[0].axes:
+        return TiffImage(tuple(images))
+    raise InputError(
+        f"{path} holds {len(images)} images that do not fit together ({listed([*map(_described, images)])}). "
+        "Choose one with --scene, or save them as one stack."
+    )
+
+
+def planes_of(
+    tiff: Any, scene: TiffImage, planes: list[int], refuse: Callable[[list[Any], Any], None]
+) -> NDArray:
+    """Read planes, numbered through all series of the scene, as a (planes, samples) array.
+
+    `refuse` checks the pages to be decoded against a reference page.
+    """
+    first = scene.series[0]
+    held = math.prod(first.shape[: len(first.axes.rstrip("S")) - 2])
+    samples = math.prod(first.shape) // held
+    pieces = []
+    for number, group in groupby(planes, key=lambda plane: plane // held):
+        series, own = scene.series[number], [plane % held for plane in group]
+        if math.prod(series.keyframe.shape) == samples:
+            pages = [series.pages[plane] for plane in own]
+            refuse(pages, series.keyframe)
+            for handle in {page.parent.filehandle for page in pages if page is not None}:
+                if handle.closed:  # one of several files
+                    handle.open()
+            found = tiff.asarray(key=own, series=series)
+        else:  # several planes in one page
+            refuse(list(series.pages), series.keyframe)
+            found = series.asarray().reshape(held, -1)[own]
+        pieces.append(found.reshape(len(own), samples))
+    return np.concatenate(pieces)
+
+
+def _described(image: Any) -> str:
+    """A description of a series: name, size and type."""
+    name = f"{str(image.name)[:40]!r} " if image.name else ""
+    return f"{name}{' x '.join(map(str, image.shape))} {image.dtype}"
+
+
+def _refuse_unknown_pages(path: Path, tiff: Any, images: list[Any]) -> None:
+    """Refuse a file with images that belong to no scene because its header describes fewer."""
+    count = len(tiff.pages)
+    if count <= sum(len(one.pages) for one in tiff.series):
+        return
+    there = sum(not tiff.pages.get(page, aspage=True).is_reduced for page in range(count))
+    held = sum(len(one.pages) for one in images)
+    if there > held:
+        raise InputError(
+            f"{path} holds {there} images, of which its header describes {held}. Save the file again; "
+            "to read no more than the header describes: --scene 0."
+        )
+
+
+@dataclass(frozen=True)
+class Header:
+    """Metadata of a file."""
+
+    axes: str
+    sizes: tuple[int, ...]
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    unit: str = "pixel"
+    interval: float | None = None
+    depth: bool = False  # whether the file states the distance between planes
+    scenes: tuple[str, ...] = ()  # all, if there are several and none was chosen
+    channels: tuple[str, ...] = ()
+
+
+def with_imagej(header: Header, tiff: Any) -> Header:
+    """The header with what ImageJ states."""
+    known = tiff.imagej_metadata or {}
+    unit = str(known.get("unit", "")).encode("latin-1", "replace").decode("unicode_escape", "replace")
+    tags = tiff.pages[0].tags
+    across = [_per_unit(tags, name) for name in ("YResolution", "XResolution")]
+    interval, clock = known.get("finterval"), TIMES.get(str(known.get("tunit", "s")).strip().lower(), 1.0)
+    seconds = float(interval) * (clock or 1.0) if isinstance(interval, int | float) and interval > 0 else None
+    if not unit or unit == "pixel":
+        return replace(header, interval=seconds)
+    spacing = (abs(float(known.get("spacing", 1.0))) or 1.0, across[0], across[1])
+    deep = "spacing" in known
+    return replace(header, spacing=spacing, unit=unit_of(unit), interval=seconds, depth=deep)
+
+
+def _per_unit(tags: Any, name: str) -> float:
+    if name not in tags:
+        return 1.0
+    value = tags[name].value
+    pixels, units = value if isinstance(value, tuple) else (value, 1)
+    return float(units) / float(pixels) if pixels and units else 1.0
+
+
+def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequence[str] | None) -> Header:
+    """The header with what OME states; `lost` are files of the movie that are not there, None for any."""
+    from defusedxml import ElementTree
+
+    try:
+        root = ElementTree.fromstring(tiff.ome_metadata or "", forbid_dtd=True)
+    except Exception as error:  # a parse error, or an attack that defusedxml detects
+        raise InputError(f"{path}: its OME header cannot be read ({error}). Save the file again.") from None
+    found = [each for each in root.iter() if each.tag.rpartition("}")[2] == "Pixels"]
+    place = scene.number if len(found) == len(tiff.series) else 0  # some planes may be in other files
+    known = dict(found[place].attrib) if found else {}
+    needed = math.prod(int(known.get(f"Size{axis}", 1)) for axis in "TZCYX")
+    if needed > math.prod(header.sizes) and lost is not None:
+        others = f"; there is no {lost[0]} beside it" if lost else ""
+        raise InputError(
+            f"{path}: its header declares {needed} voxels, {math.prod(header.sizes)} are there{others}. Copy "
+            "all files of the movie into one folder; for the frames that are there: --frames 0:N."
+        )
+    unit = unit_of(known.get("PhysicalSizeXUnit", "µm" if "PhysicalSizeX" in known else None))
+    sizes = [_positive(known.get(f"PhysicalSize{axis}")) for axis in "ZYX"]
+    spacing = (sizes[0] or 1.0, sizes[1] or 1.0, sizes[2] or 1.0)
+    interval = (_positive(known.get("TimeIncrement")) or 0) * TIMES.get(
+        known.get("TimeIncrementUnit", "s"), 1.0
+    )
+    inside = [(each.tag.rpartition("}")[2], each.attrib) for each in (found[place] if found else ())]
+    names = tuple(of.get("Name", "") for tag, of in inside if tag == "Channel")
+    interval = interval or _interval_of([of for _, of in inside])
+    return replace(
+        header, spacing=spacing, unit=unit, interval=interval or None, depth=sizes[0] is not None,
+        channels=names if len(names) > 1 and any(names) else (),
+    )  # fmt: skip
+
+
+def _interval_of(planes: Sequence[Mapping[str, str]]) -> float:
+    """Mean time in seconds between the planes of one channel and depth, from their times; 0 if unknown."""
+    times = {
+        int(plane["TheT"]): decimal(plane["DeltaT"]) * TIMES.get(plane.get("DeltaTUnit", "s"), 1.0)
+        for plane in planes
+        if plane.get("TheZ") == plane.get("TheC") == "0"
+        and plane.get("TheT", "").isdigit()
+        and "DeltaT" in plane
+        if _positive(plane["DeltaT"]) or plane["TheT"] == "0"
+    }
+    first, last = min(times, default=0), max(times, default=0)
+    return max((times[last] - times[first]) / (last - first), 0.0) if last > first else 0.0
+
+
+def _positive(text: str | None) -> float | None:
+    try:
+        value = decimal(text or "nan")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value > 0 else None

@@ -1,0 +1,263 @@
+"""EM of the daughter model and of births and deaths that are no divisions, beside the links of a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...compute.tolerances import NEGLIGIBLE, ROUNDS, TINY
+from ..inference.candidates import distinct
+from ..inference.jpda import no_link
+from ..inference.marks import odds_of_clutter
+from ..inference.posterior import LinkPosterior
+from ..model import Model
+from ..model.movie import Movie, summed
+from .candidates import Divisions
+from .daughters import DaughterModel, log_weight, maximised
+from .packing import Beliefs, Pairs, log_partition, propagated
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What competes with divisions: the links of a sweep, deaths, births and clutter.
+
+    Parameters
+    ----------
+    links : (E,) int64 array
+        Places of these links among the candidates of the posterior.
+    tail, head : (E,) int64 arrays
+        Candidate links.
+    ratio : (E,) float64 array
+        Their likelihood ratios against chance.
+    rivals : (2, E) float64 array
+        Weights of what competes with them.
+    none : (2, N) float64 array
+        Weights of death and birth under the model of links, without divisions.
+    clutter : (2, N) float64 array
+        Weights of clutter.
+    scaled : (2, N) bool array
+        Whether births and deaths that are no divisions are fewer: within the movie.
+    clutter_share : (N,) float64 array
+        Probability of clutter, by the columns of each detection.
+    others : (2, N) float64 array
+        Weights of links that are left out, to the power 1 / omega.
+    omega : float
+        Exponent of rivals in the sweep.
+    """
+
+    links: NDArray[np.int64]
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    ratio: NDArray[np.float64]
+    rivals: NDArray[np.float64]
+    none: NDArray[np.float64]
+    clutter: NDArray[np.float64]
+    scaled: NDArray[np.bool_]
+    clutter_share: NDArray[np.float64]
+    others: NDArray[np.float64]
+    omega: float
+
+    @classmethod
+    def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Context:
+        """From the posterior of a sweep."""
+        tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
+        odds = np.broadcast_to(odds_of_clutter(movie, model), len(movie))
+        return cls(
+            np.arange(len(tail)), tail, head, posterior.ratio, posterior.rivals,
+            np.stack(no_link(movie, model)), posterior.clutter_weight,
+            np.stack([movie.left > 0, movie.frame > 0]), odds / (1 + odds), np.zeros((2, len(movie))),
+            posterior.omega,
+        )  # fmt: skip
+
+    def near(self, divisions: Divisions, inside: NDArray[np.bool_] | bool = True) -> Context:
+        """The links in the rows of mothers and in the columns of daughters; all others keep their weights.
+
+        Births and deaths are learned inside (2, N).
+        """
+        row, column = np.zeros(self.none.shape, bool)
+        row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
+        keep = row[self.tail] | column[self.head]
+        pull = self.ratio * (self.rivals[0] * self.rivals[1]) ** -self.omega * self.rivals * ~keep
+        others = [summed(end, each, len(row)) for end, each in zip((self.tail, self.head), pull, strict=True)]
+        return replace(
+            self, links=self.links[keep], tail=self.tail[keep], head=self.head[keep], ratio=self.ratio[keep],
+            rivals=self.rivals[:, keep], scaled=self.scaled & inside, others=self.others + others,
+        )  # fmt: skip
+
+    def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
+        """The same without the detections that take no part, which are most in a large movie."""
+        part: NDArray[np.bool_] = np.asarray(self.scaled.any(axis=0))
+        for end in (self.tail, self.head, *divisions.slots):
+            part[end] = True
+        new = np.cumsum(part) - 1
+        mother, first, second = new[divisions.slots]
+        return replace(
+            self, tail=new[self.tail], head=new[self.head], none=self.none[:, part],
+            clutter=self.clutter[:, part], scaled=self.scaled[:, part], others=self.others[:, part],
+            clutter_share=self.clutter_share[part],
+        ), replace(divisions, mother=mother, first=first, second=second)  # fmt: skip
+
+    def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
+        """(2, N) weights of no division and none of these links."""
+        none = self.deaths_and_births(model) + self.clutter
+        return np.asarray((none ** (1 / self.omega) + self.others) ** self.omega)
+
+    def deaths_and_births(self, model: DaughterModel) -> NDArray[np.float64]:
+        """(2, N) weights of death and birth, without clutter and divisions."""
+        factor = np.array([[model.death], [model.birth]])
+        return np.where(self.scaled, factor, 1.0) * self.none
+
+    def pairs(self, divisions: Divisions) -> Pairs:
+        """Candidate links, and pairs that occur in divisions only, after them."""
+        count = np.int64(self.none.shape[1])
+        links = self.tail * count + self.head
+        wanted = divisions.mother * count + np.stack([divisions.first, divisions.second])
+        more = distinct([wanted.ravel()])
+        at = np.searchsorted(links, more)
+        more = more[np.append(links, -1)[at] != more]
+        every = np.concatenate([links, more])
+        order = np.argsort(every)
+        row, column = np.divmod(every, count)
+        one, link = np.ones(len(more)), np.repeat([1.0, 0.0], [len(links), len(more)])
+        return Pairs(
+            row, column, np.append(np.maximum(self.ratio, TINY), one), link,
+            np.append(self.rivals, [one, one], axis=1), order[np.searchsorted(every[order], wanted)],
+            np.zeros(len(divisions)),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Divisions under a daughter model, in competition with links.
+
+    Parameters
+    ----------
+    divisions : Divisions
+    model : DaughterModel
+    pairs : Pairs
+        Links and divisions.
+    beliefs : Beliefs
+        Their probabilities.
+    next_model : DaughterModel
+        After the M-step.
+    """
+
+    divisions: Divisions
+    model: DaughterModel
+    pairs: Pairs
+    beliefs: Beliefs
+    next_model: DaughterModel
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """(P,) of each division."""
+        return self.beliefs.division
+
+
+def fitted(
+    context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
+    rounds: int = ROUNDS,
+) -> Fit:  # fmt: skip
+    """EM from an initial model, in so many rounds at most.
+
+    log_factor (P,) are log weights in addition to those of the model, such as those of ages.
+    """
+    pairs, last = context.pairs(divisions), -1.0
+    for _ in range(rounds):
+        used, (pairs, beliefs) = model, _believed(context, divisions, pairs, model, log_factor)
+        model = _with_rates(context, model, pairs, beliefs)
+        model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
+        expected = float(beliefs.division.sum())
+        if abs(expected - last) < NEGLIGIBLE * max(last, 1.0):
+            break
+        last = expected
+    return Fit(divisions, used, pairs, beliefs, model)
+
+
+def under(
+    context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64]
+) -> Fit:
+    """The same under a model that is held."""
+    pairs, beliefs = _believed(context, divisions, context.pairs(divisions), model, log_factor)
+    return Fit(divisions, model, pairs, beliefs, model)
+
+
+def _believed(
+    context: Context, divisions: Divisions, pairs: Pairs, model: DaughterModel,
+    log_factor: NDArray[np.float64] | float,
+) -> tuple[Pairs, Beliefs]:  # fmt: skip
+    """The pairs after rounds of belief propagation under a model, and their probabilities."""
+    none = context.no_pair(model)
+    pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
+    pairs = propagated(none, pairs, context.omega)
+    return pairs, pairs.beliefs(none, context.omega)
+
+
+def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(2, N) probabilities that rows and columns are used by links, and by divisions."""
+    linked = [summed(side, beliefs.link, count) for side in (pairs.row, pairs.column)]
+    mothers, daughters = pairs.row[pairs.daughters[0]], pairs.column[pairs.daughters].ravel()
+    divided = [
+        summed(mothers, beliefs.division, count), summed(daughters, np.tile(beliefs.division, 2), count)
+    ]  # fmt: skip
+    return np.stack(linked), np.stack(divided)
+
+
+def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: Beliefs) -> DaughterModel:
+    """The M-step of births and deaths: their expected numbers, relative to those of the model of links."""
+    linked, divided = used_slots(pairs, beliefs, context.none.shape[1])
+    weight = context.deaths_and_births(model)
+    none = weight + context.clutter
+    share = weight / none * (none / context.no_pair(model)) ** (1 / context.omega)
+    expected = np.clip(1 - linked - divided, 0, 1) * share
+    death, birth = (
+        (expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5)
+        for side, inner in enumerate(context.scaled)
+    )
+    return replace(model, birth=float(birth), death=float(death))
+
+
+def bethe_evidence(context: Context, fit: Fit) -> float:
+    """Log likelihood of links and divisions, up to a constant.
+
+    Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
+    divided by the density of chance: the last sum accounts for changed deaths and for divisions.
+    """
+    model, (deaths, _) = fit.model, context.none * context.scaled
+    pairs = replace(fit.pairs, weight=fit.pairs.weight**context.omega)  # V with the exponent 1
+    z = log_partition(context.no_pair(model), pairs, ROUNDS)
+    births = ((1 - context.clutter_share) * (context.deaths_and_births(model) * context.scaled)[1]).sum()
+    rate = model.rate if len(fit.divisions) else 0.0
+    more = np.log1p((model.death - 1) * deaths + rate)
+    return float(z - births - more.sum())
+
+
+def no_link_beside(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
+    pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
+    pulls = np.stack([fit.beliefs.rows.divided, pull])
+    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / context.omega) + pulls) ** context.omega
+    return death, birth
+
+
+def beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
+    """The posterior of links in competition with divisions, for M-steps and the next sweep.
+
+    Mothers count as deaths there and daughters as births, as the model of links counts them.
+    """
+    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
+    probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
+    here, many = context.links, len(context.links)
+    probability[here] = beliefs.link[:many]
+    least = context.no_pair(fit.model)[0] ** (1 / context.omega)  # of a sure link the difference may be 0
+    rest = beliefs.rows.total[pairs.row] - beliefs.rows.each
+    rivals[0, here] = np.maximum(rest, least[pairs.row])[:many]
+    rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
+    posterior = replace(posterior, probability=probability, rivals=rivals)
+    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
+    weight = context.deaths_and_births(fit.model)
+    clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
+    death, birth = np.maximum(1 - linked - clutter, 0)
+    return replace(posterior, clutter=clutter, death=death, birth=birth)

@@ -1,0 +1,9 @@
+"""Particles: where they were seen, and which detection follows which.
+
+`detections`   `Detections`: positions and features, frame by frame
+`tracks`       `Tracks`: detections and the links between them
+`tables`       both as Arrow tables, for files and data frames; `arrow` reads columns of these
+`reliability`  how far to trust tracks
+`remarks`      sentences on detections that can hardly be linked, or are there twice
+`svg`          a picture of tracks, for notebooks
+"""

@@ -1,0 +1,260 @@
+"""Detections: positions of particles in each frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_FRAMES = 100_000_000
+"""Largest range of frame numbers that `frame_start` may index (0.8 GB of offsets)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Detections:
+    """Points seen in the frames of a movie, sorted by frame, as a struct of arrays.
+
+    Parameters
+    ----------
+    frame : (N,) int32 array
+        Frame number of every detection, non-decreasing.
+    position : (N, 3) float64 array
+        Axes z, y, x, in `unit`; 2D data carry z = 0.
+    unit : str
+        Unit of the positions, for example ``"pixel"`` or ``"micrometer"``.
+    features : mapping of str to (N,) array
+        Other values of each detection, such as its intensity. The linker keeps them and does not use them.
+
+    Raises
+    ------
+    InputError
+        If the shapes disagree, the frames decrease, or a position is not finite.
+
+    See Also
+    --------
+    Detections.from_table : takes the rows in any order, and 2D points.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([1, 0, 1], [[0, 0, 1], [0, 0, 0], [0, 5, 5]])
+    >>> seen.frame.tolist(), len(seen), seen.frame_count
+    ([0, 1, 1], 3, 2)
+    >>> seen.position[seen.rows_of(1)].tolist()
+    [[0.0, 0.0, 1.0], [0.0, 5.0, 5.0]]
+    """
+
+    frame: NDArray[np.int32]
+    position: NDArray[np.float64]
+    unit: str = "pixel"
+    features: Mapping[str, NDArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.frame, np.ndarray) and isinstance(self.position, np.ndarray)):
+            raise InputError("Detections hold arrays. Detections.from_table takes lists, in any order.")
+        count = len(self.frame)
+        if self.frame.shape != (count,) or self.position.shape != (count, 3):
+            raise InputError(
+                f"Detections need frame (N,) and position (N, 3); got {self.frame.shape} and "
+                f"{self.position.shape}. Give one z, y, x triple for every frame number."
+            )
+        for name, values in self.features.items():
+            if values.shape != (count,):
+                raise InputError(
+                    f"Feature {name!r} has shape {values.shape}; it needs one value for each of "
+                    f"the {count} detections."
+                )
+        if self.frame.dtype != np.int32 or self.position.dtype != np.float64:
+            raise InputError(
+                f"Detections hold int32 frames and float64 positions; got {self.frame.dtype} and "
+                f"{self.position.dtype}. Detections.from_table converts."
+            )
+        if (self.frame[1:] < self.frame[:-1]).any():
+            raise InputError("Frames must not decrease. Detections.from_table sorts rows by frame.")
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = self.position.sum()  # finite only if all are, and quicker than a look at each
+        if not np.isfinite(total) and not (finite := np.isfinite(self.position)).all():
+            row = int(np.argmin(finite.all(axis=1)))
+            raise InputError(
+                f"Detection {row} (frame {self.frame[row]}) has position {self.position[row].tolist()}; "
+                "positions must be finite. Remove the row or fix it."
+            )
+
+    @classmethod
+    def from_table(
+        cls,
+        frame: ArrayLike,
+        position: ArrayLike,
+        *,
+        unit: str = "pixel",
+        features: Mapping[str, ArrayLike] | None = None,
+    ) -> Detections:
+        """Detections from rows in any order; rows of one frame keep their relative order.
+
+        Parameters
+        ----------
+        frame : (N,) array_like of int
+            Frame numbers; floats are taken if they are whole.
+        position : (N, 3) or (N, 2) array_like of float
+            z, y, x or y, x, in `unit`.
+        unit, features
+            As in `Detections`.
+
+        Raises
+        ------
+        InputError
+            If a frame is fractional or does not fit int32, or as `Detections`.
+        """
+        frame_given = np.asarray(frame)
+        if frame_given.size == 0:
+            frame_given = frame_given.astype(np.int32)
+        # np.rint refuses strings and objects with a TypeError of its own: ask first.
+        if frame_given.dtype.kind not in "iuf":
+            raise InputError(f"Frames must be whole numbers; got values of type {frame_given.dtype}.")
+        whole = (
+            np.isfinite(frame_given) & (frame_given == np.rint(frame_given)) & (np.abs(frame_given) < 2**31)
+        )
+        if not whole.all():
+            row = int(np.argmin(whole))
+            raise InputError(
+                f"Row {row} has frame {frame_given[row]}; frames must be whole numbers below 2^31. "
+                "Divide time by the frame interval, or fix the row."
+            )
+        points = np.asarray(position, dtype=np.float64)
+        if points.size == 0:
+            points = points.reshape(0, 3)
+        if points.ndim == 2 and points.shape[1] == 2:
+            points = np.column_stack([np.zeros(len(points)), points])
+        order = np.argsort(frame_given, kind="stable")
+        return cls(
+            np.ascontiguousarray(frame_given[order], dtype=np.int32),
+            np.ascontiguousarray(points[order]) if points.shape == (len(order), 3) else points,
+            unit,
+            {name: np.asarray(values)[order] for name, values in (features or {}).items()},
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Detections]) -> Detections:
+        """The detections of one or more parts, one after the other, with the features of the last."""
+        names = list(parts[-1].features)
+        return cls(
+            np.concatenate([one.frame for one in parts]), np.concatenate([one.position for one in parts]),
+            parts[-1].unit, {name: np.concatenate([one.features[name] for one in parts]) for name in names},
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __repr__(self) -> str:
+        features = f", features {', '.join(self.features)}" if self.features else ""
+        return f"<Detections: {len(self):,} in {self.frame_count:,} frames, {self.unit}{features}>"
+
+    def _repr_html_(self) -> str:
+        """A short table, for notebooks."""
+        low, high = (self.position.min(axis=0), self.position.max(axis=0)) if len(self) else np.zeros((2, 3))
+        facts = {
+            "detections": f"{len(self):,}",
+            "frames": f"{self.first_frame} to {self.first_frame + self.frame_count - 1}"
+            if len(self)
+            else "none",
+            **{axis: f"{low[k]:.4g} to {high[k]:.4g}" for k, axis in enumerate("zyx")},
+            "unit": escape(self.unit),
+            "features": escape(", ".join(self.features)) or "none",
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in facts.items())
+        return f"<table><caption>Detections</caption>{rows}</table>"
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table, one row a detection: frame, z, y, x and the features."""
+        from .tables import table_of_detections
+
+        return table_of_detections(self)
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame, one row a detection: frame, z, y, x and the features.
+
+        Raises
+        ------
+        ResourceError
+            If pandas is not installed; for polars, ``polars.DataFrame(detections)``.
+        """
+        from .tables import pandas_of
+
+        return pandas_of(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export the table to libraries that read Arrow data, such as polars (PyCapsule interface)."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    @property
+    def first_frame(self) -> int:
+        """Number of the first frame that has a detection; 0 if there is none."""
+        return int(self.frame[0]) if len(self.frame) else 0
+
+    @property
+    def frame_count(self) -> int:
+        """Number of frames from the first to the last with a detection, including empty ones in between."""
+        return int(self.frame[-1]) - int(self.frame[0]) + 1 if len(self.frame) else 0
+
+    @cached_property
+    def frame_start(self) -> NDArray[np.int64]:
+        """(frame_count + 1,) int64: frame `first_frame` + k holds rows frame_start[k] to frame_start[k + 1].
+
+        Raises
+        ------
+        InputError
+            If the frame numbers span more than 10^8 frames.
+        """
+        if self.frame_count > _MOST_FRAMES:
+            raise InputError(
+                f"The frames run from {self.frame[0]} to {self.frame[-1]}: more than {_MOST_FRAMES} "
+                "frames. Number the frames consecutively, or remove the stray row."
+            )
+        # In the type of the frames: for another, NumPy would convert all of them.
+        numbers = np.arange(self.frame_count, dtype=np.int32) + np.int32(self.first_frame)
+        return np.append(np.searchsorted(self.frame, numbers), len(self)).astype(np.int64)
+
+    def rows_of(self, frame: int) -> slice:
+        """Rows of the detections in one frame, given its frame number; an empty slice if it has none."""
+        if not 0 <= frame - self.first_frame < self.frame_count:
+            return slice(0, 0)
+        number = np.int32(frame)  # in the type of the frames: for another, NumPy would convert all of them
+        return slice(*(int(np.searchsorted(self.frame, number, side)) for side in ("left", "right")))
+
+    def take(self, rows: NDArray | slice) -> Detections:
+        """A subset of the detections: `rows` is a slice, a boolean mask (N,) or increasing indices."""
+        if isinstance(rows, slice) and rows.step is None:
+            return self._part(rows)
+        return Detections(
+            self.frame[rows],
+            self.position[rows],
+            self.unit,
+            {name: values[rows] for name, values in self.features.items()},
+        )
+
+    def _part(self, rows: slice) -> Detections:
+        """Consecutive detections, which are as valid as these and are not checked again."""
+        part = object.__new__(Detections)
+        features = {name: values[rows] for name, values in self.features.items()}
+        given = self.frame[rows], self.position[rows], self.unit, features
+        for name, value in zip(("frame", "position", "unit", "features"), given, strict=True):
+            object.__setattr__(part, name, value)
+        return part
+
+    def every(self, stride: int) -> Detections:
+        """Detections of every `stride`-th frame from the first one on, with frames renumbered 0, 1, 2, …"""
+        since_first = self.frame.astype(np.int64) - self.first_frame
+        kept = self.take(since_first % stride == 0)
+        return Detections(
+            (since_first[since_first % stride == 0] // stride).astype(np.int32), kept.position, kept.unit,
+            kept.features,
+        )  # fmt: skip

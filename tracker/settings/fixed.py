@@ -1,0 +1,122 @@
+"""Known values: what the user fixes and learning would otherwise estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from ..compute.tolerances import LARGEST, TINY
+from ..errors import SettingsError
+
+Values = Mapping[str, float | tuple[float, ...]]
+"""Fixed values by name: one number, or one for each of z, y, x."""
+EACH_AXIS = ("step", "noise", "gate")
+"""Names of values that may be given separately for z, y and x."""
+RATES = ("end", "start", "miss", "clutter")
+"""Names of probabilities."""
+NAMES = (*EACH_AXIS, "persistence", *RATES)
+
+MOST_CLUTTER = 0.98
+"""Guard: largest share of ends and of starts that may be clutter."""
+
+
+def known_of(texts: Iterable[str]) -> dict[str, float | tuple[float, ...]]:
+    """Parse fixed values from texts NAME=VALUE or NAME=Z,Y,X.
+
+    Raises
+    ------
+    SettingsError
+        If a text has another form.
+
+    Examples
+    --------
+    >>> known_of(["noise=0.3,0.1,0.1", "persistence=3"])
+    {'noise': (0.3, 0.1, 0.1), 'persistence': 3.0}
+    """
+    known: dict[str, float | tuple[float, ...]] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            values = tuple(map(float, value.split(",")))
+        except ValueError:
+            raise SettingsError(
+                f"{text!r} is no NAME=NUMBER or NAME=Z,Y,X; write noise=0.1, for example."
+            ) from None
+        known[name.strip()] = values if values[1:] else values[0]
+    return known
+
+
+def text_of(known: Values) -> list[str]:
+    """Format fixed values as the texts that `known_of` parses, with the shortest equivalent numbers.
+
+    Examples
+    --------
+    >>> text_of({"noise": (0.3, 0.1, 0.1), "persistence": 3.0})
+    ['noise=0.3,0.1,0.1', 'persistence=3.0']
+    """
+    return [f"{name}={','.join(map(str, np.atleast_1d(value).tolist()))}" for name, value in known.items()]
+
+
+def check_known(known: Values) -> None:
+    """Check the names and ranges of fixed values.
+
+    Raises
+    ------
+    SettingsError
+        If one is invalid; the message says what is valid.
+
+    Examples
+    --------
+    >>> check_known({"noise": (0.3, 0.1, 0.1), "miss": 0.05})
+    >>> check_known({"miss": 1.5})
+    Traceback (most recent call last):
+    outbid.errors.SettingsError: miss is 1.5; a probability from 0 to less than 1 is needed.
+    """
+    for name, value in known.items():
+        if name not in NAMES:
+            raise SettingsError(f"Nothing learned is called {name!r}. Choose from: {', '.join(NAMES)}.")
+        _check_value(name, value)
+    rates = {name: float(np.max(known[name])) for name in RATES if name in known}
+    most = MOST_CLUTTER * min(rates.get("end", 1.0), rates.get("start", 1.0))
+    if rates.get("clutter", 0.0) > most or most < TINY:
+        raise SettingsError(
+            f"Clutter starts and ends: it must be at most {MOST_CLUTTER} of end and start, which are above "
+            f"{TINY:g}."
+        )
+
+
+def _check_value(name: str, value: float | tuple[float, ...]) -> None:
+    values = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if values.size != 1 and not (name in EACH_AXIS and values.size == 3):
+        wanted = "one number, or three: z, y, x" if name in EACH_AXIS else "one number"
+        raise SettingsError(f"{name} is {value}; {wanted} is needed.")
+    if name in RATES:
+        least = 0.0 if name in ("miss", "clutter") else math.nextafter(0, 1)
+        if not ((least <= values) & (values < 1)).all():
+            more = "" if least == 0 else "more than "
+            raise SettingsError(f"{name} is {value}; a probability from {more}0 to less than 1 is needed.")
+    elif not (values >= 0).all() or (name in EACH_AXIS and not np.isfinite(values).all()):
+        raise SettingsError(f"{name} is {value}; it must be 0 or more.")
+    elif name in ("step", "gate") and not ((values > 1 / LARGEST) & (values < LARGEST)).all():
+        raise SettingsError(f"{name} is {value}; it must be more than 0, and a length.")
+
+
+def values_along(known: Values, axes: str) -> dict[str, float | tuple[float, ...]]:
+    """Fixed values for some of the axes z, y, x: names in `EACH_AXIS` have one value for each axis.
+
+    Examples
+    --------
+    >>> values_along({"noise": (0.3, 0.1, 0.2), "gate": 2, "end": 0.1}, "zx")
+    {'noise': (0.3, 0.2), 'gate': (2.0, 2.0), 'end': 0.1}
+    """
+    along: dict[str, float | tuple[float, ...]] = {}
+    for name, value in known.items():
+        values = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        if name in EACH_AXIS:
+            values = np.broadcast_to(values, 3)[["zyx".index(axis) for axis in axes]]
+            along[name] = tuple(values.tolist())
+        else:
+            along[name] = float(values[0])
+    return along

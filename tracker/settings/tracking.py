@@ -1,0 +1,209 @@
+"""Settings of `track`: each is declared once, as a field, and validated.
+
+What checks them is loaded when an object is made: the commands read the declarations alone.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ..errors import SettingsError
+from .declare import DEVICES, Setting, check_values, declare, documented
+
+if TYPE_CHECKING:
+    from ..particles.detections import Detections
+    from ..pins import Found, Pin
+
+_SOLVER = "bid_and_augment"
+
+
+@documented
+@dataclass(frozen=True)
+class TrackingSettings:
+    """All settings that determine the result of `track`; values are validated.
+
+    Parameters
+    ----------
+    {settings}
+
+    Raises
+    ------
+    SettingsError
+        If a value makes no sense; the message says which values do.
+
+    Examples
+    --------
+    >>> TrackingSettings(max_distance=5.0).cost
+    'euclidean'
+    >>> TrackingSettings(max_distance=-1)
+    Traceback (most recent call last):
+    outbid.errors.SettingsError: max_distance is -1; it must be 0 or more.
+    """
+
+    max_distance: float | None = declare(None, Setting(
+        "Gate: the largest distance a particle moves between frames, in the unit of position x spacing.",
+        "Without one motion and detection are learned from the detections, and links follow from the "
+        "posterior over all links of the movie, by the past and the future of every particle.",
+        automatic="learned from the movie", unit="length", row="max. distance", further=False, metavar="D",
+    ))  # fmt: skip
+    cost: str = declare("euclidean", Setting(
+        "Cost of a link: its length, or its length squared.",
+        "This, `unmatched_cost` and `gap_distance` need a `max_distance`.",
+        choices=("euclidean", "squared"), row="cost",
+    ))  # fmt: skip
+    unmatched_cost: float | None = declare(None, Setting(
+        "Cost of leaving a detection unlinked, for each of the two sides.",
+        "The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.",
+        automatic="half of the gate's", row="cost of no link",
+    ))  # fmt: skip
+    spacing: tuple[float, float, float] = declare((1.0, 1.0, 1.0), Setting(
+        "Size of a voxel along z, y, x: positions are multiplied by it.",
+        least=0, above=True, row="voxel z, y, x", further=False, metavar="Z Y X",
+    ))  # fmt: skip
+    max_gap: int | None = declare(None, Setting(
+        "For how many consecutive frames a particle may be undetected and its track still be joined; "
+        "0 with `max_distance`, else learned.",
+        "Frames that were not recorded, in which none of many particles is seen, do not count if it is "
+        "learned.",
+        automatic="automatic", least=0, row="missing frames", further=False, metavar="N",
+    ))  # fmt: skip
+    gap_distance: float | None = declare(None, Setting(
+        "Gate of gap closing.", automatic="`max_distance`", unit="length", row="over gaps", metavar="D"
+    ))  # fmt: skip
+    divisions: bool = declare(True, Setting(
+        "Detect divisions where the movie gives evidence of them; only without `max_distance`.",
+        "Tracks that start beside another may be its daughters.",
+        row="divisions|find where particles divide", further=False,
+    ))  # fmt: skip
+    merges: bool = declare(False, Setting(
+        "Detect merges where the movie gives evidence of them; only without `max_distance`.",
+        "Tracks that end beside another may have fused with it. If merges and divisions are about as "
+        "frequent, spots cross, and none is accepted.",
+        row="merges|find where particles fuse", option="--merges/--no-merges",
+    ))  # fmt: skip
+    known: Mapping[str, float | tuple[float, ...]] = declare({}, Setting(
+        "Values that are given instead of learned: step, noise and gate (one, or one for each of z, y, "
+        "x), persistence (frames), end, start, miss and clutter (probabilities, of a detection).",
+        "Lengths are in the unit of position x spacing. Step is the standard deviation of the "
+        "displacement seen along an axis in one frame.",
+        row="known|all is learned; or noise=0.1; gate=2,1,1", option="--set", metavar="NAME=VALUE",
+    ))  # fmt: skip
+    exact_margins: bool = declare(False, Setting(
+        "Compute the exact margin of every link (cost increase without it) instead of a lower bound.",
+        "It needs an exact solver.",
+        row="exact margins|solve without each link",
+    ))  # fmt: skip
+    solver: str = declare(_SOLVER, Setting(
+        "Solver of the assignments: one of outbid assign --list.",
+        "A variant with settings is auction:fixed(epsilon=1). Costs of links are whole numbers then, of "
+        "which 2^26 make the smaller of the unmatched cost and the cost at the gate.",
+        row="solver", metavar="NAME[:VARIANT][(SETTING=VALUE,…)]",
+    ))  # fmt: skip
+    device: str = declare("auto", Setting(
+        "Where to compute; auto uses a GPU for 3 million detections or more.",
+        choices=DEVICES, row="device",
+    ))  # fmt: skip
+    periodic: tuple[float, float, float] | None = declare(None, Setting(
+        "Size of a periodic box, as simulations have, in the unit of position x spacing; 0 along an axis "
+        "that is not periodic.",
+        "On the CPU.",
+        metavar="Z Y X",
+    ))  # fmt: skip
+    column: Mapping[str, str] | Literal["auto"] | None = declare("auto", Setting(
+        "Column that may help to link, beside those of outbid detect: NAME:KIND, where KIND is number, "
+        "angle=PERIOD, label, vector (NAME is a pattern, 'emb_*') or none; by its values without.",
+        'In Python a mapping of names to kinds, "" by the values; "auto": those of detect alone; None: '
+        "positions alone.",
+        row="columns|those of Detect spots; or area; theta:angle=180; none at all: -", metavar="NAME[:KIND]",
+    ), hashed=False)  # fmt: skip
+    pins: Sequence[Pin] | str | os.PathLike[str] = declare((), Setting(
+        "Table of pins: links, ends and others that a person states, which hold exactly.",
+        "Or the pins themselves. The model is learned without them.",
+        metavar="FILE",
+    ))  # fmt: skip
+
+    def __post_init__(self) -> None:
+        from ..pins import check_pins, read_pins
+        from .columns import check_columns
+        from .costs import check_box, check_costs
+        from .fixed import check_known
+
+        check_values(self)
+        if self.max_distance is not None:
+            check_costs(self.max_distance, self.cost, self.unmatched_cost)
+            if self.known:
+                raise SettingsError("known values fix what is otherwise learned: leave max_distance out.")
+        elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
+            raise SettingsError(
+                "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
+            )
+        check_known(self.known)
+        check_columns(self.column, self.max_distance)
+        if self.gap_distance is not None:
+            check_costs(self.gap_distance, self.cost, None)
+        if self.periodic is not None:
+            check_box(self.periodic, self.device)
+        self._check_solver()
+        given = self.pins
+        read = read_pins(given) if isinstance(given, str | os.PathLike) else tuple(given)
+        object.__setattr__(self, "pins", read)
+        check_pins(self.stated)
+        if self.pins and self.max_distance is None and self.periodic is not None:
+            raise SettingsError("In a periodic box pins need a max_distance: set one, or leave the pins out.")
+
+    def _check_solver(self) -> None:
+        from ..assignment import SOLVERS, solver_named
+
+        # Others are asked their settings, for which their modules are loaded.
+        if self.solver not in SOLVERS:
+            try:
+                solver_named(self.solver)
+            except ValueError as error:
+                raise SettingsError(str(error)) from None
+        if self.exact_margins and not solver_named(self.solver).is_exact:
+            raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
+
+    @property
+    def stated(self) -> tuple[Pin, ...]:
+        """The pins, read from their table."""
+        assert isinstance(self.pins, tuple)
+        return self.pins
+
+    def pins_in(self, detections: Detections) -> Found:
+        """The pins among detections."""
+        from ..pins import resolve_pins
+
+        return resolve_pins(self.stated, detections, spacing=self.spacing)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for run records."""
+        known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
+        box, column, _ = known.pop("periodic"), known.pop("column"), known.pop("pins")
+        known |= {} if box is None else {"periodic": list(box)}
+        known |= (
+            {} if column == "auto" else {"no_columns": True} if column is None else {"column": dict(column)}
+        )
+        return known | ({"pins": [pin.as_dict() for pin in self.stated]} if self.pins else {})
+
+
+def cost_at_gate(max_distance: float | None, cost: str) -> float:
+    """The cost of a link as long as the gate, the usual `unmatched_cost` elsewhere.
+
+    The cost is infinite, which `TrackingSettings` refuses, if there is no gate, or if the cost at the
+    gate is no finite number.
+
+    Examples
+    --------
+    >>> cost_at_gate(3.0, "squared"), cost_at_gate(1e200, "squared")
+    (9.0, inf)
+    """
+    from .costs import COSTS
+
+    try:
+        return math.inf if max_distance is None else math.pow(max_distance, COSTS[cost])
+    except OverflowError:
+        return math.inf

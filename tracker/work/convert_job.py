@@ -1,0 +1,119 @@
+"""Convert many tables from one format to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
+
+from .. import formats
+from ..edit.fill_gaps import with_gaps_filled, with_time
+from ..errors import InputError, SettingsError
+from ..formats.graphs.geff_write import can_be_written_in_parts, write_parts
+from ..formats.tables.columns import AS_NAMED
+from ..formats.tables.parquet import row_count
+from ..measuring.scales import without_drift
+from ..particles.tracks import Tracks
+from .jobs import run_record
+
+
+@dataclass(frozen=True)
+class ConvertJob:
+    """Write tracks or detections in the format given by the suffix of the output.
+
+    Parameters
+    ----------
+    columns : mapping of str to str
+        As for `outbid.read_tracks`.
+    fill_gaps : bool
+        Whether positions in gaps are interpolated.
+    frame_interval : float or None
+        Time from frame to frame, for a column of times.
+    image : Path or None
+        Movie that TrackMate shows under the tracks.
+    subtract_drift : bool
+        Whether the drift that tracking learned is taken out of the positions, and out of the record.
+    """
+
+    command: ClassVar[str] = "convert"
+
+    columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
+    fill_gaps: bool = False
+    frame_interval: float | None = None
+    image: Path | None = None
+    subtract_drift: bool = False
+
+    def request(self) -> dict[str, object]:
+        chosen: dict[str, object] = {"fill_gaps": self.fill_gaps, "frame_interval": self.frame_interval}
+        chosen |= {"subtract_drift": True} if self.subtract_drift else {}
+        return {"columns": dict(self.columns), **chosen}
+
+    def origin(self, source: str) -> dict[str, str]:
+        return formats.input_of(source, self.columns)
+
+    def run(
+        self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
+    ) -> Mapping[str, object]:
+        """Convert a file and its run record; the options of the conversion are recorded under `conversion`.
+
+        Raises
+        ------
+        SettingsError
+            If it holds detections alone, and gaps are to be filled or an image goes with them.
+        """
+        try:
+            whole: dict[str, object] = formats.read_record(source)
+        except InputError:
+            whole = run_record("convert", self.origin(source))
+        if record:
+            whole |= {"conversion": run_record("convert", self.origin(source)) | dict(record)}
+        plain = not self.columns and not self.fill_gaps and self.frame_interval is None
+        plain &= not self.subtract_drift
+        if formats.format_of(output) == "graphs.geff" and plain and can_be_written_in_parts(Path(source)):
+            count = write_parts(Path(source), output, whole, overwrite=overwrite)
+            return {"detections": row_count(Path(source)), "tracks": count}
+        if formats.holds_tracks(source, columns=self.columns):
+            tracks = self._tracks(source, whole)
+            self._write(output, tracks, whole, overwrite)
+            return {"detections": len(tracks.detections), "tracks": tracks.track_count}
+        if self.fill_gaps or self.image is not None or self.subtract_drift:
+            raise SettingsError(
+                f"--fill-gaps, --image and --subtract-drift are for tracks; {source} holds detections alone."
+            )
+        found = formats.read_detections(source, columns=self.columns)
+        if self.frame_interval is not None:
+            found = with_time(found, self.frame_interval)
+        formats.write_detections(output, found, record=whole, overwrite=overwrite)
+        return {"detections": len(found)}
+
+    def kept(self, output: Path) -> Mapping[str, object]:
+        made = formats.read_record(output).get("conversion")
+        return made if isinstance(made, dict) else {}
+
+    def _tracks(self, source: str, record: dict[str, object]) -> Tracks:
+        """The tracks; a drift that is subtracted leaves the record."""
+        found = formats.read_tracks(source, columns=self.columns)
+        if self.subtract_drift:
+            found, _ = without_drift(found, record)
+            learned = record.get("learned")
+            if not isinstance(learned, Mapping) or learned.get("drift") is None:
+                raise SettingsError(
+                    f"The run record of {source} states no drift. Leave --subtract-drift out."
+                )
+            record["learned"] = {**learned, "drift": None}
+        if self.fill_gaps:
+            found = with_gaps_filled(found)
+        if self.frame_interval is not None:
+            found = replace(found, detections=with_time(found.detections, self.frame_interval))
+        return found
+
+    def _write(self, output: Path, tracks: Tracks, record: Mapping[str, object], overwrite: bool) -> None:
+        if self.image is None:
+            formats.write_tracks(output, tracks, record=record, overwrite=overwrite)
+            return
+        from ..formats.graphs.trackmate_write import write_with_image
+        from ..formats.images.opening import open_images
+
+        movie = open_images(self.image)
+        write_with_image(output, tracks, self.image, movie, record=record, overwrite=overwrite)
