@@ -215,7 +215,7 @@ def _radius_of(settings: DetectionSettings, movie: Images) -> str:
     along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
     if settings.radius is None:
         return "Nothing stands out of the noise at any radius. To look for one: --radius R."
-    what = ", of bodies without a common profile" if settings.bodies else ""
+    what = ", of blobs without a common profile" if settings.bodies else ""
     return f"Radius {settings.radius:.3g} {movie.unit}{along}{what}."
 
 

@@ -3,7 +3,7 @@
 `detect`                   below: a movie of any kind to detections
 `frames`                   the frames of a movie, one after the other; what a movie is learned from
 `preview`                  number of spots as a function of the threshold
-`spots`, `tiles`           the spots of one frame, as columns; large frames in tiles
+`spots`                    the spots of one frame, as columns; large frames in tiles
 `model`, `width`, `noise`  what is learned of a movie first: width and sign of spots, noise of the camera
 `blobs`                    blobs without a common profile, such as nuclei
 `fit`                      the last fit, in grey values: positions, amplitudes, sizes and their errors

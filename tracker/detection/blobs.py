@@ -113,18 +113,21 @@ def find_blobs(image: NDArray[np.float32], sigma: NDArray[np.float64], fdr: floa
     values = laplacian(image, sigma)
     if dead.any():
         values[dead] = 0
-    voxel = local_maxima(values, 0.0)
+    voxel, minima = local_maxima(values, 0.0), local_maxima(-values, 0.0)
     position, at = vertices(values, voxel)[0], tuple(voxel.T)
     height = values[at].astype(np.float64)
     unit = np.where(sigma > 0, sigma * np.sqrt(1 + 1 / _FILTER**2), 1.0)
     scale = _noise_scale(values, sigma)
-    depth = _depths(values, scale, position[:0], unit)
+    depth = _depths(values, scale, minima)
     quality, keep = _qualities(height, scale[at], depth, fdr)
     if keep:
         accepted = quality >= np.sort(quality)[-keep]
         values = values - _response_to_blobs(values.shape, position[accepted], height[accepted], sigma)
         scale = _noise_scale(values, sigma)
-        depth = _depths(values, scale, position[accepted] / unit, unit)
+        minima = local_maxima(-values, 0.0)
+        # Minima inside a blob are due to its misfit.
+        outside = cKDTree(position[accepted] / unit).query(minima / unit)[0] > _WITHIN
+        depth = _depths(values, scale, minima[outside])
         alone = values[at] + np.where(accepted, height, 0.0)
         quality, keep = _qualities(alone, scale[at], depth, fdr)
     order = np.argsort(-quality, kind="stable")
@@ -179,16 +182,10 @@ def _noise_scale(values: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDA
 
 
 def _depths(
-    values: NDArray[np.float32],
-    scale: NDArray[np.float32],
-    blobs: NDArray[np.float64],
-    unit: NDArray[np.float64],
+    values: NDArray[np.float32], scale: NDArray[np.float32], minima: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Sorted depths of the minima outside blobs; minima inside a blob are due to its misfit."""
-    voxel = local_maxima(-values, 0.0)
-    if len(blobs) and len(voxel):
-        voxel = voxel[cKDTree(blobs).query(voxel / unit)[0] > _WITHIN]
-    return np.sort((-values / scale)[tuple(voxel.T)].astype(np.float64))
+    """Sorted depths of minima."""
+    return np.sort((-values / scale)[tuple(minima.T)].astype(np.float64))
 
 
 def _number_deeper(depth: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:

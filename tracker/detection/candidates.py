@@ -90,8 +90,9 @@ def find_candidates(
     restored = with_peaks_restored(voxels, sigma, noise.saturation)
     frame = stabilised(restored, noise)
     band = Band.of(frame.shape, sigma)
+    in_band = noise.scaled(band.gain)
     values = band.down(frame, dct)
-    fit, background, filter_ = _in_passes(values, sigma * band.scale, noise.scaled(band.gain), dct)
+    fit, background, filter_ = _in_passes(values, sigma * band.scale, in_band, dct)
     significance = fit.peaks.significance / _tail(fit, filter_)
     return CandidateSpots(
         band.in_frame(fit.peaks.position),

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..particles.detections import Detections
 from ..settings.detection import DetectionSettings
 from ..settings.device import device_for
-from .prepare import VOXELS
+from .prepare import sample_numbers
 
 if TYPE_CHECKING:  # kernels are loaded when they are needed
     from .model import SpotModel
@@ -24,34 +24,8 @@ if TYPE_CHECKING:  # kernels are loaded when they are needed
     from .transform import CosineTransform
 
 _LOG = logging.getLogger("outbid")
-FRAMES = 4
-"""Guard: frames from which a movie is learned; more cost time and hardly change a width."""
-MOST_FRAMES = 16
-"""Guard: the same for small frames, which hold few spots."""
 _WORTH_A_GPU = 200_000_000
 """Guard: voxels of a movie below which `auto` uses the CPU: loading CuPy with its filters takes seconds."""
-
-
-def sample_numbers(count: int, frames: int = FRAMES) -> list[int]:
-    """Evenly spaced frame numbers from which a movie of `count` frames is learned.
-
-    Examples
-    --------
-    >>> sample_numbers(100), sample_numbers(2)
-    ([0, 33, 66, 99], [0, 1])
-    """
-    return np.unique(np.linspace(0, max(count - 1, 0), frames).astype(int)).tolist() if count else []
-
-
-def sample_size(voxels: int) -> int:
-    """Number of frames of so many voxels from which a movie is learned.
-
-    Examples
-    --------
-    >>> sample_size(128 * 128), sample_size(10**6)
-    (16, 4)
-    """
-    return max(FRAMES, min(MOST_FRAMES, FRAMES * VOXELS // max(voxels, 1)))
 
 
 def checked(image: NDArray, frame: int) -> NDArray:
@@ -108,7 +82,7 @@ def learn_from(
 
     if not count:
         return None, settings
-    first = sample_numbers(count, sample_size(next(iter(read([0]))).size))
+    first = sample_numbers(count, next(iter(read([0]))).size)
     for numbers in (first, *([number] for number in range(count))):
         frames = [checked(image, number) for number, image in zip(numbers, read(numbers), strict=True)]
         model, learned = learn(frames, settings, CosineTransform(workers))
@@ -242,6 +216,6 @@ def expected_noise(detections: Detections) -> float:
 def null_of(settings: DetectionSettings) -> str:
     """Against what spots stand out, by the settings that `detect` returned, as a sentence."""
     if settings.bodies:
-        return "Null: the filter's minima, for bodies have no profile in common."
+        return "Null: the filter's minima, for blobs have no profile in common."
     how = "measured" if settings.gain is None else "given"
     return f"Null: the spectrum of everything but spots; the camera's noise is {how}."

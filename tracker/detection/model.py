@@ -83,8 +83,10 @@ def learn(
     sigma = _widths(search, parts, sample.sigma, noise, settings) if search.frames else None
     if sigma is None:
         return None, settings
-    plane, along = _radii(sigma, settings.spacing)
-    used = replace(settings, radius=settings.radius or plane, radius_z=settings.radius_z or along)
+    flat = sigma[0] == 0
+    along, plane = (float(sigma[axis]) * sqrt(2 if flat else 3) * settings.spacing[axis] for axis in (0, 1))
+    radius_z = settings.radius_z or (None if flat else along)
+    used = replace(settings, radius=settings.radius or plane, radius_z=radius_z)
     return SpotModel(sample.middle, sample.unit, noise, sigma), used
 
 
@@ -119,13 +121,6 @@ def _widths(
     if wide is not None and (deep is not None or sigma[0] == 0):
         return sigma
     return refine_widths(parts, sigma, noise, settings, search.dct)
-
-
-def _radii(sigma: NDArray[np.float64], spacing: tuple[float, float, float]) -> tuple[float, float | None]:
-    """Radii in the plane and along z of a spot with these widths in voxels; no second one if z is 0."""
-    root = sqrt(2 if sigma[0] == 0 else 3)
-    plane = float(sigma[1]) * root * spacing[1]
-    return plane, None if sigma[0] == 0 else float(sigma[0]) * root * spacing[0]
 
 
 def other_sign_stands_out(image: NDArray, settings: DetectionSettings) -> bool:

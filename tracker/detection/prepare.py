@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 from ..settings.detection import DetectionSettings
 
-VOXELS = 700_000
-"""Guard: voxels of each frame from which a movie is learned."""
+FRAMES = 4
+"""Guard: frames from which a movie is learned; more cost time and hardly change a width."""
+MOST_FRAMES = 16
+"""Guard: the same for small frames, which hold few spots."""
+_VOXELS = 700_000
+"""Guard: voxels of each frame that are learned from."""
 _COARSE = 4
 """Guard: pixels of the side of a block whose mean counts as structure: the noise of single ones is none."""
 _LEAST_SIDE = 64
@@ -44,6 +48,18 @@ def sample_of(frames: Sequence[NDArray], settings: DetectionSettings) -> Sample:
     middle, unit = middle_of(frames[0]), unit_of(frames)
     parts = [crop(prepared(frame, settings, middle, unit)) for frame in frames]
     return Sample(parts, middle, unit, sigma_of(settings, frames[0].shape))
+
+
+def sample_numbers(count: int, voxels: int) -> list[int]:
+    """Evenly spaced numbers of the frames, of so many voxels, from which a movie of `count` is learned.
+
+    Examples
+    --------
+    >>> sample_numbers(100, 10**6), sample_numbers(2, 10**6), len(sample_numbers(100, 128 * 128))
+    ([0, 33, 66, 99], [0, 1], 16)
+    """
+    frames = max(FRAMES, min(MOST_FRAMES, FRAMES * _VOXELS // max(voxels, 1)))
+    return np.unique(np.linspace(0, max(count - 1, 0), frames).astype(int)).tolist() if count else []
 
 
 def middle_of(image: NDArray) -> float:
@@ -89,7 +105,7 @@ def prepared(
 
 def crop(image: NDArray[np.float32]) -> NDArray[np.float32]:
     """The part of a large image with the most structure: if particles are few, the centre may have none."""
-    share = min(1.0, sqrt(VOXELS / image.size))
+    share = min(1.0, sqrt(_VOXELS / image.size))
     if share == 1 or min(image.shape[1:]) < _LEAST_SIDE:
         return image
     keep = [max(int(n * share), 16) for n in image.shape[1:]]
