@@ -104,7 +104,7 @@ class TrackingSettings:
         row="solver", metavar="NAME[:VARIANT][(SETTING=VALUE,…)]",
     ))  # fmt: skip
     device: str = declare("auto", Setting(
-        "Where to compute; auto uses a GPU for 3 million detections or more.",
+        "Where to compute; auto uses a GPU for 500,000 detections or more, with a gate for 3 million.",
         choices=DEVICES, row="device",
     ))  # fmt: skip
     periodic: tuple[float, float, float] | None = declare(None, Setting(
