@@ -4,6 +4,7 @@ import gc
 import json
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outbid import InputError, ResourceError, SettingsError, match, read_detections, read_record
+from outbid import InputError, ResourceError, SettingsError, match, open_images, read_detections, read_record
 from outbid.detection import detect
 from outbid.detection.frames import expected_noise, learn_from
 from outbid.detection.joint import local_maxima
@@ -25,6 +26,7 @@ from outbid.detection.spectrum import Filter, Modes, spectrum
 from outbid.detection.transform import CosineTransform
 from outbid.formats.images.labels import centroids, detect_labels
 from outbid.settings.detection import DetectionSettings
+from outbid.work.jobs import DetectJob
 
 FRAMES = import_module("outbid.detection.frames")
 
@@ -312,10 +314,27 @@ def test_settings_check_themselves(name: str, value: object) -> None:
         DetectionSettings(**{name: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.smoke
+def test_an_open_movie_has_its_frame_numbers_times_and_unit() -> None:
+    stack = np.stack([speckled(seed) for seed in (0, 1, 2)])
+    movie = replace(open_images(stack, axes="TZYX", spacing=(2, 1, 1)), missing=(1,), interval=2.5)
+    seen, used = detect(movie)
+    alone, _ = detect([stack[0], stack[2]], DetectionSettings(spacing=(2, 1, 1)))
+    np.testing.assert_array_equal(seen.position, alone.position)
+    assert set(seen.frame.tolist()) == {0, 2}
+    assert seen.features["time"].tolist() == (2.5 * seen.frame).tolist()
+    assert (seen.unit, used.spacing) == (movie.unit, movie.spacing)
+    job, _ = DetectJob().detect(movie)
+    assert seen.position.tobytes() == job.position.tobytes()
+    assert list(seen.features) == list(job.features)
+
+
 def test_frames_that_make_no_sense() -> None:
     for frame in (np.zeros((4, 4)), np.zeros((1, 4, 4), complex), np.zeros((0, 4, 4))):
         with pytest.raises(InputError, match="Frame 0"):
             detect([frame], DetectionSettings(radius=2))
+    with pytest.raises(InputError, match="Frame 2"):
+        detect([np.zeros((1, 9, 9)), np.ones((1, 9, 9)), np.zeros((4, 4))], DetectionSettings())
     for value in (0.0, np.nan, 1e300):
         assert len(detect([np.full((1, 9, 9), value)] * 2, DetectionSettings())[0]) == 0
     assert len(detect([], DetectionSettings())[0]) == 0
