@@ -10,8 +10,6 @@ from typing import Any
 from ...errors import InputError
 from ..files.packages import opened
 
-SUFFIXES = (".h5", ".hdf5", ".he5")
-
 _HEAP = re.compile(rb"GCOL\x01\x00\x00\x00(.{8})", re.DOTALL)
 """Signature and length of a collection of strings (a global heap)."""
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
+from ..contract import GraphFormat
 from ..files.outputs import write_whole_folder
 from ..images.folders import open_movie
 from ..images.labels import centroids
@@ -173,3 +174,6 @@ def _table(path: Path) -> NDArray[np.int64]:
             f"{file}: label {table[:-1][np.diff(table[:, 0]) == 0][0, 0]} has two rows. Keep one."
         )
     return table
+
+
+FORMAT = GraphFormat(read_tracks=read_tracks, read_detections=read_detections, recognises=recognises)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...particles.tracks import LINK_MEASURES, Tracks
+from ..contract import GraphFormat
 from ..files.packages import package
 from ..files.units import TIMES
 from ..tables import columns
@@ -25,7 +26,6 @@ from ..tables import edges as numbered
 from .geff_checks import absent_chunks, checked, explained, foreign, inside, row_count
 from .geff_write import write_tracks
 
-__all__ = ["foreign", "holds_tracks", "read_record", "read_tracks", "recognises", "write_tracks"]
 _LOG = logging.getLogger("outbid")
 _TIME = ("t", "time", "frame")
 _FRAME = ("frame", "timepoint")
@@ -273,3 +273,9 @@ def _frames(path: Path, nodes: Mapping[str, NDArray], time: str) -> NDArray:
     if not (np.isfinite(frame) & (frame == np.rint(frame))).all():
         raise InputError(f"{path}: time {time!r} is not in whole frames. Add a property called frame.")
     return frame.astype(np.int64)
+
+
+FORMAT = GraphFormat(
+    read_tracks=read_tracks, recognises=recognises, holds_tracks=holds_tracks, write_tracks=write_tracks,
+    read_record=read_record, foreign=foreign,
+)  # fmt: skip

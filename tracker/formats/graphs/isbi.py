@@ -21,21 +21,16 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
+from ..contract import GraphFormat
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
-from ..files.records import to_stand_beside, unit_beside
+from ..files.records import record_beside, to_stand_beside, unit_beside
 from ..files.xml_stream import Enough, number, read_xml, root_of
 from ..tables.edges import detections_of, labelled
 
-RECORD_BESIDE = True
 _LOG = logging.getLogger("outbid")
 _ROOTS = ("root", "Tracks")
 _PARTICLE = ("particle", "track")
-
-
-def recognises(path: Path) -> bool:
-    """Whether the root element is that of this format."""
-    return root_of(path) in _ROOTS
 
 
 def read_detections(path: Path) -> Detections:
@@ -126,3 +121,9 @@ def _read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     refuse_if_larger_than_memory(path, path.stat().st_size)  # numbers take less than their text
     read_xml(path, begin, end=end)
     return np.array(particle, dtype=np.int64), np.array(values, dtype=np.float64).reshape(-1, 4)
+
+
+FORMAT = GraphFormat(
+    read_tracks=read_tracks, read_detections=read_detections, holds_tracks=holds_tracks,
+    recognises=lambda path: root_of(path) in _ROOTS, write_tracks=write_tracks, read_record=record_beside,
+)  # fmt: skip

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError, ResourceError
 from ...particles.tracks import Tracks
+from ..contract import GraphFormat
 from ..files.memory import refuse_if_larger_than_memory
 from ..tables.edges import tracks_of
 
@@ -28,22 +29,12 @@ _JAVA = b"\xac\xed\x00\x05"
 _SHORT, _LONG = 0x77, 0x7A  # block types, with a length of one byte or of four
 
 
-def recognises(path: Path) -> bool:
-    """Whether the path is a file; only Mastodon uses the suffix."""
-    return path.is_file()
-
-
 def read_tracks(path: Path) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     spots, links, unit = _read(path)
     position, radius = np.ascontiguousarray(spots["place"][:, ::-1]), np.sqrt(np.maximum(spots["radius2"], 0))
     node = np.arange(len(spots), dtype=np.int64)
     return tracks_of(path, node, spots["frame"], position, links, unit, {"radius": radius})
-
-
-def holds_tracks(path: Path) -> bool:
-    """See `outbid.formats.holds_tracks`."""
-    return len(_read(path)[1]) > 0
 
 
 def _read(path: Path) -> tuple[NDArray, NDArray[np.int64], str | None]:
@@ -110,3 +101,6 @@ def _unit(project: bytes, path: Path) -> str | None:
         return ElementTree.fromstring(project, forbid_dtd=True).findtext("SpaceUnits")
     except Exception as error:  # a parse error, or an attack that defusedxml detects
         raise InputError(f"{path}: project.xml cannot be read ({error}). Save the project again.") from None
+
+
+FORMAT = GraphFormat(read_tracks=read_tracks, holds_tracks=lambda path: len(_read(path)[1]) > 0)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
+from ..contract import GraphFormat
 from ..files.decimals import decimal
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.records import record_from
@@ -28,7 +29,6 @@ from ..files.xml_stream import Enough, number, read_xml
 from ..tables.edges import detections_of, tracks_of
 from .trackmate_write import CONTOUR, RECORD_MARK, key_of, write_tracks
 
-__all__ = ["holds_tracks", "read_detections", "read_record", "read_tracks", "write_tracks"]
 _PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
 _NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
 _MOST = 2**53
@@ -253,3 +253,9 @@ def _float(value: str) -> float:
         return decimal(value)
     except ValueError:
         return float("nan")
+
+
+FORMAT = GraphFormat(
+    read_tracks=read_tracks, read_detections=read_detections, holds_tracks=holds_tracks,
+    write_tracks=write_tracks, read_record=read_record,
+)  # fmt: skip

@@ -15,9 +15,8 @@ from ...errors import InputError
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import Held, Stack, chosen, refuse_level
+from .stacks import Held, ImageFormat, Stack, chosen, refuse_level
 
-SUFFIXES = (".czi",)
 _LETTERS = "TCZYX"
 _EMPTY = 100
 """Guard: voxels of a movie for each that is stored; more come from a damaged position of a tile."""
@@ -36,7 +35,7 @@ class _Tile:
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """See `stacks.Opener`."""
+    """See `stacks.ImageFormat`."""
     refuse_level(source, level)
     with opened(source, "CZI", "czifile") as czifile:
         held = Held(czifile.CziFile(source))
@@ -166,3 +165,6 @@ def _described(stack: Stack, text: str) -> Stack:
         stack, spacing=(spacing[0], spacing[1], spacing[2]), unit="micrometer", interval=interval or None,
         depth=metres[0] > 0, channels=channels,
     )  # fmt: skip
+
+
+FORMAT = ImageFormat(open_stack)

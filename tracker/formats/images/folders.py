@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ..declared import TIFF
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import package
 from .counters import arranged, counts_scenes, main_pattern
@@ -27,7 +28,7 @@ from .tiff_scenes import Header
 _PNG = b"\x89PNG\r\n\x1a\n"
 """First bytes of a PNG file."""
 _LOG = logging.getLogger("outbid")
-SUFFIXES = (".tif", ".tiff", ".btf", ".png")
+SUFFIXES = tuple(pattern.removeprefix("*") for pattern in TIFF.patterns)
 """Suffixes of the images that are read."""
 COPIES = 24
 """Bytes of working memory per voxel: several copies in single precision."""

@@ -10,13 +10,13 @@ import numpy as np
 from ...errors import InputError
 from ..files.hdf5 import file_at, objects_in
 from ..files.packages import damage_explained
-from .stacks import Stack, chosen, refuse_level
+from .stacks import ImageFormat, Stack, chosen, refuse_level
 
 _MOST_AXES = 6
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """See `stacks.Opener`."""
+    """See `stacks.ImageFormat`."""
     refuse_level(source, level, ": choose a data set with --scene")
     file = file_at(source)
     with damage_explained(source, "HDF5"):
@@ -76,3 +76,6 @@ def _spacing(data: Any) -> tuple[tuple[float, float, float], bool]:
         return (1.0, 1.0, 1.0), False
     z, y, x = sizes.tolist()
     return (z, y, x), True
+
+
+FORMAT = ImageFormat(open_stack)

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import Held, Stack, chosen, refuse_level
-
-SUFFIXES = (".lif",)
+from .stacks import Held, ImageFormat, Stack, chosen, refuse_level
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """See `stacks.Opener`."""
+    """See `stacks.ImageFormat`."""
     refuse_level(source, level)
     with opened(source, "LIF", "liffile") as liffile:
         held = Held(liffile.LifFile(source))
@@ -60,3 +58,6 @@ class _Pixels:
             ]
         lengths = [len(chosen[axis]) for axis in self._outside if isinstance(by_axis[axis], slice)]
         return np.stack(planes).reshape(*lengths, *planes[0].shape)
+
+
+FORMAT = ImageFormat(open_stack)

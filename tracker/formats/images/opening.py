@@ -6,28 +6,22 @@ import hashlib
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fnmatch import fnmatch
-from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from numpy.typing import NDArray
 
 from ...errors import InputError, SettingsError
 from .. import input_of
+from ..declared import FORMATS, TIFF, Format
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained
 from . import folders as image_files
 from .frames import Images
-from .stacks import Box, Stack, doubts_of, frames_of, named_axes, refuse_absent
+from .stacks import Box, ImageFormat, Stack, doubts_of, frames_of, named_axes, refuse_absent
 
-READERS: Mapping[str, str] = {
-    "*.ims": "imaris", "*.h5": "hdf5", "*.hdf5": "hdf5", "*.he5": "hdf5", "*.nd2": "nd2", "*.czi": "czi",
-    "*.lif": "lif",
-}  # fmt: skip
-"""Module of `outbid.formats` for each file suffix; Zarr is recognised by its content as well."""
 Source = str | os.PathLike[str] | Any
 """Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
 
@@ -87,8 +81,8 @@ def open_images(
     if not isinstance(source, str | os.PathLike):
         return _of_array(source, axes, channel, scene, level, spacing)
     name = os.fspath(source)
-    reader = _reader(name)
-    if reader is None:
+    declared = _format_of(name)
+    if declared is None:
         if level:
             raise SettingsError(f"{name} has no levels of resolution. Leave --level out.")
         return image_files.open_movie(
@@ -99,9 +93,9 @@ def open_images(
     try:
         if Path(name).is_file() and Path(name).stat().st_size == 0:
             raise InputError(f"{name} is empty. Check where it was made.")
-        if reader == "hdf5" and _is_table(name):
+        if _is_table(name, declared):
             raise InputError(f"{name} holds a table of positions and no images. To link them: outbid track.")
-        stack = cast(Stack, import_module(f".{reader}", __package__).open_stack(name, scene, level))
+        stack = _loaded(declared).open_stack(name, scene, level)
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror or error}. Check the file.") from None
     found = _of_stack(name, stack, axes, channel, spacing)
@@ -129,26 +123,36 @@ def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
 def is_movie(source: str | os.PathLike[str]) -> bool:
     """Whether a file, folder or URL has an image suffix, or contains images."""
     name = os.fspath(source)
-    if _reader(name) == "hdf5" and _is_table(name):
+    declared = _format_of(name)
+    if declared is None:
+        return Path(name).suffix.lower() in image_files.SUFFIXES
+    return not _is_table(name, declared)
+
+
+def _is_table(name: str, declared: Format) -> bool:
+    """Whether a file that may hold images holds a table of positions."""
+    if declared.module != "images.hdf5":
         return False
-    return _reader(name) is not None or Path(name).suffix.lower() in image_files.SUFFIXES
-
-
-def _is_table(name: str) -> bool:
-    """Whether an HDF5 file holds a table of positions."""
     from ..tables import hdf5_tables  # imported here: it loads pyarrow
 
     return hdf5_tables.recognises(Path(name))
 
 
-def _reader(name: str) -> str | None:
-    """The module that reads a file with this suffix; None for TIFF and folders of images."""
-    from . import zarr
-
+def _format_of(name: str) -> Format | None:
+    """The format of a file, folder or URL; None for TIFF and folders of images."""
     lower = name.lower().rstrip("/")
-    if zarr.recognises(lower, False) or ("://" not in name and zarr.recognises(name, Path(name).is_dir())):
-        return "zarr"
-    return next((module for pattern, module in READERS.items() if fnmatch(lower, pattern)), None)
+    names = [lower, f"{lower}/"] if "://" not in name and Path(name).is_dir() else [lower]
+    for declared in FORMATS:
+        named = declared.has_images and declared is not TIFF and any(map(declared.may_be, names))
+        if named and _loaded(declared).recognises(name):
+            return declared
+    return None
+
+
+def _loaded(declared: Format) -> ImageFormat:
+    offered = declared.load()
+    assert isinstance(offered, ImageFormat)
+    return offered
 
 
 def _of_array(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import finalize
@@ -156,21 +156,23 @@ def grey(samples: NDArray) -> NDArray:
     return samples[..., 0] if samples.shape[-1] < 3 else samples[..., :3].mean(axis=-1, dtype=np.float32)
 
 
-class Opener(Protocol):
-    """A module that reads one format of images."""
+@dataclass(frozen=True)
+class ImageFormat:
+    """What the module of a format of images offers, as its `FORMAT`.
 
-    def open_stack(self, source: str, scene: int | None, level: int) -> Stack:
-        """Open an image of a file, or of a URL for Zarr, at a level of resolution, of which 0 is the finest.
+    Parameters
+    ----------
+    open_stack : callable
+        Opens an image of a file, or of a URL for Zarr, given the number of a scene, if the caller chose one,
+        and a level of resolution, of which 0 is the finest. It raises InputError if the file is damaged, has
+        no image, or has axes beyond T, C, Z, Y, X; SettingsError if there is no such scene or level; and
+        ResourceError if the package is missing that reads the format.
+    recognises : callable
+        Whether a file, folder or URL whose name fits a pattern is of this format.
+    """
 
-        Raises
-        ------
-        InputError
-            If the file is damaged, has no image, or has axes beyond T, C, Z, Y, X.
-        SettingsError
-            If there is no such scene or level.
-        ResourceError
-            If the package is missing that reads the format.
-        """
+    open_stack: Callable[[str, int | None, int], Stack]
+    recognises: Callable[[str], bool] = lambda _: True
 
 
 class Held:

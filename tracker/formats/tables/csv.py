@@ -23,20 +23,20 @@ from ...errors import InputError
 from ...particles.tracks import LINK_MEASURES
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
-from ..files.records import to_stand_beside, unit_beside
+from ..files.records import record_beside, to_stand_beside, unit_beside
 from . import table
 from .axes import place_of
-from .columns import AS_NAMED, is_nameless, plain, roles_of
+from .columns import is_nameless, plain, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
+from .rows import Rows
 
-RECORD_BESIDE = True
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """Text that pyarrow parses as a whole number although authors of tables do not mean one."""
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
 
 
-def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
+def recognises(path: Path, columns: Mapping[str, str]) -> bool:
     """Whether a text file of another suffix has a header with columns for frame, y and x."""
     try:
         layout_of(_head(path), path, columns)
@@ -45,7 +45,7 @@ def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     return True
 
 
-def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
+def holds_tracks(path: Path, columns: Mapping[str, str]) -> bool:
     """See `outbid.formats.holds_tracks`."""
     layout = layout_of(_head(path), path, columns)
     once = list({plain(name): name for name in reversed(layout.names)}.values())
@@ -94,7 +94,7 @@ def _head(path: Path) -> bytes:
     return as_utf8(head[: len(head) & ~1], path)
 
 
-def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Read all rows."""
     _refuse_if_too_large(path)
     text = as_utf8(path.read_bytes(), path)
@@ -111,7 +111,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
         return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
 
     try:
-        return table.Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
+        return Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
     except InputError as error:
         raise InputError(str(error).replace(f"{path}:", f"{path}, line {layout.header}:", 1)) from None
 
@@ -199,3 +199,9 @@ def _complaint(text: bytes, layout: Layout, places: list[int], path: Path, reaso
                     f"{where}{layout.names[place]} is {value[:60]!r}; a number is needed. Fix the row."
                 )
     return InputError(f"{path}: {reason}. Fix the row.")
+
+
+FORMAT = table.TableFormat(
+    read_table=read_table, recognises=recognises, holds_tracks=holds_tracks, write_table=write_table,
+    read_record=record_beside,
+)  # fmt: skip

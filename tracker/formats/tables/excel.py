@@ -12,8 +12,9 @@ import pyarrow as pa
 from ...errors import InputError, OutbidError
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import package
-from . import table
-from .columns import AS_NAMED, is_nameless
+from .columns import is_nameless
+from .rows import Rows
+from .table import TableFormat
 
 _SWELLS = 10
 """Bytes of memory per byte of XML: each cell becomes several objects."""
@@ -23,12 +24,7 @@ _HEAD = 4096
 """Number of bytes at the start of a part that are searched for a document type."""
 
 
-def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - as other tables
-    """Whether the file is an Excel workbook."""
-    return path.is_file() and zipfile.is_zipfile(path)
-
-
-def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Read all rows of the first sheet."""
     header, rows, first = _cells(path)
     named = [at for at, name in enumerate(header) if not is_nameless(name)]
@@ -38,7 +34,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
         value = rows[row][header.index(column)]
         return f"row {first + row}: {column} is {'blank' if value is None else repr(value)[:60]}"
 
-    return table.Rows(path, made, cell, None, columns)
+    return Rows(path, made, cell, None, columns)
 
 
 def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
@@ -105,3 +101,6 @@ def _column(values: list[object]) -> pa.Array:
         if numbers:
             return pa.array([None if value is None else float(str(value)) for value in values])
         return pa.array([None if value is None else str(value) for value in values])
+
+
+FORMAT = TableFormat(read_table=read_table, recognises=lambda path, _: zipfile.is_zipfile(path))

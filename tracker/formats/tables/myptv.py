@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
+from ..contract import GraphFormat
 from ..files.decimals import decimal, row_of
 from .edges import detections_of, labelled
 
@@ -22,7 +23,7 @@ _COUNTS = {8: 0, 9: 1, 11: 1}  # number of columns of each kind of file, and how
 
 def recognises(path: Path) -> bool:
     """Whether the first line has as many numbers as one of the kinds of file."""
-    if not path.is_file() or path.suffix:
+    if path.suffix:
         return False
     with path.open("rb") as file:
         first = [field.decode("ascii", "replace") for field in file.readline(1000).split()]
@@ -59,3 +60,8 @@ def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray
     rows = np.array([row_of(path, number, line, wide, wide) for number, line in enumerate(lines, 1)])
     before = _COUNTS[wide]
     return rows[:, -1], rows[:, before : before + 3][:, ::-1], rows[:, 0] if before else None
+
+
+FORMAT = GraphFormat(
+    read_tracks=read_tracks, read_detections=read_detections, recognises=recognises, holds_tracks=holds_tracks
+)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...errors import InputError, ResourceError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
+from ..contract import GraphFormat
 from ..files.memory import fits_memory, refuse_if_larger_than_memory
 from .edges import detections_of, labelled
 
@@ -106,3 +107,6 @@ def mapped_matrix(path: Path) -> NDArray:
     if stored.dtype.kind not in "biuf":
         raise InputError(f"{path} holds values of type {str(stored.dtype)[:40]}; costs are real numbers.")
     return stored
+
+
+FORMAT = GraphFormat(read_tracks=read_tracks, read_detections=read_detections, recognises=recognises)

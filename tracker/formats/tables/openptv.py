@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
+from ..contract import GraphFormat
 from ..files.decimals import row_of
 from .edges import detections_of, tracks_of
 
@@ -107,3 +108,8 @@ def _rows(path: Path, least: int) -> NDArray[np.float64]:
     if len(rows) != int(count):
         raise InputError(f"{path}: {len(rows)} rows where line 1 says {count}. The file may be cut short.")
     return np.array([row_of(path, number, line, least) for number, line in rows]).reshape(-1, least)
+
+
+FORMAT = GraphFormat(
+    read_tracks=read_tracks, read_detections=read_detections, recognises=recognises, holds_tracks=holds_tracks
+)

@@ -24,6 +24,7 @@ from ..files.records import record_bytes, record_from
 from . import table
 from .columns import AS_NAMED, feature_names, missing_roles, roles_of
 from .parquet_write import GROUP, Packer
+from .rows import Rows, cells_of, is_list
 
 _LOG = logging.getLogger("outbid")
 RECORD = b"outbid"
@@ -36,12 +37,7 @@ def files_of(path: Path) -> list[Path]:
     return sorted(path.glob(PARTS)) if path.is_dir() else [path]
 
 
-def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - all readers take them
-    """Whether the path is a folder of parts."""
-    return path.is_dir() and next(path.glob(PARTS), None) is not None
-
-
-def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Read all rows."""
     count, pieces = row_count(path), []
     for part in files_of(path):
@@ -63,12 +59,12 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
 
 def _listed(file: pa.parquet.ParquetFile, wanted: list[str]) -> int:
     """Values of the first row that are in lists. (Damaged footers of single columns end the process.)"""
-    lists = [name for name in wanted if table.is_list(file.schema_arrow.field(name).type)]
+    lists = [name for name in wanted if is_list(file.schema_arrow.field(name).type)]
     first = next(file.iter_batches(1, columns=lists), None) if lists else None
     return sum(len(column.flatten()) for column in first.columns) if first else 0
 
 
-def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
+def holds_tracks(path: Path, columns: Mapping[str, str]) -> bool:
     """See `outbid.formats.holds_tracks`."""
     with _opened(files_of(path)[0]) as file:
         return table.holds_tracks(_roles(file.schema_arrow.names, path, columns))
@@ -228,19 +224,12 @@ def _roles(names: list[str], path: Path, columns: Mapping[str, str]) -> dict[str
         raise InputError(f"{path}: {error}") from None
 
 
-def _rows(
-    path: Path, rows: pa.Table, schema: pa.Schema, columns: Mapping[str, str], before: int = 0
-) -> table.Rows:
+def _rows(path: Path, rows: pa.Table, schema: pa.Schema, columns: Mapping[str, str], before: int = 0) -> Rows:
     """Wrap rows of a file, which are preceded by `before` other rows."""
-
-    def cell(row: int, column: str) -> str:
-        value = rows[column][row].as_py()
-        return f"row {before + row + 1}: {column} is {'blank' if value is None else repr(value)}"
-
     x = _roles(schema.names, path, columns).get("x")
     unit = None if x is None else (schema.field(x).metadata or {}).get(b"unit")
     stated = None if unit is None else unit.decode(errors="replace")
-    return table.Rows(path, rows, cell, stated, columns, first=before == 0)
+    return Rows(path, rows, cells_of(rows, before + 1), stated, columns, first=before == 0)
 
 
 def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[str]:
@@ -257,5 +246,11 @@ def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[s
 
 def _may_matter(kind: pa.DataType) -> bool:
     """Whether a column is read: numbers, lists of them, and text (for units and error messages)."""
-    nested = pa.types.is_nested(kind) and not table.is_list(kind)
+    nested = pa.types.is_nested(kind) and not is_list(kind)
     return not (nested or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+FORMAT = table.TableFormat(
+    read_table=read_table, holds_tracks=holds_tracks, write_table=write_table, read_record=read_record,
+    recognises=lambda path, _: next(path.glob(PARTS), None) is not None,
+)  # fmt: skip

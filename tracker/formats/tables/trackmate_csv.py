@@ -15,30 +15,14 @@ import numpy as np
 from ...errors import InputError
 from ...particles.tracks import Tracks
 from ..files.decimals import decimal, whole
-from .columns import AS_NAMED, plain
+from ..files.records import record_beside
+from .columns import plain
 from .csv import read_table
 from .csv_layout import as_utf8
 from .edges import tracks_of
-from .table import detections_of
+from .table import TableFormat, detections_of
 
 _ENDS = ("spot_source_id", "spot_target_id")
-
-RECORD_BESIDE = True
-
-
-def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001
-    """Whether there is a table of edges beside the spots."""
-    return _edges_beside(path).is_file()
-
-
-def holds_tracks(path: Path, columns: Mapping[str, str]) -> bool:  # noqa: ARG001
-    """See `outbid.formats.holds_tracks`."""
-    return True
-
-
-def read_with(path: Path) -> list[Path]:
-    """Files that are read together with the spots."""
-    return [_edges_beside(path)]
 
 
 def read_tracks(path: Path, columns: Mapping[str, str]) -> Tracks:
@@ -91,3 +75,10 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
                     f"{path}, line {line}: {row[:6]} is no edge between spots. Fix it."
                 ) from None
     return np.array(ends, dtype=np.int64).reshape(-1, 2), np.array(costs)
+
+
+FORMAT = TableFormat(
+    read_table=read_table, read_tracks=read_tracks, holds_tracks=lambda *_: True,
+    recognises=lambda path, _: _edges_beside(path).is_file(), read_record=record_beside,
+    read_with=lambda path: [_edges_beside(path)],
+)  # fmt: skip
