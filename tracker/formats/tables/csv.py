@@ -11,7 +11,8 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,13 +34,16 @@ from .rows import Rows
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """Text that pyarrow parses as a whole number although authors of tables do not mean one."""
+_SAMPLE = 1 << 16
+"""Bytes of text by which its need of memory is estimated."""
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
 
 
 def recognises(path: Path, columns: Mapping[str, str]) -> bool:
     """Whether a text file of another suffix has a header with columns for frame, y and x."""
     try:
-        layout_of(_head(path), path, columns)
+        with path.open("rb") as file:
+            layout_of(_head(file, path), path, columns)
     except InputError:
         return False
     return True
@@ -47,24 +51,36 @@ def recognises(path: Path, columns: Mapping[str, str]) -> bool:
 
 def holds_tracks(path: Path, columns: Mapping[str, str]) -> bool:
     """See `outbid.formats.holds_tracks`."""
-    layout = layout_of(_head(path), path, columns)
+    with path.open("rb") as file:
+        return tracks_in(file, path, columns)
+
+
+def tracks_in(file: BinaryIO, path: Path, columns: Mapping[str, str]) -> bool:
+    """Whether an open file contains tracks."""
+    layout = layout_of(_head(file, path), path, columns)
     once = list({plain(name): name for name in reversed(layout.names)}.values())
     return table.holds_tracks(roles_of(once[::-1], columns))
 
 
 def write_table(
-    path: Path, rows: pa.Table, unit: str, record: Mapping[str, object] | None, overwrite: bool
+    path: Path,
+    rows: pa.Table,
+    unit: str,
+    record: Mapping[str, object] | None,
+    overwrite: bool,
+    packed: Callable[[BinaryIO], AbstractContextManager[BinaryIO]] = nullcontext,
 ) -> None:
-    """Write a table, with its record beside it."""
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    """Write a table, with its record beside it, into what packs the bytes of a file."""
+    separator = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
     rows = _floats_distinct_from_integers(rows)
 
     def write(file: BinaryIO) -> None:
         header = io.StringIO()
         csv.writer(header, delimiter=separator, lineterminator="\n").writerow(rows.column_names)
-        file.write(header.getvalue().encode())
         form = pyarrow.csv.WriteOptions(include_header=False, delimiter=separator, quoting_style="needed")
-        pyarrow.csv.write_csv(rows, file, form)
+        with packed(file) as text:
+            text.write(header.getvalue().encode())
+            pyarrow.csv.write_csv(rows, text, form)
 
     # A CSV table has no field for the unit, so the record states it.
     beside = to_stand_beside(path, record, unit)
@@ -87,17 +103,22 @@ def _floats_distinct_from_integers(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _head(path: Path) -> bytes:
+def _head(file: BinaryIO, path: Path) -> bytes:
     """The first MiB of the file, as UTF-8."""
-    with path.open("rb") as file:
-        head = file.read(1 << 20)
+    head = file.read(1 << 20)
     return as_utf8(head[: len(head) & ~1], path)
 
 
 def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Read all rows."""
-    _refuse_if_too_large(path)
-    text = as_utf8(path.read_bytes(), path)
+    with path.open("rb") as file:
+        refuse_if_too_large(path, path.stat().st_size, file.read(_SAMPLE))
+    return rows_in(path.read_bytes(), path, columns)
+
+
+def rows_in(content: bytes, path: Path, columns: Mapping[str, str]) -> Rows:
+    """All rows in the content of a file."""
+    text = as_utf8(content, path)
     layout = layout_of(text, path, columns)
     reals = _reals(layout.names, columns)
     try:
@@ -116,11 +137,9 @@ def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
         raise InputError(str(error).replace(f"{path}:", f"{path}, line {layout.header}:", 1)) from None
 
 
-def _refuse_if_too_large(path: Path) -> None:
+def refuse_if_too_large(path: Path, size: int, beginning: bytes) -> None:
     """Check the memory, estimated from the first lines: the text, and twice 8 bytes for each number."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        head = file.read(1 << 16)
+    head = beginning[:_SAMPLE]
     lines = head.count(b"\n") or head.count(b"\r") or 1
     fields = max(head.count(mark) for mark in (b",", b";", b"\t")) / lines + 1
     refuse_if_larger_than_memory(path, size + size / len(head) * lines * fields * 16)
