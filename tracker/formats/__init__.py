@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..errors import InputError, SettingsError
 from ..particles.detections import Detections
@@ -70,7 +70,7 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
     with _reading(path, columns) as read:
-        return read.detections(Path(path), columns)
+        return read.read_detections(Path(path), columns)
 
 
 def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
@@ -93,7 +93,7 @@ def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks
         As `read_detections`; or if a track has two detections in one frame.
     """
     with _reading(path, columns) as read:
-        return read.tracks(Path(path), columns)
+        return read.read_tracks(Path(path), columns)
 
 
 def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
@@ -106,7 +106,7 @@ def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
 def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """Whether the file contains tracks; it raises what `read_detections` does of the file's beginning."""
     with _reading(path, columns) as read:
-        return read.has_tracks(Path(path), columns)
+        return read.holds_tracks(Path(path), columns)
 
 
 def read_record(path: _Path) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def write_detections(
     OSError
         If the disk is full or read-only; an earlier output is then unchanged.
     """
-    _output(path, overwrite).write(Path(path), detections, record, overwrite=overwrite)
+    _output(path, overwrite).write(Path(path), detections, record, overwrite)
 
 
 def write_tracks(
@@ -204,7 +204,7 @@ def write_tracks(
     >>> read_record("tracks.csv")
     {'command': 'track'}
     """
-    _output(path, overwrite).write(Path(path), tracks, record, overwrite=overwrite)
+    _output(path, overwrite).write(Path(path), tracks, record, overwrite)
 
 
 def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
@@ -228,7 +228,7 @@ def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Positi
         raise SettingsError(
             f"{path} would be of an unknown format. Let the output end in {_known_suffixes()}."
         )
-    writer = _loaded(declared)
+    writer = cast(PositionFormat, declared.load())
     beside = record_path(Path(path)) if writer.has_record_beside else None
     refuse_output(Path(path), overwrite=overwrite, inputs=inputs, record=beside, foreign=writer.foreign)
     return writer
@@ -288,16 +288,10 @@ def _reader(path: Path, columns: Mapping[str, str]) -> PositionFormat | None:
     name = path.name.lower() + ("/" if path.is_dir() else "")
     for declared in FORMATS:
         if not declared.has_images and declared.may_be(name):
-            reader = _loaded(declared)
-            if reader.accepts(path, columns):
+            reader = cast(PositionFormat, declared.load())
+            if reader.recognises(path, columns):
                 return reader
-    return _loaded(named) if named else None
-
-
-def _loaded(declared: Format) -> PositionFormat:
-    offered = declared.load()
-    assert isinstance(offered, PositionFormat)
-    return offered
+    return cast(PositionFormat, named.load()) if named else None
 
 
 def format_of(path: _Path) -> str | None:

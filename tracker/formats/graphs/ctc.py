@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
-from ..contract import GraphFormat
+from ..contract import PositionFormat
 from ..files.outputs import write_whole_folder
 from ..images.folders import open_movie
 from ..images.labels import centroids
@@ -30,18 +30,18 @@ _MOST = 2**16 - 1
 _IMAGE = re.compile(r"(?:mask|man_track)([0-9]+)\.tiff?")
 
 
-def recognises(path: Path) -> bool:
+def recognises(path: Path, *_: object) -> bool:
     """Whether the path is a folder with such images and a table, or the table in such a folder."""
     folder = path if path.is_dir() else path.parent
     return path.name in (*_TABLES, folder.name) and any((folder / name).is_file() for name in _TABLES)
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
     return _read(path)[0]
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     detections, label = _read(path)
     table = _table(path)
@@ -176,4 +176,4 @@ def _table(path: Path) -> NDArray[np.int64]:
     return table
 
 
-FORMAT = GraphFormat(read_tracks=read_tracks, read_detections=read_detections, recognises=recognises)
+FORMAT = PositionFormat(read_detections=read_detections, read_tracks=read_tracks, recognises=recognises)

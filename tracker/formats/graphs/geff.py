@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...particles.tracks import LINK_MEASURES, Tracks
-from ..contract import GraphFormat
+from ..contract import PositionFormat
 from ..files.packages import package
 from ..files.units import TIMES
 from ..tables import columns
@@ -35,21 +35,21 @@ _Read = tuple[
 """Node numbers, properties, links and link properties; and names of arrays that lack chunks."""
 
 
-def recognises(path: Path) -> bool:
+def recognises(path: Path, *_: object) -> bool:
     """Whether a folder is a zarr group or container."""
     return path.is_dir() and any(
         (folder / name).is_file() for folder in inside(path) for name in (".zgroup", ".zattrs", "zarr.json")
     )
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     package("geff", "GEFF", "geff")
     with explained(path):
         return _tracks(path)
 
 
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, *_: object) -> bool:
     """See `outbid.formats.holds_tracks`."""
     with explained(path):
         return row_count(checked(path)[0] / "edges" / "ids") > 0
@@ -275,7 +275,8 @@ def _frames(path: Path, nodes: Mapping[str, NDArray], time: str) -> NDArray:
     return frame.astype(np.int64)
 
 
-FORMAT = GraphFormat(
-    read_tracks=read_tracks, recognises=recognises, holds_tracks=holds_tracks, write_tracks=write_tracks,
-    read_record=read_record, foreign=foreign,
+FORMAT = PositionFormat(
+    read_detections=lambda path, _: read_tracks(path).detections, read_tracks=read_tracks,
+    holds_tracks=holds_tracks, recognises=recognises, write=write_tracks, read_record=read_record,
+    foreign=foreign,
 )  # fmt: skip

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
-from ..contract import GraphFormat
+from ..contract import PositionFormat, Record, with_links
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
 from ..files.records import record_beside, to_stand_beside, unit_beside
@@ -33,19 +33,19 @@ _ROOTS = ("root", "Tracks")
 _PARTICLE = ("particle", "track")
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
-    _, table = _read(path)
+    table = _read(path)[1]
     return detections_of(path, table[:, 0], table[:, 1:], unit_beside(path))
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     particle, table = _read(path)
     return labelled(path, particle, table[:, 0], table[:, 1:], unit_beside(path))
 
 
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, *_: object) -> bool:
     """See `outbid.formats.holds_tracks`: whether some particle has two detections."""
     count = 0
 
@@ -59,8 +59,9 @@ def holds_tracks(path: Path) -> bool:
     return count > 1
 
 
-def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+def write_tracks(path: Path, given: Detections | Tracks, record: Record, overwrite: bool) -> None:
     """See `outbid.formats.write_tracks`."""
+    tracks = with_links(given)
     detections = tracks.detections
     if len(detections) - tracks.track_count < len(tracks.links):
         _LOG.warning("%s: ISBI XML has no place for divisions and merges; their links are left out.", path)
@@ -123,7 +124,7 @@ def _read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return np.array(particle, dtype=np.int64), np.array(values, dtype=np.float64).reshape(-1, 4)
 
 
-FORMAT = GraphFormat(
-    read_tracks=read_tracks, read_detections=read_detections, holds_tracks=holds_tracks,
-    recognises=lambda path: root_of(path) in _ROOTS, write_tracks=write_tracks, read_record=record_beside,
+FORMAT = PositionFormat(
+    read_detections=read_detections, read_tracks=read_tracks, holds_tracks=holds_tracks,
+    recognises=lambda path, _: root_of(path) in _ROOTS, write=write_tracks, read_record=record_beside,
 )  # fmt: skip

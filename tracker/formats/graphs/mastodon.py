@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError, ResourceError
 from ...particles.tracks import Tracks
-from ..contract import GraphFormat
+from ..contract import PositionFormat
 from ..files.memory import refuse_if_larger_than_memory
 from ..tables.edges import tracks_of
 
@@ -29,7 +29,7 @@ _JAVA = b"\xac\xed\x00\x05"
 _SHORT, _LONG = 0x77, 0x7A  # block types, with a length of one byte or of four
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     spots, links, unit = _read(path)
     position, radius = np.ascontiguousarray(spots["place"][:, ::-1]), np.sqrt(np.maximum(spots["radius2"], 0))
@@ -103,4 +103,7 @@ def _unit(project: bytes, path: Path) -> str | None:
         raise InputError(f"{path}: project.xml cannot be read ({error}). Save the project again.") from None
 
 
-FORMAT = GraphFormat(read_tracks=read_tracks, holds_tracks=lambda path: len(_read(path)[1]) > 0)
+FORMAT = PositionFormat(
+    read_detections=lambda path, _: read_tracks(path).detections, read_tracks=read_tracks,
+    holds_tracks=lambda path, _: len(_read(path)[1]) > 0,
+)  # fmt: skip

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
-from ..contract import GraphFormat
+from ..contract import PositionFormat
 from ..files.decimals import decimal
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.records import record_from
@@ -42,14 +42,14 @@ _LOG = logging.getLogger("outbid")
 _MEASURES = {name.upper(): name for name in LINK_MEASURES}
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
     model = _Model(path)
-    _, frame, position, features = model.spots()
+    frame, position, features = model.spots()[1:]
     return detections_of(path, frame, position, model.unit, features)
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     model = _Model(path)
     node, frame, position, features = model.spots()
@@ -57,7 +57,7 @@ def read_tracks(path: Path) -> Tracks:
     return tracks_of(path, node, frame, position, edges, model.unit, features, measures)
 
 
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, *_: object) -> bool:
     """See `outbid.formats.holds_tracks`."""
     found: list[str] = []
 
@@ -255,7 +255,7 @@ def _float(value: str) -> float:
         return float("nan")
 
 
-FORMAT = GraphFormat(
-    read_tracks=read_tracks, read_detections=read_detections, holds_tracks=holds_tracks,
-    write_tracks=write_tracks, read_record=read_record,
+FORMAT = PositionFormat(
+    read_detections=read_detections, read_tracks=read_tracks, holds_tracks=holds_tracks, write=write_tracks,
+    read_record=read_record,
 )  # fmt: skip

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import NDArray
 
@@ -95,7 +95,7 @@ def open_images(
             raise InputError(f"{name} is empty. Check where it was made.")
         if _is_table(name, declared):
             raise InputError(f"{name} holds a table of positions and no images. To link them: outbid track.")
-        stack = _loaded(declared).open_stack(name, scene, level)
+        stack = cast(ImageFormat, declared.load()).open_stack(name, scene, level)
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror or error}. Check the file.") from None
     found = _of_stack(name, stack, axes, channel, spacing)
@@ -144,15 +144,9 @@ def _format_of(name: str) -> Format | None:
     names = [lower, f"{lower}/"] if "://" not in name and Path(name).is_dir() else [lower]
     for declared in FORMATS:
         named = declared.has_images and declared is not TIFF and any(map(declared.may_be, names))
-        if named and _loaded(declared).recognises(name):
+        if named and cast(ImageFormat, declared.load()).recognises(name):
             return declared
     return None
-
-
-def _loaded(declared: Format) -> ImageFormat:
-    offered = declared.load()
-    assert isinstance(offered, ImageFormat)
-    return offered
 
 
 def _of_array(

@@ -13,6 +13,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +23,7 @@ import pyarrow.csv
 
 from ...errors import InputError
 from ...particles.tracks import LINK_MEASURES
+from ..contract import Record
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
 from ..files.records import record_beside, to_stand_beside, unit_beside
@@ -31,6 +33,8 @@ from .columns import is_nameless, plain, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .rows import Rows
 
+Packed = Callable[[BinaryIO], AbstractContextManager[BinaryIO]]
+"""Opens what packs the bytes that it is given into a file."""
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """Text that pyarrow parses as a whole number although authors of tables do not mean one."""
@@ -63,12 +67,7 @@ def tracks_in(file: BinaryIO, path: Path, columns: Mapping[str, str]) -> bool:
 
 
 def write_table(
-    path: Path,
-    rows: pa.Table,
-    unit: str,
-    record: Mapping[str, object] | None,
-    overwrite: bool,
-    packed: Callable[[BinaryIO], AbstractContextManager[BinaryIO]] = nullcontext,
+    path: Path, rows: pa.Table, unit: str, record: Record, overwrite: bool, packed: Packed = nullcontext
 ) -> None:
     """Write a table, with its record beside it, into what packs the bytes of a file."""
     separator = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
@@ -220,7 +219,7 @@ def _complaint(text: bytes, layout: Layout, places: list[int], path: Path, reaso
     return InputError(f"{path}: {reason}. Fix the row.")
 
 
-FORMAT = table.TableFormat(
-    read_table=read_table, recognises=recognises, holds_tracks=holds_tracks, write_table=write_table,
+FORMAT = replace(
+    table.format_of_tables(read_table, write_table), recognises=recognises, holds_tracks=holds_tracks,
     read_record=record_beside,
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import package
 from .columns import is_nameless
 from .rows import Rows
-from .table import TableFormat
+from .table import format_of_tables
 
 _SWELLS = 10
 """Bytes of memory per byte of XML: each cell becomes several objects."""
@@ -103,4 +104,4 @@ def _column(values: list[object]) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in values])
 
 
-FORMAT = TableFormat(read_table=read_table, recognises=lambda path, _: zipfile.is_zipfile(path))
+FORMAT = replace(format_of_tables(read_table), recognises=lambda path, _: zipfile.is_zipfile(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained
 from .columns import AS_NAMED, missing_roles, roles_of
 from .rows import Rows, cells_of
-from .table import TableFormat
+from .table import format_of_tables
 
 _LOG = logging.getLogger("outbid")
 _COORDS = ("t", "x", "y", "z", "label")
@@ -92,4 +93,4 @@ def _of_btrack(file: Any, coords: Any) -> dict[str, NDArray]:
     return {**columns, "track_id": track, "parent": np.where(np.isin(parent, track), parent, -1)}
 
 
-FORMAT = TableFormat(read_table=read_table, recognises=recognises)
+FORMAT = replace(format_of_tables(read_table), recognises=recognises)

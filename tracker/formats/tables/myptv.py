@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
-from ..contract import GraphFormat
+from ..contract import PositionFormat
 from ..files.decimals import decimal, row_of
 from .edges import detections_of, labelled
 
 _COUNTS = {8: 0, 9: 1, 11: 1}  # number of columns of each kind of file, and how many precede x
 
 
-def recognises(path: Path) -> bool:
+def recognises(path: Path, *_: object) -> bool:
     """Whether the first line has as many numbers as one of the kinds of file."""
     if path.suffix:
         return False
@@ -33,13 +33,13 @@ def recognises(path: Path) -> bool:
         return False
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
-    frame, place, _ = _read(path)
+    frame, place = _read(path)[:2]
     return detections_of(path, frame, place, "mm")
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     frame, place, label = _read(path)
     if label is None:
@@ -47,7 +47,7 @@ def read_tracks(path: Path) -> Tracks:
     return labelled(path, label, frame, place, "mm")
 
 
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, *_: object) -> bool:
     """See `outbid.formats.holds_tracks`."""
     with path.open("rb") as file:
         return _COUNTS[len(file.readline(1000).split())] == 1
@@ -62,6 +62,6 @@ def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray
     return rows[:, -1], rows[:, before : before + 3][:, ::-1], rows[:, 0] if before else None
 
 
-FORMAT = GraphFormat(
-    read_tracks=read_tracks, read_detections=read_detections, recognises=recognises, holds_tracks=holds_tracks
+FORMAT = PositionFormat(
+    read_detections=read_detections, read_tracks=read_tracks, holds_tracks=holds_tracks, recognises=recognises
 )

@@ -14,24 +14,24 @@ from numpy.typing import NDArray
 from ...errors import InputError, ResourceError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
-from ..contract import GraphFormat
+from ..contract import PositionFormat
 from ..files.memory import fits_memory, refuse_if_larger_than_memory
 from .edges import detections_of, labelled
 
 
-def recognises(path: Path) -> bool:
+def recognises(path: Path, *_: object) -> bool:
     """Whether the file begins with NumPy's signature."""
     with path.open("rb") as file:
         return file.read(6) == b"\x93NUMPY"
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
     rows = _rows(path)
     return detections_of(path, rows[:, 1], rows[:, 2:], None)
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     rows = _rows(path)
     return labelled(path, rows[:, 0], rows[:, 1], rows[:, 2:], None)
@@ -109,4 +109,4 @@ def mapped_matrix(path: Path) -> NDArray:
     return stored
 
 
-FORMAT = GraphFormat(read_tracks=read_tracks, read_detections=read_detections, recognises=recognises)
+FORMAT = PositionFormat(read_detections=read_detections, read_tracks=read_tracks, recognises=recognises)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
-from ..contract import GraphFormat
+from ..contract import PositionFormat
 from ..files.decimals import row_of
 from .edges import detections_of, tracks_of
 
@@ -26,14 +26,14 @@ _MOST_ROWS = 2**31
 _NAME = re.compile(r"(rt_is|ptv_is)\.([0-9]{1,9})")
 
 
-def recognises(path: Path) -> bool:
+def recognises(path: Path, *_: object) -> bool:
     """Whether the path is such a file, or a folder that contains one."""
     if path.is_dir():
         return any(_NAME.fullmatch(file.name) for file in path.iterdir())
     return _NAME.fullmatch(path.name) is not None
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
     points, linked = _files(path)
     tables = {frame: _rows(file, 4)[:, 1:4] for frame, file in points.items()}
@@ -43,7 +43,7 @@ def read_detections(path: Path) -> Detections:
     return detections_of(path, frame, place, "mm")
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     tables = {frame: _rows(file, 5) for frame, file in sorted(_files(path)[1].items())}
     if not tables:
@@ -66,7 +66,7 @@ def read_tracks(path: Path) -> Tracks:
     return tracks_of(path, np.arange(len(frames)), frames, place, np.concatenate(edges), "mm")
 
 
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, *_: object) -> bool:
     """See `outbid.formats.holds_tracks`: whether every frame has a file of links."""
     points, linked = _files(path)
     return bool(linked) and set(points) <= set(linked)
@@ -110,6 +110,6 @@ def _rows(path: Path, least: int) -> NDArray[np.float64]:
     return np.array([row_of(path, number, line, least) for number, line in rows]).reshape(-1, least)
 
 
-FORMAT = GraphFormat(
-    read_tracks=read_tracks, read_detections=read_detections, recognises=recognises, holds_tracks=holds_tracks
+FORMAT = PositionFormat(
+    read_detections=read_detections, read_tracks=read_tracks, holds_tracks=holds_tracks, recognises=recognises
 )

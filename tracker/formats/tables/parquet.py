@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +19,7 @@ from ...compute.threads import Ahead
 from ...compute.timing import lap
 from ...errors import InputError, OutbidError
 from ...particles.detections import Detections
+from ..contract import Record
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
 from ..files.records import record_bytes, record_from
@@ -180,9 +182,7 @@ def _whole_frames(
     return table.detections_of(_rows(path, rows[:last], schema, columns, before)), rows[last:], before + last
 
 
-def write_table(
-    path: Path, rows: pa.Table, _unit: str, record: Mapping[str, object] | None, overwrite: bool
-) -> None:
+def write_table(path: Path, rows: pa.Table, _unit: str, record: Record, overwrite: bool) -> None:
     """Write a table, with its record and the unit inside."""
     if record is not None:
         rows = rows.replace_schema_metadata({RECORD: record_bytes(record)})
@@ -250,7 +250,7 @@ def _may_matter(kind: pa.DataType) -> bool:
     return not (nested or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-FORMAT = table.TableFormat(
-    read_table=read_table, holds_tracks=holds_tracks, write_table=write_table, read_record=read_record,
+FORMAT = replace(
+    table.format_of_tables(read_table, write_table), holds_tracks=holds_tracks, read_record=read_record,
     recognises=lambda path, _: next(path.glob(PARTS), None) is not None,
 )  # fmt: skip

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +17,7 @@ from ...particles import tables
 from ...particles.arrow import column_of, feature_of, floats_of, integers_of, is_number
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
-from ..contract import Columns, PositionFormat, Record, always, not_written
+from ..contract import Columns, PositionFormat, Record, not_written, with_links
 from ..files.units import unit_of
 from .axes import mixed_styles, unit_in_names, unused_axes
 from .columns import divided, feature_names, missing_roles, plain
@@ -34,49 +32,21 @@ _BLOCK = 1 << 16
 _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableFormat(PositionFormat):
-    """Tables, whose columns the caller may name.
+def format_of_tables(
+    read: Callable[[Path, Columns], Rows],
+    write: Callable[[Path, pa.Table, str, Record, bool], None] = not_written,
+) -> PositionFormat:
+    """A format of tables, by what reads a table, and writes (path, table, unit, record, overwrite)."""
 
-    Parameters
-    ----------
-    read_table : callable
-    recognises : callable
-        Whether the content of a file is of this format.
-    holds_tracks, read_tracks : callable, optional
-        By default these follow from the table.
-    write_table : callable
-        (path, table, unit, record, overwrite), of a format that has suffixes.
-    """
+    def write_table(path: Path, given: Detections | Tracks, record: Record, overwrite: bool) -> None:
+        write(path, table_of(given), with_links(given).detections.unit, record, overwrite)
 
-    read_table: Callable[[Path, Columns], Rows]
-    recognises: Callable[[Path, Columns], bool] = always
-    holds_tracks: Callable[[Path, Columns], bool] | None = None
-    read_tracks: Callable[[Path, Columns], Tracks] | None = None
-    write_table: Callable[[Path, pa.Table, str, Record, bool], None] = not_written
-
-    takes_columns: ClassVar[bool] = True
-
-    def accepts(self, path: Path, columns: Columns) -> bool:
-        """See `PositionFormat`, as for the others."""
-        return self.recognises(path, columns)
-
-    def detections(self, path: Path, columns: Columns) -> Detections:
-        return detections_of(self.read_table(path, columns))
-
-    def tracks(self, path: Path, columns: Columns) -> Tracks:
-        if self.read_tracks is not None:
-            return self.read_tracks(path, columns)
-        return tracks_of(self.read_table(path, columns))
-
-    def has_tracks(self, path: Path, columns: Columns) -> bool:
-        if self.holds_tracks is not None:
-            return self.holds_tracks(path, columns)
-        return holds_tracks(self.read_table(path, columns).roles)
-
-    def write(self, path: Path, given: Detections | Tracks, record: Record, *, overwrite: bool) -> None:
-        seen = given.detections if isinstance(given, Tracks) else given
-        self.write_table(path, table_of(given), seen.unit, record, overwrite)
+    return PositionFormat(
+        read_detections=lambda path, columns: detections_of(read(path, columns)),
+        read_tracks=lambda path, columns: tracks_of(read(path, columns)),
+        holds_tracks=lambda path, columns: holds_tracks(read(path, columns).roles),
+        write=write_table, takes_columns=True,
+    )  # fmt: skip
 
 
 def detections_of(rows: Rows) -> Detections:

@@ -8,19 +8,21 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ...errors import InputError
 from ...particles.tracks import Tracks
+from ..contract import always
 from ..files.decimals import decimal, whole
 from ..files.records import record_beside
 from .columns import plain
 from .csv import read_table
 from .csv_layout import as_utf8
 from .edges import tracks_of
-from .table import TableFormat, detections_of
+from .table import detections_of, format_of_tables
 
 _ENDS = ("spot_source_id", "spot_target_id")
 
@@ -77,8 +79,7 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return np.array(ends, dtype=np.int64).reshape(-1, 2), np.array(costs)
 
 
-FORMAT = TableFormat(
-    read_table=read_table, read_tracks=read_tracks, holds_tracks=lambda *_: True,
-    recognises=lambda path, _: _edges_beside(path).is_file(), read_record=record_beside,
-    read_with=lambda path: [_edges_beside(path)],
+FORMAT = replace(
+    format_of_tables(read_table), read_tracks=read_tracks, holds_tracks=always, read_record=record_beside,
+    recognises=lambda path, _: _edges_beside(path).is_file(), read_with=lambda path: [_edges_beside(path)],
 )  # fmt: skip
