@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from gzip import GzipFile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,12 +34,12 @@ from .columns import is_nameless, plain, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .rows import Rows
 
-Packed = Callable[[BinaryIO], AbstractContextManager[BinaryIO]]
+Packed = Callable[[BinaryIO], AbstractContextManager[BinaryIO | GzipFile]]
 """Opens what packs the bytes that it is given into a file."""
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """Text that pyarrow parses as a whole number although authors of tables do not mean one."""
-_SAMPLE = 1 << 16
+SAMPLE = 1 << 16
 """Bytes of text by which its need of memory is estimated."""
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
 
@@ -111,7 +112,7 @@ def _head(file: BinaryIO, path: Path) -> bytes:
 def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Read all rows."""
     with path.open("rb") as file:
-        refuse_if_too_large(path, path.stat().st_size, file.read(_SAMPLE))
+        refuse_if_too_large(path, path.stat().st_size, file.read(SAMPLE))
     return rows_in(path.read_bytes(), path, columns)
 
 
@@ -136,9 +137,8 @@ def rows_in(content: bytes, path: Path, columns: Mapping[str, str]) -> Rows:
         raise InputError(str(error).replace(f"{path}:", f"{path}, line {layout.header}:", 1)) from None
 
 
-def refuse_if_too_large(path: Path, size: int, beginning: bytes) -> None:
+def refuse_if_too_large(path: Path, size: int, head: bytes) -> None:
     """Check the memory, estimated from the first lines: the text, and twice 8 bytes for each number."""
-    head = beginning[:_SAMPLE]
     lines = head.count(b"\n") or head.count(b"\r") or 1
     fields = max(head.count(mark) for mark in (b",", b";", b"\t")) / lines + 1
     refuse_if_larger_than_memory(path, size + size / len(head) * lines * fields * 16)
