@@ -83,6 +83,7 @@ TIFF = Format(
 FORMATS: tuple[Format, ...] = (
     Format("table", "tables.csv", (), (".csv", ".tsv"), _ALL,
            about="Of Outbid, Imaris, CELLMIA, trackpy, laptrack, btrack and others; points of napari."),
+    Format("packed table", "tables.csv_gz", (), (".csv.gz", ".tsv.gz"), _ALL, about="The same, by gzip."),
     Format("Parquet", "tables.parquet", ("*.parquet/", "*.pq/"), (".parquet", ".pq"), _ALL,
            about="The same table; also a folder with `part-….parquet`."),
     Format("ISBI 2012 challenge", "graphs.isbi", ("*.xml",), (".isbi.xml",), "tracks",
