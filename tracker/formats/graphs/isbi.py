@@ -12,37 +12,25 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
-from ..contract import PositionFormat, Record, with_links
+from ..contract import Record, with_links
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
 from ..files.records import record_beside, to_stand_beside, unit_beside
 from ..files.xml_stream import Enough, number, read_xml, root_of
-from ..tables.edges import detections_of, labelled
+from ..tables.edges import Labelled, format_of_labelled
 
 _LOG = logging.getLogger("outbid")
 _ROOTS = ("root", "Tracks")
 _PARTICLE = ("particle", "track")
-
-
-def read_detections(path: Path, *_: object) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    table = _read(path)[1]
-    return detections_of(path, table[:, 0], table[:, 1:], unit_beside(path))
-
-
-def read_tracks(path: Path, *_: object) -> Tracks:
-    """See `outbid.formats.read_tracks`."""
-    particle, table = _read(path)
-    return labelled(path, particle, table[:, 0], table[:, 1:], unit_beside(path))
 
 
 def holds_tracks(path: Path, *_: object) -> bool:
@@ -87,8 +75,8 @@ def write_tracks(path: Path, given: Detections | Tracks, record: Record, overwri
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 
-def _read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The particle number of each detection; and its t, z, y, x."""
+def _read(path: Path) -> Labelled:
+    """See `edges.Labelled`."""
     values, particle = array("d"), array("q")
     count, current = 0, -1
     inside = False
@@ -121,10 +109,11 @@ def _read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
     refuse_if_larger_than_memory(path, path.stat().st_size)  # numbers take less than their text
     read_xml(path, begin, end=end)
-    return np.array(particle, dtype=np.int64), np.array(values, dtype=np.float64).reshape(-1, 4)
+    rows = np.array(values, dtype=np.float64).reshape(-1, 4)
+    return np.array(particle, dtype=np.int64), rows[:, 0], rows[:, 1:], unit_beside(path)
 
 
-FORMAT = PositionFormat(
-    read_detections=read_detections, read_tracks=read_tracks, holds_tracks=holds_tracks,
-    recognises=lambda path, _: root_of(path) in _ROOTS, write=write_tracks, read_record=record_beside,
+FORMAT = replace(
+    format_of_labelled(_read), holds_tracks=holds_tracks, recognises=lambda path, _: root_of(path) in _ROOTS,
+    write=write_tracks, read_record=record_beside,
 )  # fmt: skip

@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError, ResourceError
+from ...errors import InputError
 from ...particles.tracks import Tracks
 from ..contract import PositionFormat
 from ..files.memory import refuse_if_larger_than_memory
+from ..files.packages import refused_if_damaged
 from ..tables.edges import tracks_of
 
 _SPOT = np.dtype([("place", "<f8", 3), ("frame", "<i4"), ("covariance", "<f8", 6), ("radius2", "<f8")])
@@ -39,14 +40,8 @@ def read_tracks(path: Path, *_: object) -> Tracks:
 
 def _read(path: Path) -> tuple[NDArray, NDArray[np.int64], str | None]:
     """Spots, (n, 2) links between spot numbers, and the unit."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            model = _member(archive, path, "model.raw")
-            project = _member(archive, path, "project.xml")
-    except (InputError, ResourceError):
-        raise
-    except Exception as error:  # zipfile and zlib raise many kinds of errors at damaged data
-        raise InputError(f"{path} is a damaged archive: {error}. Copy it again.") from None
+    with refused_if_damaged(path, "is a damaged archive", "Copy it again."), zipfile.ZipFile(path) as archive:
+        model, project = (_member(archive, path, name) for name in ("model.raw", "project.xml"))
     data = _blocks(model, path)
     spots, after = _counted(data, 0, _SPOT, "spots", path)
     links, _ = _counted(data, after, _LINK, "links", path)

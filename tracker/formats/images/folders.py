@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ..declared import TIFF
 from ..files.memory import refuse_if_larger_than_memory
-from ..files.packages import package
+from ..files.packages import package, refused_if_damaged
 from .counters import arranged, counts_scenes, main_pattern
 from .frames import Images
 from .stacks import WHOLE, Box, doubts_of, grey, named_axes, refuse_absent
@@ -232,11 +232,11 @@ def _png(path: Path) -> Iterator[Any]:
     """Open a PNG; errors at damaged data become an InputError."""
     pillow = package("PIL.Image", "PNG", "images")
     _refuse_cut_png(path)
-    try:
-        with pillow.open(path, formats=["PNG"]) as image:
-            yield image
-    except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
-        raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
+    with (
+        refused_if_damaged(path, "is damaged", "Copy it again."),
+        pillow.open(path, formats=["PNG"]) as image,
+    ):
+        yield image
 
 
 def _refuse_cut_png(path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ...errors import InputError, OutbidError
+from ...errors import InputError
 from ..files.memory import refuse_if_larger_than_memory
-from ..files.packages import package
+from ..files.packages import package, refused_if_damaged
 from .columns import is_nameless
 from .rows import Rows
 from .table import format_of_tables
@@ -41,7 +41,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
 def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
     """The header, the non-empty rows below it, and Excel's number of the first of these."""
     excel = package("openpyxl", "Excel, unless the table is saved as CSV,", "excel")
-    try:
+    with refused_if_damaged(path, "is damaged or no workbook", "Save it again in Excel."):
         _refuse_harmful(path)
         book = excel.load_workbook(path, read_only=True, data_only=True)
         sheet = book.worksheets[0]
@@ -51,11 +51,6 @@ def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
             if any(value is not None for value in row)
         ]
         book.close()
-    except (OutbidError, MemoryError):
-        raise
-    except Exception as error:  # openpyxl, zlib and XML parsers raise many kinds of errors at damaged parts
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(f"{path} is damaged or no workbook: {reason}. Save it again in Excel.") from None
     if not kept:
         raise InputError(f"{path}: the first sheet is empty. Let the table be on the first sheet.")
     header = ["" if name is None else str(name).strip() for name in kept[0][1]]

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from ...compute.threads import Ahead
 from ...compute.timing import lap
-from ...errors import InputError, OutbidError
+from ...errors import InputError
 from ...particles.detections import Detections
 from ..contract import Record
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
+from ..files.packages import refused_if_damaged
 from ..files.records import record_bytes, record_from
 from . import table
 from .columns import AS_NAMED, feature_names, missing_roles, roles_of
@@ -196,17 +197,13 @@ def write_table(path: Path, rows: pa.Table, _unit: str, record: Record, overwrit
 
 @contextmanager
 def _opened(path: Path) -> Iterator[pa.parquet.ParquetFile]:
-    """Open a file; errors of pyarrow about damaged data become an InputError."""
-    try:
-        with pa.parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            yield file
-    except OutbidError:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
-        raise InputError(
-            f"{path} cannot be read as Parquet: {reason}. It may be damaged; write it again."
-        ) from None
+    """Open a file; errors about damaged data become an InputError."""
+    said = "cannot be read as Parquet", "It may be damaged; write it again."
+    with (
+        refused_if_damaged(path, *said),
+        pa.parquet.ParquetFile(path, page_checksum_verification=True) as file,
+    ):
+        yield file
 
 
 def _refuse_other_count(path: Path, rows: int, declared: int) -> None:
