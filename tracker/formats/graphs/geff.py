@@ -72,16 +72,16 @@ def _tracks(path: Path) -> Tracks:
         of_edge = {named.get(name, name): of[chosen] for name, of in of_edge.items() if name != "pin"}
         edges = edges[chosen]
     axes = _axes(path, metadata, nodes)
-    place = np.zeros((len(node), 3))
+    position = np.zeros((len(node), 3))
     for name, axis in axes.items():
         if axis in "zyx":
-            place[:, "zyx".index(axis)] = nodes[name]
+            position[:, "zyx".index(axis)] = nodes[name]
     time = _time(nodes, next(name for name, axis in axes.items() if axis == "t"))
     frame = _frames(path, nodes, time)
     listed = metadata.get("axes") or ()
     of_axis = {axes[axis["name"]]: axis for axis in listed if axis.get("name") in axes}
     unit, scale = _calibration(path, of_axis)
-    place *= scale
+    position *= scale
     # Use the order in the metadata: the order in the folder differs from machine to machine.
     order = [name for name in metadata.get("node_props_metadata", ()) if name in nodes]
     features = {
@@ -103,7 +103,7 @@ def _tracks(path: Path) -> Tracks:
         )
     _refuse_lost(path, absent, listed, {*axes, time})
     _say_filled(path, absent, [*features, *measures])
-    return numbered.tracks_of(path, node, frame, place, edges, unit, features, measures)
+    return numbered.tracks_of(path, node, frame, position, edges, unit, features, measures)
 
 
 def _calibration(path: Path, axes: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, NDArray[np.float64]]:
@@ -218,10 +218,10 @@ def _read_old(where: Path) -> _Read:
     ids, edges = group["nodes/ids"][:], group["edges/ids"][:].reshape(-1, 2)
     if ids.dtype.kind == "U":
         known, node = np.unique(ids, return_inverse=True)
-        place = np.searchsorted(known, edges)
-        if (known[np.minimum(place, len(known) - 1)] != edges).any():
+        index = np.searchsorted(known, edges)
+        if (known[np.minimum(index, len(known) - 1)] != edges).any():
             raise InputError("an edge names a node that is not there")
-        return node.astype(np.int64), nodes, place.astype(np.int64), {}, absent
+        return node.astype(np.int64), nodes, index.astype(np.int64), {}, absent
     return _whole(ids), nodes, _whole(edges), {}, absent
 
 

@@ -258,7 +258,7 @@ def _refuse_cut_blosc(chunk: Path, codecs: set[str], needed: int) -> None:
         return
     with chunk.open("rb") as file:
         head = file.read(16)
-    unpacked, packed = (int.from_bytes(head[place : place + 4], "little") for place in (4, 12))
+    unpacked, packed = (int.from_bytes(head[offset : offset + 4], "little") for offset in (4, 12))
     size = chunk.stat().st_size
     if len(head) < 16 or packed > size or unpacked < needed:
         raise InputError(

@@ -29,8 +29,8 @@ from ..files.xml_stream import Enough, number, read_xml
 from ..tables.edges import detections_of, tracks_of
 from .trackmate_write import CONTOUR, RECORD_MARK, key_of, write_tracks
 
-_PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
-_NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
+_POSITION = ("POSITION_Z", "POSITION_Y", "POSITION_X")
+_NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_POSITION}
 _MOST = 2**53
 """Upper bound of spot and track numbers, which are then exact as floats."""
 _OF_LINKS = {
@@ -99,7 +99,7 @@ class _Model:
         self._declares_spot_features = False
         self._frame_around = -1.0
         self._ids, self._frames, self._visible = array("q"), array("d"), array("b")
-        self._places = array("d")
+        self._positions = array("d")
         self._features: dict[str, array[float]] = {}
         self._joins, self._track = array("q"), array("q")
         self._measures = {name: array("d") for name in _MEASURES}
@@ -127,8 +127,8 @@ class _Model:
             exact = np.isfinite(values) & (np.abs(values) < 2**53)
             features[name] = values.astype(np.int64) if whole and exact.all() else values
         features |= self._of_spots(shown)
-        place = np.array(self._places).reshape(-1, 3)
-        return ids.astype(np.int64)[shown], np.array(self._frames)[shown], place[shown], features
+        position = np.array(self._positions).reshape(-1, 3)
+        return ids.astype(np.int64)[shown], np.array(self._frames)[shown], position[shown], features
 
     def _of_spots(self, shown: NDArray[np.bool_]) -> dict[str, NDArray]:
         """Times in seconds, names and contours of the visible spots, as far as they say something."""
@@ -207,21 +207,21 @@ class _Model:
 
     def _spot(self, attributes: Mapping[str, str], line: int) -> None:
         what = f"spot {attributes.get('ID', '')[:20]}".strip()
-        place = [number(self._path, line, what, attributes, axis) for axis in _PLACE]
+        position = [number(self._path, line, what, attributes, axis) for axis in _POSITION]
         frame = self._frame_around
         if "FRAME" in attributes:
             frame = number(self._path, line, what, attributes, "FRAME")
-        if not np.isfinite([frame, *place]).all():
+        if not np.isfinite([frame, *position]).all():
             raise InputError(
-                f"{self._path}, line {line}: {what} is in frame {frame:g} at z, y, x = {place}; numbers must "
-                "be finite. Fix or remove it."
+                f"{self._path}, line {line}: {what} is in frame {frame:g} at z, y, x = {position}; numbers "
+                "must be finite. Fix or remove it."
             )
         row = len(self._ids)
         self._ids.append(self._whole(what, attributes, "ID", line))
         self._frames.append(frame)
         self._times.append(_float(attributes.get("POSITION_T", "NaN")))
         self._titles.append(attributes.get("name", ""))
-        self._places.extend(place)
+        self._positions.extend(position)
         self._visible.append(attributes.get("VISIBILITY", "1") not in ("0", "0.0"))
         for key, value in attributes.items():
             if key in self._names:

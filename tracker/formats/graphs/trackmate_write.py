@@ -86,9 +86,9 @@ def write_with_image(
         tracks = replace(tracks, detections=scaled)
     interval = float(movie.interval or 1.0)
     size = tuple(float(length) for length in movie.spacing)
-    place = image.resolve()
+    file = image.resolve()
     shown = _Image(
-        f"{place.parent}/", place.name, movie.shape, movie.frame_count, size, interval,
+        f"{file.parent}/", file.name, movie.shape, movie.frame_count, size, interval,
         "sec" if movie.interval else "frame",
     )  # fmt: skip
     write_tracks(path, tracks, record, overwrite, shown)
@@ -184,8 +184,8 @@ def _spots(seen: Detections, columns: Mapping[str, str], interval: float) -> Ite
         yield f'      <SpotsInFrame frame="{frame}">\n'
         columns_here = [map(_text, seen.features[name][rows].tolist()) for name in columns.values()]
         keys = [f' {key}="' for key in columns]
-        place = zip(_spots_of(seen, rows, interval), seen.position[rows].tolist(), strict=True)
-        for ((spot, name, time, contour), (z, y, x)), *values in zip(place, *columns_here, strict=True):
+        spots = zip(_spots_of(seen, rows, interval), seen.position[rows].tolist(), strict=True)
+        for ((spot, name, time, contour), (z, y, x)), *values in zip(spots, *columns_here, strict=True):
             measured = "".join(f'{key}{value}"' for key, value in zip(keys, values, strict=True))
             end = (
                 f' ROI_N_POINTS="{len(contour.split()) // 2}">{escape(contour)}</Spot>' if contour else " />"

@@ -84,7 +84,7 @@ def arranged(files: Sequence[Path], given: str | None = None) -> Arrangement:
         return Arrangement("T", {(t, 0, 0, 0): file for t, file in enumerate(files)}, {"T": numbers}, said)
     roles = _named(files[0].parent, rows, roles, given)
     names: dict[str, tuple[str, ...]] = {}
-    places: dict[tuple[int, int, int, int], Path] = {}
+    by_place: dict[tuple[int, int, int, int], Path] = {}
     doubts = list(said)
     for axis, values in zip(roles, zip(*rows, strict=True), strict=True):
         names[axis], doubt = _values(values, axis)
@@ -92,16 +92,16 @@ def arranged(files: Sequence[Path], given: str | None = None) -> Arrangement:
     for file, row in zip(files, rows, strict=True):
         at = {axis: names[axis].index(str(value)) for axis, value in zip(roles, row, strict=True)}
         where = at.get("T", 0), at.get("S", 0), at.get("C", 0), at.get("Z", 0)
-        if where in places:
-            raise InputError(f"{file} and {places[where].name} are of the same frame. Leave one out.")
-        places[where] = file
+        if where in by_place:
+            raise InputError(f"{file} and {by_place[where].name} are of the same frame. Leave one out.")
+        by_place[where] = file
     axes = "".join(axis for axis in "TSCZ" if axis in roles)
     if len(axes) > 1 and given is None:
         counted = ", ".join(f"{len(names[axis])} along {axis.lower()}" for axis in axes)
         doubts.append(
             f"By their names the files are {counted}. If not: --axes, with a letter for each number."
         )
-    return Arrangement(axes, places, names, tuple(doubts))
+    return Arrangement(axes, by_place, names, tuple(doubts))
 
 
 def counts_scenes(files: Sequence[Path]) -> bool:

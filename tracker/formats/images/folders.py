@@ -241,15 +241,15 @@ def _png(path: Path) -> Iterator[Any]:
 
 def _refuse_cut_png(path: Path) -> None:
     """Refuse a PNG chunk that would end beyond the file: Pillow allocates the declared size."""
-    size, place = path.stat().st_size, len(_PNG)
+    size, offset = path.stat().st_size, len(_PNG)
     with path.open("rb") as file:
-        while place + 8 <= size:
-            file.seek(place)
+        while offset + 8 <= size:
+            file.seek(offset)
             length, kind = struct.unpack(">I4s", file.read(8))
-            place += 12 + length  # plus length, type and checksum
-            if place > size:
+            offset += 12 + length  # plus length, type and checksum
+            if offset > size:
                 raise InputError(
-                    f"{path} is cut short: a piece would end at byte {place} of {size}. Copy it again."
+                    f"{path} is cut short: a piece would end at byte {offset} of {size}. Copy it again."
                 )
             if kind == b"IEND":
                 return

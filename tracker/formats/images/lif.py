@@ -53,8 +53,8 @@ class _Pixels:
         inside = tuple(by_axis[axis] for axis in self._image.dims if axis not in self._outside)
         with damage_explained(self._source, "LIF"):
             planes = [
-                self._image.frame(**dict(zip(self._outside, map(int, place), strict=True)))[inside]
-                for place in product(*chosen.values())
+                self._image.frame(**dict(zip(self._outside, map(int, index), strict=True)))[inside]
+                for index in product(*chosen.values())
             ]
         lengths = [len(chosen[axis]) for axis in self._outside if isinstance(by_axis[axis], slice)]
         return np.stack(planes).reshape(*lengths, *planes[0].shape)

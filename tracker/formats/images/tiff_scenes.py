@@ -174,8 +174,8 @@ def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequ
     except Exception as error:  # a parse error, or an attack that defusedxml detects
         raise InputError(f"{path}: its OME header cannot be read ({error}). Save the file again.") from None
     found = [each for each in root.iter() if each.tag.rpartition("}")[2] == "Pixels"]
-    place = scene.number if len(found) == len(tiff.series) else 0  # some planes may be in other files
-    known = dict(found[place].attrib) if found else {}
+    index = scene.number if len(found) == len(tiff.series) else 0  # some planes may be in other files
+    known = dict(found[index].attrib) if found else {}
     needed = math.prod(int(known.get(f"Size{axis}", 1)) for axis in "TZCYX")
     if needed > math.prod(header.sizes) and lost is not None:
         others = f"; there is no {lost[0]} beside it" if lost else ""
@@ -189,7 +189,7 @@ def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequ
     interval = (_positive(known.get("TimeIncrement")) or 0) * TIMES.get(
         known.get("TimeIncrementUnit", "s"), 1.0
     )
-    inside = [(each.tag.rpartition("}")[2], each.attrib) for each in (found[place] if found else ())]
+    inside = [(each.tag.rpartition("}")[2], each.attrib) for each in (found[index] if found else ())]
     names = tuple(of.get("Name", "") for tag, of in inside if tag == "Channel")
     interval = interval or _interval_of([of for _, of in inside])
     return replace(

@@ -29,7 +29,7 @@ from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
 from ..files.records import record_beside, to_stand_beside, unit_beside
 from . import table
-from .axes import place_of
+from .axes import coordinate_of
 from .columns import is_nameless, plain, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .rows import Rows
@@ -182,7 +182,7 @@ def _reals(names: list[str], given: Mapping[str, str]) -> list[int]:
     return [
         at
         for at, name in enumerate(names)
-        if place_of(name) is not None or plain(name) in axes or name.startswith(LINK_MEASURES)
+        if coordinate_of(name) is not None or plain(name) in axes or name.startswith(LINK_MEASURES)
     ]
 
 
@@ -200,7 +200,7 @@ def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, lis
         raise InputError(f"{path}, line {line}: {error}. Fix the row.") from None
 
 
-def _complaint(text: bytes, layout: Layout, places: list[int], path: Path, reason: str) -> InputError:
+def _complaint(text: bytes, layout: Layout, columns: list[int], path: Path, reason: str) -> InputError:
     """Report the first row with too many or too few fields, or without a number where one is needed."""
     to_point = str.maketrans({layout.decimal: ".", ".": layout.decimal})
     for line, fields in _records(text, layout, path):
@@ -210,11 +210,11 @@ def _complaint(text: bytes, layout: Layout, places: list[int], path: Path, reaso
                 f"{where}{len(fields)} fields where the header has {len(layout.names)}. "
                 "Remove the stray separator, or add what is missing."
             )
-        for place in places:
-            value = fields[place].strip()
+        for column in columns:
+            value = fields[column].strip()
             if value not in _BLANK and not _NUMBER.fullmatch(value.translate(to_point)):
                 return InputError(
-                    f"{where}{layout.names[place]} is {value[:60]!r}; a number is needed. Fix the row."
+                    f"{where}{layout.names[column]} is {value[:60]!r}; a number is needed. Fix the row."
                 )
     return InputError(f"{path}: {reason}. Fix the row.")
 

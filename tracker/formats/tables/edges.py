@@ -112,9 +112,9 @@ def rows_of(number: NDArray[np.int64], named: NDArray[np.int64]) -> NDArray[np.i
     twice = ordered[1:] == ordered[:-1]
     if twice.any():
         raise InputError(f"two detections have the number {ordered[1:][np.argmax(twice)]}. Number them anew.")
-    place = np.searchsorted(ordered, named)
-    known = np.append(ordered, 0)[place] == named
-    return np.where(known & (place < len(ordered)), np.append(order, 0)[place], -1)
+    index = np.searchsorted(ordered, named)
+    known = np.append(ordered, 0)[index] == named
+    return np.where(known & (index < len(ordered)), np.append(order, 0)[index], -1)
 
 
 def labelled(

@@ -75,19 +75,19 @@ def _is_table(names: list[str], columns: Mapping[str, str]) -> bool:
 
 def _of_btrack(file: Any, coords: Any) -> dict[str, NDArray]:
     """Coordinates of btrack with the number of each object's track, and of that track's parent."""
-    place = coords[:]
-    columns = {name: place[:, k] for k, name in enumerate(_COORDS[: place.shape[1]])}
+    coordinates = coords[:]
+    columns = {name: coordinates[:, k] for k, name in enumerate(_COORDS[: coordinates.shape[1]])}
     where = f"/tracks/{coords.name.split('/')[2]}"
     if where not in file:
         return columns
     members, spans = file[where]["tracks"][:], file[where]["map"][:]
     about = file[where]["LBEPR"][:] if "LBEPR" in file[where] else None
     number = np.arange(1, len(spans) + 1) if about is None else about[:, 0]
-    track, parent = np.full((2, len(place)), -1)
+    track, parent = np.full((2, len(coordinates)), -1)
     for row, (first, last) in enumerate(spans):
         objects = members[first:last]
         objects = objects[objects >= 0]  # the others were interpolated
-        if len(objects) and objects.max() >= len(place):
+        if len(objects) and objects.max() >= len(coordinates):
             raise InputError(f"object {objects.max()} of a track is not there. Export the tracks again.")
         track[objects], parent[objects] = number[row], -1 if about is None else about[row, 3]
     return {**columns, "track_id": track, "parent": np.where(np.isin(parent, track), parent, -1)}

@@ -39,8 +39,8 @@ def read_detections(path: Path, *_: object) -> Detections:
     tables = {frame: _rows(file, 4)[:, 1:4] for frame, file in points.items()}
     tables |= {frame: _rows(file, 5)[:, 2:5] for frame, file in linked.items() if frame not in points}
     frame = np.repeat(list(tables), [len(rows) for rows in tables.values()])
-    place = np.concatenate(list(tables.values()))[:, ::-1]
-    return detections_of(path, frame, place, "mm")
+    position = np.concatenate(list(tables.values()))[:, ::-1]
+    return detections_of(path, frame, position, "mm")
 
 
 def read_tracks(path: Path, *_: object) -> Tracks:
@@ -62,8 +62,8 @@ def read_tracks(path: Path, *_: object) -> Tracks:
             )
         edges.append(np.column_stack([source + first[frame], follower[source] + first[frame + 1]]))
     frames = np.repeat(list(tables), [len(rows) for rows in tables.values()])
-    place = np.concatenate([rows[:, 2:5] for rows in tables.values()])[:, ::-1]
-    return tracks_of(path, np.arange(len(frames)), frames, place, np.concatenate(edges), "mm")
+    position = np.concatenate([rows[:, 2:5] for rows in tables.values()])[:, ::-1]
+    return tracks_of(path, np.arange(len(frames)), frames, position, np.concatenate(edges), "mm")
 
 
 def holds_tracks(path: Path, *_: object) -> bool:
