@@ -15,7 +15,7 @@ from ...errors import InputError
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import Held, ImageFormat, Stack, chosen, refuse_level
+from .stacks import OpenFile, ImageFormat, Stack, chosen, refuse_level
 
 _LETTERS = "TCZYX"
 _EMPTY = 100
@@ -38,14 +38,14 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
     """See `stacks.ImageFormat`."""
     refuse_level(source, level)
     with opened(source, "CZI", "czifile") as czifile:
-        held = Held(czifile.CziFile(source))
-        tiles = [_tile(entry) for entry in held.file.subblock_directory if _is_whole(entry)]
+        opened_file = OpenFile(czifile.CziFile(source))
+        tiles = [_tile(entry) for entry in opened_file.file.subblock_directory if _is_whole(entry)]
         scenes = sorted({tile.scene for tile in tiles})
         if not tiles:
             raise InputError(f"{source} holds no image. Check where it was made.")
         number, listed = chosen(source, scene, list(map(str, scenes)))
-        pixels = _Pixels(held, source, [tile for tile in tiles if tile.scene == scenes[number]])
-        text = held.file.metadata()
+        pixels = _Pixels(opened_file, source, [tile for tile in tiles if tile.scene == scenes[number]])
+        text = opened_file.file.metadata()
         stack = Stack(pixels, _LETTERS + "S", scenes=listed)
         return _described(stack, text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
 
@@ -53,8 +53,12 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
 class _Pixels:
     """Array (T, C, Z, Y, X, S) that reads tiles when it is indexed."""
 
-    def __init__(self, held: Held, source: str, tiles: Sequence[_Tile]) -> None:
-        self._held, self._source, self._tiles = held, source, sorted(tiles, key=lambda tile: tile.mosaic)
+    def __init__(self, opened_file: OpenFile, source: str, tiles: Sequence[_Tile]) -> None:
+        self._file, self._source, self._tiles = (
+            opened_file,
+            source,
+            sorted(tiles, key=lambda tile: tile.mosaic),
+        )
         self._start, shape = [], []
         for axis in _LETTERS:
             ends = [tile.spans.get(axis, (0, 1)) for tile in tiles]
@@ -105,7 +109,7 @@ class _Pixels:
         wanted = range(*planes.indices(found.shape[0]))
         if not any(inside[0] <= z < inside[0] + spans[2][1] for z in wanted):
             return
-        data = _values(tile.entry, self._held.file)
+        data = _values(tile.entry, self._file.file)
         order = [axis for axis in tile.spans if axis in _LETTERS]
         data = data.reshape([tile.spans[axis][1] for axis in order] + [self.shape[-1]])
         data = data.transpose([order.index(axis) for axis in _LETTERS if axis in order] + [len(order)])

@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import Held, ImageFormat, Stack, chosen, refuse_level
+from .stacks import OpenFile, ImageFormat, Stack, chosen, refuse_level
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
     """See `stacks.ImageFormat`."""
     refuse_level(source, level)
     with opened(source, "LIF", "liffile") as liffile:
-        held = Held(liffile.LifFile(source))
-        images = [each for each in held.file.images if {"Y", "X"} <= {*each.dims}]
+        opened_file = OpenFile(liffile.LifFile(source))
+        images = [each for each in opened_file.file.images if {"Y", "X"} <= {*each.dims}]
         if not images:
             raise InputError(f"{source} holds no image. Check where it was made.")
         number, listed = chosen(source, scene, [f"{each.name} {dict(each.sizes)}" for each in images])
         image = images[number]
-        pixels = _Pixels(held, image, source)
+        pixels = _Pixels(opened_file, image, source)
         steps = {axis: _step(values) for axis, values in image.coords.items()}
     spacing = [MICROMETRES * abs(steps.get(axis) or 0.0) or 1.0 for axis in "ZYX"]
     return Stack(
@@ -41,8 +41,8 @@ def _step(values: NDArray) -> float | None:
 class _Pixels:
     """An image of the file as an array that reads planes when it is indexed."""
 
-    def __init__(self, held: Held, image: Any, source: str) -> None:
-        self._held, self._image, self._source = held, image, source
+    def __init__(self, opened_file: OpenFile, image: Any, source: str) -> None:
+        self._file, self._image, self._source = opened_file, image, source
         self.shape, self.dtype = tuple(image.shape), image.dtype
         within = image.frames.frame_dims
         self._outside = {axis: image.sizes[axis] for axis in image.dims if axis not in within}

@@ -175,7 +175,7 @@ class ImageFormat:
     recognises: Callable[[str], bool] = lambda _: True
 
 
-class Held:
+class OpenFile:
     """Keeps a file open as long as frames may be read: it is closed when this object is deleted.
 
     By a finalizer, for in a cycle of objects, such as the trace of an error, a ``__del__`` may run after that

@@ -89,11 +89,11 @@ def planes_of(
     `refuse` checks the pages to be decoded against a reference page.
     """
     first = scene.series[0]
-    held = math.prod(first.shape[: len(first.axes.rstrip("S")) - 2])
-    samples = math.prod(first.shape) // held
+    count = math.prod(first.shape[: len(first.axes.rstrip("S")) - 2])
+    samples = math.prod(first.shape) // count
     pieces = []
-    for number, group in groupby(planes, key=lambda plane: plane // held):
-        series, own = scene.series[number], [plane % held for plane in group]
+    for number, group in groupby(planes, key=lambda plane: plane // count):
+        series, own = scene.series[number], [plane % count for plane in group]
         if math.prod(series.keyframe.shape) == samples:
             pages = [series.pages[plane] for plane in own]
             refuse(pages, series.keyframe)
@@ -103,7 +103,7 @@ def planes_of(
             found = tiff.asarray(key=own, series=series)
         else:  # several planes in one page
             refuse(list(series.pages), series.keyframe)
-            found = series.asarray().reshape(held, -1)[own]
+            found = series.asarray().reshape(count, -1)[own]
         pieces.append(found.reshape(len(own), samples))
     return np.concatenate(pieces)
 
@@ -120,10 +120,10 @@ def _refuse_unknown_pages(path: Path, tiff: Any, images: list[Any]) -> None:
     if count <= sum(len(one.pages) for one in tiff.series):
         return
     there = sum(not tiff.pages.get(page, aspage=True).is_reduced for page in range(count))
-    held = sum(len(one.pages) for one in images)
-    if there > held:
+    described = sum(len(one.pages) for one in images)
+    if there > described:
         raise InputError(
-            f"{path} holds {there} images, of which its header describes {held}. Save the file again; "
+            f"{path} holds {there} images, of which its header describes {described}. Save the file again; "
             "to read no more than the header describes: --scene 0."
         )
 
