@@ -15,7 +15,7 @@ from ...errors import InputError
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import OpenFile, ImageFormat, Stack, chosen, refuse_level
+from .stacks import ImageFormat, OpenFile, Stack, chosen, refuse_level
 
 _LETTERS = "TCZYX"
 _EMPTY = 100

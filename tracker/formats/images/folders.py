@@ -21,7 +21,7 @@ from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import package, refused_if_damaged
 from .counters import arranged, counts_scenes, main_pattern
 from .frames import Images
-from .stacks import WHOLE, Box, doubts_of, grey, named_axes, refuse_absent
+from .stacks import WHOLE, Box, grey, named_axes, refuse_absent, warnings_of
 from .tiff import files_of_ome, look_at_tiff, planes_by_frame
 from .tiff_scenes import Header
 
@@ -151,12 +151,12 @@ def _look_at(path: Path, given: _Given) -> Images:
     if len(files) > 1:
         return _of_folder(path, files, replace(given, axes=axes, outer=outer), header, named)
     refuse_absent("channel", channel, first, size.get("C", 1))
-    doubts = tuple(doubts_of(header, named, axes=axes, channel=channel, spacing=spacing))
+    warnings = tuple(warnings_of(header, named, axes=axes, channel=channel, spacing=spacing))
     one = _Files(((first,),) * size.get("T", 1), named, header.sizes, channel, scene)
     return Images(
         str(path), named, header.sizes, size.get("T", 1), spacing or header.spacing, header.unit,
-        header.interval, one.read if first.suffix.lower() == ".png" else one.read_one, channel, doubts, scene,
-        header.scenes, header.channels,
+        header.interval, one.read if first.suffix.lower() == ".png" else one.read_one, channel, warnings,
+        scene, header.scenes, header.channels,
     )  # fmt: skip
 
 
@@ -182,13 +182,13 @@ def _of_folder(path: Path, files: list[Path], given: _Given, header: Header, nam
     seen = replace(
         header, axes=axes, sizes=sizes, scenes=scenes, channels=found.names.get("C", header.channels)
     )
-    doubts = doubts_of(
+    warnings = warnings_of(
         seen, axes, several=True, axes=given.axes, channel=given.channel, spacing=given.spacing
     )
     read = _Files(frames, named, header.sizes, 0 if by_name else given.channel, of_files).read
     return Images(
         str(path), axes, sizes, len(frames), given.spacing or header.spacing, header.unit, header.interval,
-        read, given.channel, (*found.doubts, *doubts), given.scene, scenes, seen.channels,
+        read, given.channel, (*found.warnings, *warnings), given.scene, scenes, seen.channels,
         missing=tuple(number for number, there in enumerate(frames) if not there),
     )  # fmt: skip
 

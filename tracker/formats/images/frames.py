@@ -36,7 +36,7 @@ class Images:
         Function of frame numbers and a box along z, y, x that yields the frames.
     channel : int
         The channel that is read.
-    doubts : tuple of str
+    warnings : tuple of str
         Sentences that say which metadata were guessed and how to set them.
     scene : int or None
         Number of the image that is read, if the caller chose one of several.
@@ -58,7 +58,7 @@ class Images:
     interval: float | None
     read: Callable[[Sequence[int], Box], Iterator[NDArray]] = field(repr=False)
     channel: int = 0
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     scene: int | None = None
     scenes: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
@@ -70,6 +70,11 @@ class Images:
         """Shape of a frame along z, y, x; z is 1 in 2D."""
         size = dict(zip(self.axes, self.sizes, strict=True))
         return size.get("Z", 1), size["Y"], size["X"]
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The former name of the warnings."""
+        return self.warnings
 
     @property
     def channel_count(self) -> int:

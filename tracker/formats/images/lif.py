@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import OpenFile, ImageFormat, Stack, chosen, refuse_level
+from .stacks import ImageFormat, OpenFile, Stack, chosen, refuse_level
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:

@@ -20,7 +20,7 @@ from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained
 from . import folders as image_files
 from .frames import Images
-from .stacks import Box, ImageFormat, Stack, doubts_of, frames_of, named_axes, refuse_absent
+from .stacks import Box, ImageFormat, Stack, frames_of, named_axes, refuse_absent, warnings_of
 
 Source = str | os.PathLike[str] | Any
 """Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
@@ -50,7 +50,7 @@ def open_images(
         Which channel to read where there are several.
     scene : int, optional
         Which image to read where there are several, from 0 up. Without it the first is read, and
-        `Images.doubts` lists all; images of a TIFF file that no header names are frames.
+        `Images.warnings` lists all; images of a TIFF file that no header names are frames.
     level : int
         Level of resolution: 0 is the finest.
     spacing : tuple of 3 float, optional
@@ -188,9 +188,9 @@ def _of_stack(
         with damage_explained(name, "images"):
             yield from frames_of(stack, named, channel, numbers, box)
 
-    doubts = doubts_of(stack, named, axes=axes, channel=channel, spacing=spacing)
+    warnings = warnings_of(stack, named, axes=axes, channel=channel, spacing=spacing)
     return Images(
         name, named, stack.sizes, size.get("T", 1), spacing if spacing is not None else stack.spacing,
-        stack.unit, stack.interval, read, channel, tuple(doubts),
+        stack.unit, stack.interval, read, channel, tuple(warnings),
         None, stack.scenes, stack.channels, stack.levels,
     )  # fmt: skip

@@ -92,7 +92,7 @@ def named_axes(name: str, stack: Any, given: str | None, *, several: bool = Fals
     return named
 
 
-def doubts_of(
+def warnings_of(
     stack: Any,
     named: str,
     *,
@@ -195,9 +195,9 @@ def refuse_absent(what: str, number: int, path: object, count: int) -> None:
 
 def listed(choice: Sequence[str]) -> str:
     """Descriptions of the first scenes with their numbers, for messages."""
-    said = [f"scene {number}: {what}" for number, what in enumerate(choice[:_SHOWN])]
-    left = len(choice) - len(said)
-    return "; ".join(said) + (f"; and {left} more" if left else "")
+    shown = [f"scene {number}: {what}" for number, what in enumerate(choice[:_SHOWN])]
+    left = len(choice) - len(shown)
+    return "; ".join(shown) + (f"; and {left} more" if left else "")
 
 
 def refuse_level(source: str, level: int, remedy: str = "") -> None:
