@@ -15,7 +15,7 @@ from ...errors import InputError
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import ImageFormat, OpenFile, Stack, chosen, refuse_level
+from .stacks import ImageFormat, OpenFile, Stack, refuse_level, scene_in
 
 _LETTERS = "TCZYX"
 _EMPTY = 100
@@ -43,7 +43,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         scenes = sorted({tile.scene for tile in tiles})
         if not tiles:
             raise InputError(f"{source} holds no image. Check where it was made.")
-        number, listed = chosen(source, scene, list(map(str, scenes)))
+        number, listed = scene_in(source, scene, list(map(str, scenes)))
         pixels = _Pixels(opened_file, source, [tile for tile in tiles if tile.scene == scenes[number]])
         text = opened_file.file.metadata()
         stack = Stack(pixels, _LETTERS + "S", scenes=listed)

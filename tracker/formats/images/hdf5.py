@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import InputError
 from ..files.hdf5 import file_at, objects_in
 from ..files.packages import damage_explained
-from .stacks import ImageFormat, Stack, chosen, refuse_level
+from .stacks import ImageFormat, Stack, refuse_level, scene_in
 
 _MOST_AXES = 6
 
@@ -23,7 +23,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         found = [each for each in objects_in(file, {file}) if _is_image(each)]
         if not found:
             raise InputError(f"{source} holds no data set of numbers over y and x. Check where it was made.")
-        number, listed = chosen(source, scene, [f"{each.name} {each.shape}" for each in found])
+        number, listed = scene_in(source, scene, [f"{each.name} {each.shape}" for each in found])
         data = found[number]
         spacing, depth = _spacing(data)
         unit = "micrometer" if spacing != (1.0, 1.0, 1.0) else "pixel"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import ImageFormat, OpenFile, Stack, chosen, refuse_level
+from .stacks import ImageFormat, OpenFile, Stack, refuse_level, scene_in
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
@@ -22,7 +22,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         images = [each for each in opened_file.file.images if {"Y", "X"} <= {*each.dims}]
         if not images:
             raise InputError(f"{source} holds no image. Check where it was made.")
-        number, listed = chosen(source, scene, [f"{each.name} {dict(each.sizes)}" for each in images])
+        number, listed = scene_in(source, scene, [f"{each.name} {dict(each.sizes)}" for each in images])
         image = images[number]
         pixels = _Pixels(opened_file, image, source)
         steps = {axis: _step(values) for axis, values in image.coords.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..files.packages import opened
-from .stacks import ImageFormat, Stack, chosen, refuse_level
+from .stacks import ImageFormat, Stack, refuse_level, scene_in
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
@@ -13,7 +13,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
     refuse_level(source, level)
     with opened(source, "ND2", "nd2") as nd2, nd2.ND2File(source) as file:
         axes = "".join(file.sizes)
-        number, several = chosen(source, scene, [f"position {k}" for k in range(file.sizes.get("P", 1))])
+        number, several = scene_in(source, scene, [f"position {k}" for k in range(file.sizes.get("P", 1))])
         array = file.to_dask()
         if "P" in axes:
             array = array[tuple(number if axis == "P" else slice(None) for axis in axes)]

@@ -7,7 +7,6 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,8 +18,8 @@ from ..declared import FORMATS, TIFF, Format
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained
 from . import folders as image_files
-from .frames import Images
-from .stacks import Box, ImageFormat, Stack, frames_of, named_axes, refuse_absent, warnings_of
+from .frames import Images, movie_of
+from .stacks import Box, Chosen, ImageFormat, Stack, frames_of, named_axes, refuse_absent
 
 Source = str | os.PathLike[str] | Any
 """Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
@@ -78,16 +77,15 @@ def open_images(
     >>> movie.frame_count, movie.shape, [frame.sum().item() for frame in movie.frames()]
     (2, (1, 3, 4), [66, 210])
     """
+    chosen = Chosen(axes, channel, scene, level, spacing, partial)
     if not isinstance(source, str | os.PathLike):
-        return _of_array(source, axes, channel, scene, level, spacing)
+        return _of_array(source, chosen)
     name = os.fspath(source)
     declared = _format_of(name)
     if declared is None:
         if level:
             raise SettingsError(f"{name} has no levels of resolution. Leave --level out.")
-        return image_files.open_movie(
-            Path(name), axes=axes, channel=channel, scene=scene, spacing=spacing, partial=partial
-        )
+        return image_files.open_chosen(Path(name), chosen)
     if "://" not in name and not Path(name).exists():
         raise InputError(f"There is no file {name}. Check the name.")
     try:
@@ -98,8 +96,7 @@ def open_images(
         stack = cast(ImageFormat, declared.load()).open_stack(name, scene, level)
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror or error}. Check the file.") from None
-    found = _of_stack(name, stack, axes, channel, spacing)
-    return replace(found, scene=scene)
+    return _of_stack(name, stack, chosen)
 
 
 def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
@@ -149,29 +146,20 @@ def _format_of(name: str) -> Format | None:
     return None
 
 
-def _of_array(
-    array: Any,
-    axes: str | None,
-    channel: int,
-    scene: int | None,
-    level: int,
-    spacing: tuple[float, float, float] | None,
-) -> Images:
+def _of_array(array: Any, chosen: Chosen) -> Images:
     """Open an array in memory, or one that is read when it is indexed."""
     if not (hasattr(array, "shape") and hasattr(array, "dtype") and hasattr(array, "__getitem__")):
         raise TypeError(f"open_images() takes a path, a URL or an array, not {type(array).__name__}.")
-    if scene or level:
+    if chosen.scene or chosen.level:
         raise SettingsError("An array has one scene and one level. Index it before.")
     if not 2 <= len(array.shape) <= 6:
         raise InputError(f"An array of shape {array.shape} is no movie. Give one over T, Z, Y, X.")
     stack = Stack(array, "Q" * (len(array.shape) - 2) + "YX")
-    return _of_stack("The array", stack, axes, channel, spacing)
+    return _of_stack("The array", stack, Chosen(chosen.axes, chosen.channel, spacing=chosen.spacing))
 
 
-def _of_stack(
-    name: str, stack: Stack, axes: str | None, channel: int, spacing: tuple[float, float, float] | None
-) -> Images:
-    named = named_axes(name, stack, axes)
+def _of_stack(name: str, stack: Stack, chosen: Chosen) -> Images:
+    named = named_axes(name, stack, chosen.axes)
     size = dict(zip(named, stack.sizes, strict=True))
     if min(stack.sizes) < 1:
         raise InputError(f"{name} has sizes {stack.sizes}, so no voxels. Check where it was made.")
@@ -179,18 +167,13 @@ def _of_stack(
         raise InputError(f"{name} declares sizes {stack.sizes}, which no memory holds. Copy it again.")
     if stack.array.dtype.kind not in "biuf":
         raise InputError(f"{name} holds {stack.array.dtype}; real numbers are needed. Convert it.")
-    refuse_absent("channel", channel, name, size.get("C", 1))
+    refuse_absent("channel", chosen.channel, name, size.get("C", 1))
 
     def read(numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
         sides = zip(box, (size.get("Z", 1), size["Y"], size["X"]), strict=True)
         voxels = math.prod(len(range(*side.indices(length))) for side, length in sides)
         refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * image_files.COPIES)
         with damage_explained(name, "images"):
-            yield from frames_of(stack, named, channel, numbers, box)
+            yield from frames_of(stack, named, chosen.channel, numbers, box)
 
-    warnings = warnings_of(stack, named, axes=axes, channel=channel, spacing=spacing)
-    return Images(
-        name, named, stack.sizes, size.get("T", 1), spacing if spacing is not None else stack.spacing,
-        stack.unit, stack.interval, read, channel, tuple(warnings),
-        None, stack.scenes, stack.channels, stack.levels,
-    )  # fmt: skip
+    return movie_of(name, stack, named, chosen, read)

@@ -19,6 +19,18 @@ _SHOWN = 8
 """Scenes that a message lists."""
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """What the caller chose of a movie, see `opening.open_images`."""
+
+    axes: str | None = None
+    channel: int = 0
+    scene: int | None = None
+    level: int = 0
+    spacing: tuple[float, float, float] | None = None
+    partial: bool = False
+
+
 class Sliced(Protocol):
     """An array that is read when it is indexed by integers and slices."""
 
@@ -92,19 +104,12 @@ def named_axes(name: str, stack: Any, given: str | None, *, several: bool = Fals
     return named
 
 
-def warnings_of(
-    stack: Any,
-    named: str,
-    *,
-    several: bool = False,
-    axes: str | None = None,
-    channel: int = 0,
-    spacing: tuple[float, float, float] | None = None,
-) -> Iterator[str]:
+def warnings_of(stack: Any, named: str, chosen: Chosen, *, several: bool = False) -> Iterator[str]:
     """Sentences about metadata that were guessed, because neither the caller nor the file stated them.
 
-    `named` are the axes as they were interpreted; the others are as for `named_axes`, or the caller's.
+    `named` are the axes as they were interpreted; `several` as for `named_axes`.
     """
+    axes = chosen.axes
     size = dict(zip(named, stack.sizes, strict=True))
     deep = size.get("Z", 1) > 1
     if stack.scenes:
@@ -116,14 +121,14 @@ def warnings_of(
         times = ""
         if "T" not in size:
             times = f" If they are times: --axes {named.replace('C', 'T').rstrip('S')}."
-        taken = f"There are {size['C']} channels{names}: channel {channel} is taken."
+        taken = f"There are {size['C']} channels{names}: channel {chosen.channel} is taken."
         yield f"{taken} For another: --channel N, from 0.{times}"
     if axes is None and {*stack.axes} - {*"TZCYXS"} and not several:
         yield f"The file does not name its axes of {stack.sizes}: taken for {named}. To name them: --axes."
     elif axes is None and deep and not several and size.get("T", 1) == 1:
         times = named.replace("T", "").replace("Z", "T").rstrip("S")
         yield f"This is one frame of {size['Z']} planes. If they are times: --axes {times}."
-    if spacing is None and deep and not stack.depth:
+    if chosen.spacing is None and deep and not stack.depth:
         yield f"How far planes are apart is not known: taken for 1 {stack.unit}. To set it: --spacing Z Y X."
 
 
@@ -206,7 +211,7 @@ def refuse_level(source: str, level: int, remedy: str = "") -> None:
         raise SettingsError(f"{source} has no levels{remedy}. Leave --level out.")
 
 
-def chosen(source: str, scene: int | None, described: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+def scene_in(source: str, scene: int | None, described: Sequence[str]) -> tuple[int, tuple[str, ...]]:
     """The number of the image to read; and the descriptions of all, if there are several to choose from.
 
     Raises SettingsError if there is no such scene.

@@ -140,6 +140,7 @@ class Header:
     depth: bool = False  # whether the file states the distance between planes
     scenes: tuple[str, ...] = ()  # all, if there are several and none was chosen
     channels: tuple[str, ...] = ()
+    levels: tuple[tuple[int, ...], ...] = ()  # none
 
 
 def with_imagej(header: Header, tiff: Any) -> Header:

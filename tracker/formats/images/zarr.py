@@ -12,7 +12,7 @@ from ...errors import InputError
 from ..files.packages import damage_explained, missing, opened
 from ..files.units import TIMES, unit_of
 from .hdf5 import letters
-from .stacks import ImageFormat, Stack, chosen, refuse_absent, refuse_level
+from .stacks import ImageFormat, Stack, refuse_absent, refuse_level, scene_in
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
@@ -22,7 +22,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         images = _images(node)
         if not images:
             raise InputError(f"{source} holds no image. Give the array or image inside, such as {source}/0.")
-        number, listed = chosen(source, scene, [*images])
+        number, listed = scene_in(source, scene, [*images])
         image = list(images.values())[number]
         stack = _plain(source, image, level) if hasattr(image, "dtype") else _multiscale(source, image, level)
         return replace(stack, scenes=listed)
