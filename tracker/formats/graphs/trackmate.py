@@ -21,11 +21,11 @@ from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
 from ..contract import PositionFormat
-from ..files.decimals import decimal
+from ..files.decimals import decimal_or_nan
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.records import record_from
 from ..files.units import TIMES
-from ..files.xml_stream import Enough, number, read_xml
+from ..files.xml_stream import Enough, first_of, number, read_xml
 from ..tables.edges import detections_of, tracks_of
 from .trackmate_write import CONTOUR, RECORD_MARK, key_of, write_tracks
 
@@ -55,19 +55,6 @@ def read_tracks(path: Path, *_: object) -> Tracks:
     node, frame, position, features = model.spots()
     edges, measures = model.edges()
     return tracks_of(path, node, frame, position, edges, model.unit, features, measures)
-
-
-def holds_tracks(path: Path, *_: object) -> bool:
-    """See `outbid.formats.holds_tracks`."""
-    found: list[str] = []
-
-    def begin(name: str, *_: object) -> None:
-        if name == "Edge":
-            found.append(name)
-            raise Enough
-
-    read_xml(path, begin)
-    return bool(found)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
@@ -219,7 +206,7 @@ class _Model:
         row = len(self._ids)
         self._ids.append(self._whole(what, attributes, "ID", line))
         self._frames.append(frame)
-        self._times.append(_float(attributes.get("POSITION_T", "NaN")))
+        self._times.append(decimal_or_nan(attributes.get("POSITION_T", "NaN")))
         self._titles.append(attributes.get("name", ""))
         self._positions.extend(position)
         self._visible.append(attributes.get("VISIBILITY", "1") not in ("0", "0.0"))
@@ -228,14 +215,14 @@ class _Model:
                 column = self._features.setdefault(key, array("d"))
                 if len(column) < row:
                     column.extend([np.nan] * (row - len(column)))
-                column.append(_float(value))
+                column.append(decimal_or_nan(value))
 
     def _edge(self, attributes: Mapping[str, str], line: int) -> None:
         self._joins.append(self._whole("Edge", attributes, "SPOT_SOURCE_ID", line))
         self._joins.append(self._whole("Edge", attributes, "SPOT_TARGET_ID", line))
         self._track.append(self._current)
         for name, column in self._measures.items():
-            column.append(_float(attributes.get(name, "NaN")))
+            column.append(decimal_or_nan(attributes.get(name, "NaN")))
 
     def _whole(self, what: str, attributes: Mapping[str, str], name: str, line: int) -> int:
         value = number(self._path, line, what, attributes, name)
@@ -248,14 +235,7 @@ class _Model:
         return int(value)
 
 
-def _float(value: str) -> float:
-    try:
-        return decimal(value)
-    except ValueError:
-        return float("nan")
-
-
 FORMAT = PositionFormat(
-    read_detections=read_detections, read_tracks=read_tracks, holds_tracks=holds_tracks, write=write_tracks,
-    read_record=read_record,
+    read_detections=read_detections, read_tracks=read_tracks, read_record=read_record,
+    holds_tracks=lambda path, _: first_of(path, lambda name: name == "Edge") != "", write=write_tracks,
 )  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ..files.decimals import decimal
+from ..files.decimals import decimal, decimal_or_nan
 from ..files.units import TIMES, unit_of
 from .stacks import listed, refuse_absent
 
@@ -214,8 +214,5 @@ def _interval_of(planes: Sequence[Mapping[str, str]]) -> float:
 
 
 def _positive(text: str | None) -> float | None:
-    try:
-        value = decimal(text or "nan")
-    except ValueError:
-        return None
+    value = decimal_or_nan(text or "nan")
     return value if math.isfinite(value) and value > 0 else None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..files.decimals import decimal, row_of
+from ..files.decimals import decimal_or_nan, row_of
 from .edges import Labelled, format_of_labelled
 
 _COUNTS = {8: 0, 9: 1, 11: 1}  # number of columns of each kind of file, and how many precede x
@@ -23,10 +23,7 @@ def recognises(path: Path, *_: object) -> bool:
         return False
     with path.open("rb") as file:
         first = [field.decode("ascii", "replace") for field in file.readline(1000).split()]
-    try:
-        return len(first) in _COUNTS and all(np.isfinite(decimal(field)) for field in first)
-    except ValueError:
-        return False
+    return len(first) in _COUNTS and bool(np.isfinite([*map(decimal_or_nan, first)]).all())
 
 
 def holds_tracks(path: Path, *_: object) -> bool:
