@@ -1,4 +1,4 @@
-"""How large code is, and in which words it is written: ``python tests/size.py tracker/learned tracker/gated``.
+"""How large code is, and in which words it is written: ``python tests/size.py tracker/learned``.
 
 ``python tests/size.py --lower`` lowers the budgets of tests/budgets.toml to what the folders have.
 

@@ -163,8 +163,8 @@ def detect_labels(
 
     Examples
     --------
-    >>> seen = detect_labels([np.array([[[7, 7, 0], [0, 0, 2]]])], spacing=(1.0, 0.5, 0.5))
-    >>> seen.position.tolist(), seen.features["label"].tolist()
+    >>> found = detect_labels([np.array([[[7, 7, 0], [0, 0, 2]]])], spacing=(1.0, 0.5, 0.5))
+    >>> found.position.tolist(), found.features["label"].tolist()
     ([[0.0, 0.5, 1.0], [0.0, 0.0, 0.25]], [2, 7])
     """
     from scipy import ndimage
