@@ -190,6 +190,7 @@ def test_packed_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.tsv.gz"
     seen = Detections.from_table([0, 1], [[0, 1, 2], [0, 1, 2.5]], unit="micrometer")
     write_detections(path, seen, record={"seed": 1})
+    assert path.read_bytes()[3:8] == bytes(5)  # neither a name nor a time
     text = gzip.decompress(path.read_bytes())
     assert text == b"frame\tz\ty\tx\n0\t0\t1\t2\n1\t0\t1\t2.5\n"
     assert read_record(tmp_path / "a.tsv.gz.json") == {"seed": 1, "unit": "micrometer"}
