@@ -34,7 +34,8 @@ if TYPE_CHECKING:  # its kernels are loaded when they are needed
 _WHOLE_FRAMES = 50_000_000
 """Voxels of a frame up to which it is looked at as a whole, whatever region counts: so a region has exactly
 the spots that the whole frame has there."""
-_ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".isbi.xml", ".zarr.zip")
+_WRITTEN = (suffix for suffix in formats.WRITTEN if suffix.count(".") > 1)
+_ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".zarr.zip", *_WRITTEN)
 """Suffixes of two parts, both of which are removed to name an output."""
 Progress = Callable[[int, int], None] | None
 
