@@ -142,7 +142,7 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     labels, as_json = job.labels, how.as_json
     if output is not None:
         formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
-    movie = job.opening.open(source, partial=job.part.frames is not None)
+    movie = job.open(source)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
     for doubt in movie.doubts:
         say(doubt)
@@ -152,10 +152,8 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     if output is None:
         _preview(movie, replace(job.settings, spacing=movie.spacing), how.preview_frames, as_json)
         return
-    with progress_bar("Detecting") as progress:
-        found, settings = job.detect(movie, progress)
-    record = job.record(job.origin(source), settings, movie.interval)
-    formats.write_detections(output, found, record=record, overwrite=how.overwrite)
+    with progress_bar("Detecting") as bar:
+        found, settings = job.write(movie, source, output, overwrite=how.overwrite, progress=bar)
     summary = {
         "output": shown(output), "detections": len(found), "frames": job.frame_count(movie),
         "axes": movie.axes, "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
@@ -199,7 +197,7 @@ def _on_a_cluster(
 
 def _estimate(job: DetectJob, movie: Images, output: str, as_json: bool) -> None:
     """Print what the command would do, with estimated time and memory."""
-    from ..work.estimate_job import estimate_detection
+    from ..work.estimate import estimate_detection
 
     with compilation_reported():
         expected, settings = estimate_detection(job, movie)

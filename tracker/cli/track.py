@@ -240,38 +240,10 @@ def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
 
 def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> dict[str, object]:
     """Link a file as a whole; the summary."""
-    from .. import formats
-    from ..compute.threads import begun
-    from ..compute.timing import lap
-    from ..edit.crop import track_part
-    from ..gated.batches import RECORDED
-    from ..particles.remarks import at_first_sight, doubled, without_links
-
+    with compilation_reported(), progress_bar("Linking") as bar:
+        run, record = job.link(str(source), output, overwrite=overwrite, say=say, progress=bar)
+    _warn_of_other_input(record["input"])
     settings = job.settings
-    hashed = begun(job.origin, str(source))
-    detections = formats.read_detections(source, columns=job.columns)
-    lap("read")
-    _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
-    twice = begun(doubled, detections)
-    for remark in at_first_sight(
-        detections, max_distance=settings.max_distance, max_gap=settings.max_gap, spacing=settings.spacing
-    ):
-        say(remark)
-    with compilation_reported(), progress_bar("Linking") as progress:
-        run = track_part(detections, settings, job.part, workers=job.workers, progress=progress)
-    run = job.without_short(run)
-    _LOG.info("%s", run.settings)
-    origin = hashed.result()
-    lap("hash")
-    _warn_of_other_input(origin)
-    gate = settings.max_distance, settings.max_gap or 0, settings.spacing
-    for remark in [*twice.result().said(), *without_links(detections, run.stats["links"], *gate)]:
-        say(remark)
-    learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
-    counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
-    record = job.record(origin, run.settings) | counted | learned
-    formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
-    lap("write")
     if run.learned is not None:
         merges = f" Merges: {run.stats['merges']}." if settings.merges else ""
         nothing = _NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING
@@ -279,6 +251,7 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
         say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
     if settings.pins:
         say(f"Pins: {run.stats['pins']}; left out: {run.stats['unmatched_pins']}.")
+    learned = {name: record[name] for name in ("learned",) if name in record}
     return {**run.stats, **learned, **_trust(run)}
 
 
@@ -332,7 +305,7 @@ def _in_ranges(source: Path, output: Path, job: TrackJob, overwrite: bool, how: 
         return track_in_ranges(source, output, job, runs)
 
 
-def _warn_of_other_input(origin: Mapping[str, str]) -> None:
+def _warn_of_other_input(origin: Any) -> None:
     """Warn if the settings come from the record of a run on another input."""
     record = click.get_current_context().meta.get("outbid.record", {})
     before = record.get("input", {})

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
 from .. import formats
+from ..compute.threads import begun
+from ..compute.timing import lap
 from ..detection import detect, detect_labels, learn_from
 from ..edit.crop import Cut, Part, track_part
 from ..edit.fill_gaps import with_time
@@ -24,6 +28,7 @@ from ..formats.images.stacks import WHOLE
 from ..formats.tables.columns import AS_NAMED
 from ..gated.batches import RECORDED
 from ..particles.detections import Detections
+from ..particles.remarks import at_first_sight, doubled, without_links
 from ..settings.detection import DetectionSettings
 from ..tracking import TrackingRun, TrackingSettings
 
@@ -36,6 +41,7 @@ the spots that the whole frame has there."""
 _ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".isbi.xml", ".zarr.zip")
 """Suffixes of two parts, both of which are removed to name an output."""
 Progress = Callable[[int, int], None] | None
+_LOG = logging.getLogger("outbid")
 
 
 class Job(Protocol):
@@ -200,11 +206,29 @@ class DetectJob(Job):
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
-        movie = self.opening.open(source, partial=self.part.frames is not None)
-        found, used = self.detect(movie)
+        movie = self.open(source)
+        found, _ = self.write(movie, source, output, record, overwrite=overwrite)
+        return {"detections": len(found), "frames": self.frame_count(movie)}
+
+    def open(self, source: str) -> Images:
+        """Open the movie, of which frames may be missing if some are chosen."""
+        return self.opening.open(source, partial=self.part.frames is not None)
+
+    def write(
+        self,
+        movie: Images,
+        source: str,
+        output: Path,
+        record: Mapping[str, object] = MappingProxyType({}),
+        *,
+        overwrite: bool = False,
+        progress: Progress = None,
+    ) -> tuple[Detections, DetectionSettings]:
+        """Write the detections of an open movie with their record; returns what `detect` does."""
+        found, used = self.detect(movie, progress)
         whole = self.record(self.origin(source), used, movie.interval) | dict(record)
         formats.write_detections(output, found, record=whole, overwrite=overwrite)
-        return {"detections": len(found), "frames": self.frame_count(movie)}
+        return found, used
 
 
 @dataclass(frozen=True)
@@ -255,15 +279,50 @@ class TrackJob(Job):
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
-        detections = formats.read_detections(source, columns=self.columns)
-        run = self.without_short(track_part(detections, self.settings, self.part, workers=self.workers))
-        learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
-        counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
-        whole = self.record(self.origin(source), run.settings) | counted | learned | dict(record)
-        formats.write_tracks(output, run.tracks, record=whole, overwrite=overwrite)
+        run, _ = self.link(source, output, record, overwrite=overwrite)
         return {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
 
-    def without_short(self, run: TrackingRun) -> TrackingRun:
+    def link(
+        self,
+        source: str,
+        output: Path,
+        record: Mapping[str, object] = MappingProxyType({}),
+        *,
+        overwrite: bool = False,
+        say: Callable[[str], None] | None = None,
+        progress: Progress = None,
+    ) -> tuple[TrackingRun, Mapping[str, object]]:
+        """Link a file, and write the tracks with their record; returns the run and the record.
+
+        `say` is given each warning on the movie; without it there are none.
+        """
+        used = self.settings
+        hashed = begun(self.origin, source)
+        detections = formats.read_detections(source, columns=self.columns)
+        lap("read")
+        _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
+        gate = used.max_distance, used.max_gap or 0, used.spacing
+        if say is not None:
+            twice = begun(doubled, detections)
+            for warning in at_first_sight(
+                detections, max_distance=gate[0], max_gap=used.max_gap, spacing=used.spacing
+            ):
+                say(warning)
+        run = track_part(detections, used, self.part, workers=self.workers, progress=progress)
+        run = self._without_short(run)
+        _LOG.info("%s", run.settings)
+        if say is not None:
+            for warning in [*twice.result().said(), *without_links(detections, run.stats["links"], *gate)]:
+                say(warning)
+        learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
+        origin = hashed.result()
+        lap("hash")
+        whole = recorded(self.record(origin, run.settings), run.stats) | learned | dict(record)
+        formats.write_tracks(output, run.tracks, record=whole, overwrite=overwrite)
+        lap("write")
+        return run, whole
+
+    def _without_short(self, run: TrackingRun) -> TrackingRun:
         """A run without the tracks that are shorter than `min_length`."""
         tracks = of_length(run.tracks, self.min_length)
         if tracks is run.tracks:
@@ -279,6 +338,11 @@ class TrackJob(Job):
 def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
     """The entries of every run record: command, version, and name and hash of the input."""
     return {"command": command, "version": metadata.version("outbid"), "input": dict(origin)}
+
+
+def recorded(record: Mapping[str, object], stats: Mapping[str, object]) -> dict[str, object]:
+    """The run record of tracks with the statistics that it has."""
+    return dict(record) | {name: stats[name] for name in RECORDED if name in stats}
 
 
 def stem_of(source: str) -> str:

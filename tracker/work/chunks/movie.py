@@ -22,12 +22,11 @@ from ...formats.files.records import record_bytes
 from ...formats.graphs.geff_write import write_parts
 from ...formats.tables import parquet
 from ...formats.tables.parts import DRAFT, begin_folder
-from ...gated.batches import RECORDED
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
 from ...settings.device import device_for
 from ...tracking import WORTH_A_GPU
-from ..jobs import DetectJob, TrackJob
+from ..jobs import DetectJob, TrackJob, recorded
 from ..stream import stats_of
 from . import learned
 from .chains import Joining
@@ -134,7 +133,7 @@ def track_in_ranges(
         at_first = stats_of([], used)
 
         def write(which: Sequence[int], stats: Mapping[str, Any]) -> list[Task]:
-            content = record_bytes(_recorded(recording.result(), stats)) if which else b""
+            content = record_bytes(recorded(recording.result(), stats)) if which else b""
             return [WriteRange(place, ranges[each], content) for each in which]
 
         def joined() -> Sequence[Task]:
@@ -148,7 +147,7 @@ def track_in_ranges(
         stats = stats_of(chains.facts, used, chains.tracks) | {"gap_links": chains.gap_links}
         stats["links"] += chains.gap_links
         stats["worst_gap"] = max(stats["worst_gap"], chains.gap)
-        whole = _recorded(recording.result(), stats)
+        whole = recorded(recording.result(), stats)
         writing = write(range(len(ranges)), stats)
         _done(writing, folder, how, 2 * len(ranges))
         files = [task.output for task in writing]
@@ -290,11 +289,6 @@ def _folder(output: Path, record: Mapping[str, object], how: How, *, parts: bool
         begin_folder(folder, record, held, resume=how.resume)
         yield folder
         remove_folder(folder)
-
-
-def _recorded(record: Mapping[str, object], stats: Mapping[str, Any]) -> dict[str, object]:
-    """The run record with the statistics that it has."""
-    return dict(record) | {name: stats[name] for name in RECORDED if name in stats}
 
 
 def _done(
