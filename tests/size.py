@@ -1,4 +1,4 @@
-"""How large code is, and in which words it is written: ``python tests/size.py tracker/learned/model tracker/learned/learn``.
+"""How large code is, and in which words it is written: ``python tests/size.py tracker/learned``.
 
 ``python tests/size.py --lower`` lowers the budgets of tests/budgets.toml to what the folders have.
 

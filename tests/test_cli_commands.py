@@ -16,7 +16,7 @@ from outbid import Detections, TrackingSettings, read_record, read_tracks, write
 from outbid.cli import info as info_cli
 from outbid.cli import main
 from outbid.particles.reliability import sentence_on
-from outbid.tracking import WORTH_A_GPU
+from outbid.settings.device import GPU_FROM_DETECTIONS, GPU_FROM_DETECTIONS_LEARNED
 
 
 @pytest.fixture
@@ -54,7 +54,8 @@ def test_help_of_a_command_begins_with_examples(command: str) -> None:
 
 def test_help_states_from_how_many_detections_on_a_gpu_is_taken() -> None:
     shown = " ".join(run("track", "--help").output.split())
-    assert f"for {WORTH_A_GPU // 1_000_000} million detections or more" in shown
+    assert f"for {GPU_FROM_DETECTIONS_LEARNED:,} detections or more" in shown
+    assert f"for {GPU_FROM_DETECTIONS // 1_000_000} million" in shown
 
 
 def test_the_version_is_that_of_the_package() -> None:

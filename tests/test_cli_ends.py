@@ -206,7 +206,7 @@ def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch, tmp_path:
         ("trak spots.csv", 2, "Did you mean 'track'?"),
         ("track movie.tif", 3, "outbid detect movie.tif"),
         ("track notes.txt", 3, "Call a table .csv or .tsv"),
-        ("track two.csv --cost squared", 2, "need a max_distance"),
+        ("track two.csv --cost squared", 2, "needs a max_distance"),
         ("assign costs.npy --unmatched-cost inf", 2, "give a finite one"),
         ("simulate -o truth.csv --movie movie.png", 2, "it is a TIFF"),
         ("simulate -o truth.csv --movie huge.tif --box 1e9 1e9 1e9", 4, "Take larger voxels"),

@@ -16,8 +16,8 @@ from scenes import link_f1, simulated
 from scipy.stats import multivariate_normal
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_detections, score
-from outbid.detection import detect_labels
 from outbid.formats import read_record, read_tracks, write_detections
+from outbid.formats.images.labels import detect_labels
 from outbid.gated.linking import Links
 from outbid.learned.features import marks_of
 from outbid.learned.inference.candidates import candidates_of
@@ -236,7 +236,7 @@ def test_columns_that_are_not_there_or_of_another_kind_are_refused() -> None:
     ):
         with pytest.raises(SettingsError, match=message):
             marks_of(seen.features, read_movie(seen), column)
-    with pytest.raises(SettingsError, match="costs know none"):
+    with pytest.raises(SettingsError, match="column has no effect with max_distance"):
         TrackingSettings(max_distance=3.0, column={"area": ""})
 
 
@@ -279,7 +279,7 @@ def test_no_columns_are_no_columns(tmp_path: Path) -> None:
     both = run("track", spots, "-o", tmp_path / "c.csv", "--no-columns", "--column", "radius")
     assert both.exit_code == 2
     gated = run("track", spots, "-o", tmp_path / "c.csv", "--max-distance", 1, "--column", "radius")
-    assert "costs know none" in gated.output
+    assert "--column has no effect with --max-distance" in gated.output
 
 
 def test_large_movies_use_what_their_sample_says(truth: Tracks) -> None:

@@ -250,7 +250,7 @@ from pathlib import Path
 if {decoder == "that of Python"}:
     sys.modules["imagecodecs"] = None
 from outbid.errors import InputError
-from outbid.formats.images import open_movie
+from outbid.formats.images.folders import open_movie
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
 try:
     print(next(open_movie(Path({str(path)!r})).frames()).shape)

@@ -105,7 +105,7 @@ from pathlib import Path
 import click
 from outbid.cli import terminal
 from outbid.cli import main
-from outbid.formats.outputs import write_whole
+from outbid.formats.files.outputs import write_whole
 
 def write(file):
     file.write(b"half")

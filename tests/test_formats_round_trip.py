@@ -59,7 +59,7 @@ def assert_same_detections(found: Detections, given: Detections, suffix: str) ->
     assert found.unit == given.unit
     assert list(found.features) == list(given.features)
     for name, values in given.features.items():
-        if FORMATS[suffix] == "csv":  # text keeps the kind of a number, not its width
+        if FORMATS[suffix] == "tables.csv":  # text keeps the kind of a number, not its width
             widest = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}[values.dtype.kind]
             assert found.features[name].dtype == (widest if len(values) else np.float64)
             np.testing.assert_array_equal(found.features[name].astype(values.dtype), values)

@@ -12,7 +12,7 @@ from outbid.assignment.problem import forbidden, on_gpu
 from outbid.compute.arrays import to_device, to_host
 
 pytestmark = pytest.mark.gpu
-cpu, gpu = (import_module(f"outbid.assignment.auction_{kind}") for kind in ("cpu", "gpu"))
+cpu, gpu = (import_module(f"outbid.assignment.papers.auction_{kind}") for kind in ("cpu", "gpu"))
 DTYPES = ("int32", "int64", "float32", "float64")
 
 

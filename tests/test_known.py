@@ -87,7 +87,7 @@ def test_what_makes_no_sense_is_refused(stated: dict[str, float | tuple[float, .
 
 
 def test_with_a_max_distance_there_is_nothing_to_give() -> None:
-    with pytest.raises(SettingsError, match="leave max_distance out"):
+    with pytest.raises(SettingsError, match="known has no effect with max_distance"):
         TrackingSettings(max_distance=1.0, known={"noise": 1.0})
 
 

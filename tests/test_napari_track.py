@@ -188,6 +188,7 @@ def test_columns_are_ticked_and_their_bits_shown(window: Window) -> None:
     assert rows_in(form.columns) == rows
     window.write(form.rows["max_distance"], "1")
     assert not form.columns.isEnabled()
+    assert [form.rows[name].isEnabled() for name in ("cost", "device", "merges", "known")] == [1, 1, 0, 0]
     proofread = window.form("Proofread")  # which learns from the same columns
     run(window, proofread)
     assert proofread.session.held.learned.summary.columns.links == pytest.approx(bits)

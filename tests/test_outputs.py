@@ -229,7 +229,7 @@ def test_a_geff_that_is_the_input_stays(geff: Path, folder: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from outbid.formats.outputs import write_whole
+from outbid.formats.files.outputs import write_whole
 write_whole(Path(sys.argv[1]), lambda file: os.kill(os.getpid(), 9), overwrite=True)
 """
 
@@ -318,7 +318,7 @@ def test_the_mode_of_what_is_replaced_is_kept(mode: int, folder: Path) -> None:
 RESUMED = """
 import sys, time
 from pathlib import Path
-from outbid.formats.parts import Parts
+from outbid.formats.tables.parts import Parts
 with Parts(Path("out.parquet"), {"rows": 2}, overwrite=False, resume=False) as parts:
     while not list(parts.folder.glob("whole.parquet.*.tmp")):  # until its thread has begun the output
         time.sleep(0.01)

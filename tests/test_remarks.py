@@ -40,7 +40,7 @@ def test_what_are_no_detections_are_shown_the_way_in(given):
 )
 def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, monkeypatch):
     monkeypatch.setattr(door, "gated_links", None)
-    monkeypatch.setattr("outbid.learned.linking.linked", None)
+    monkeypatch.setattr(door, "learned_links", None)
     done = succeed(*written(tmp_path, frame, GRID[: len(frame)]), *options)
     first, links, last = done.stderr.splitlines()
     assert said in first
@@ -57,7 +57,7 @@ def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path,
         raise SolverError("The work begins.")
 
     monkeypatch.setattr(door, "gated_links", no_more)
-    monkeypatch.setattr("outbid.learned.linking.linked", no_more)
+    monkeypatch.setattr(door, "learned_links", no_more)
     frame = np.repeat(np.arange(10), 3)
     done = run(*written(tmp_path, frame, np.ones((30, 3))), *options)
     assert done.exit_code == 5

@@ -10,7 +10,7 @@ from outbid import DetectionSettings, SettingsError, TrackingSettings
 from outbid.cli.detect import detect
 from outbid.cli.track import track
 from outbid.settings.costs import COSTS
-from outbid.settings.declare import AXES, declared_in
+from outbid.settings.declare import AXES, bound_by, declared_in
 from outbid.simulate.cli import simulate
 from outbid.simulate.settings import SimulationSettings
 
@@ -42,3 +42,28 @@ def test_every_setting_is_an_option_with_its_default(settings: type, command: cl
 def test_values_out_of_range_are_refused_in_a_sentence(values: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(said)):
         TrackingSettings(**values)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"cost": "squared"}, "cost needs a max_distance"),
+        ({"unmatched_cost": 2.0}, "unmatched_cost needs a max_distance"),
+        ({"gap_distance": 2.0}, "gap_distance needs a max_distance"),
+        ({"max_distance": 3.0, "merges": True}, "merges has no effect with max_distance"),
+        ({"max_distance": 3.0, "known": {"noise": 0.1}}, "known has no effect with max_distance"),
+        ({"max_distance": 3.0, "column": {"area": ""}}, "column has no effect with max_distance"),
+    ],
+)
+def test_what_has_no_effect_beside_another_setting_is_refused(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        TrackingSettings(**values)
+
+
+def test_the_rules_of_settings_stand_in_the_help_of_the_command() -> None:
+    for name, one in bound_by(TrackingSettings, "max_distance").items():
+        option = next(option for option in track.params if option.name == name)
+        words = "Only without --max-distance." if one.setting.excludes else "Only with --max-distance."
+        assert words in str(option.help)  # type: ignore[attr-defined]
+    TrackingSettings(max_distance=3.0, divisions=False, column=None)  # which ask for nothing

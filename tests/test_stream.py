@@ -18,7 +18,7 @@ from outbid.formats.tables import parquet_write
 from outbid.formats.tables.parquet import detections_in_parts
 from outbid.formats.tables.parquet_write import Packer
 from outbid.formats.tables.parts import Parts
-from outbid.tracking import gated_links
+from outbid.gated.movie import gated_links
 from outbid.work import stream as streaming
 from outbid.work.stream import track_stream
 

@@ -213,14 +213,14 @@ def test_without_a_gpu_asking_for_one_says_what_to_install_and_auto_uses_the_cpu
 
     module = import_module("outbid.tracking")
     monkeypatch.setattr("outbid.settings.device.gpu_names", none)
-    monkeypatch.setattr(module, "WORTH_A_GPU", 0)
+    monkeypatch.setattr(module, "GPU_FROM_DETECTIONS", 0)
     with pytest.raises(ResourceError, match=r"pip install 'outbid\[cuda12\]'.*--device auto or cpu"):
         track(movie([0], [0]), TrackingSettings(1.0, device="gpu"))
     assert track(movie([0], [0]), TrackingSettings(1.0, device="auto")).settings.device == "cpu"
 
 
 def test_candidates_beyond_the_memory_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr("outbid.tracking.free_memory", lambda: 10_000)
+    monkeypatch.setattr("outbid.gated.movie.free_memory", lambda: 10_000)
     with pytest.raises(ResourceError, match="Lower the largest distance"):
         track(movie(list(range(100)), list(range(100))), TrackingSettings(1000.0))
 

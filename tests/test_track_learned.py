@@ -141,7 +141,7 @@ def test_the_command_needs_no_option_and_repeats_itself_from_its_record(tmp_path
 
 
 def test_costs_are_not_set_where_they_are_learned():
-    with pytest.raises(SettingsError, match="need a max_distance"):
+    with pytest.raises(SettingsError, match="needs a max_distance"):
         TrackingSettings(unmatched_cost=1.0)
 
 

@@ -154,9 +154,9 @@ def test_halves_take_about_as_long_and_share_no_module() -> None:
     assert max(taken) < 1.1 * min(taken)
 
 
-FEW = "inference.powers.raised f8:1 f8\ntracks.first_wrong i8:2 i4:1"
+FEW = "learned.inference.powers.raised f8:1 f8\nparticles.tracks.first_wrong i8:2 i4:1"
 COMPILE_FEW = (
-    "from outbid import signatures, warming; names = []; "
+    "from outbid.compute import signatures, warming; names = []; "
     f"few = signatures.signatures_in({FEW!r}); "
     "print(warming.compile_all(few, lambda name, *_: names.append(name)), sorted(names))"
 )
@@ -173,16 +173,16 @@ def _fresh(code: str, folder: Path) -> str:
 
 def test_two_processes_fill_one_cache(tmp_path: Path) -> None:
     """Each compiles one of two kernels, and a later process none."""
-    reported = "['inference.powers.raised', 'tracks.first_wrong']"
+    reported = "['learned.inference.powers.raised', 'particles.tracks.first_wrong']"
     own = f"{COMPILE_FEW}; print(len(few[0].kernel.overloads), len(few[1].kernel.overloads))"
     assert _fresh(own, tmp_path) == f"2 {reported}\n0 1"
     assert _fresh(COMPILE_FEW, tmp_path) == "0 []"
 
 
-@pytest.mark.parametrize("broken", ["sys.executable = '/nowhere'", "_compiling._START = '1 / 0 # {!r}'"])
+@pytest.mark.parametrize("broken", ["sys.executable = '/nowhere'", "compiling._START = '1 / 0 # {!r}'"])
 def test_without_a_second_process_the_first_compiles_all(broken: str, tmp_path: Path) -> None:
     """Whether it cannot start, or ends early."""
-    code = f"import sys; from outbid import _compiling; {broken}; {COMPILE_FEW}"
+    code = f"import sys; from outbid.compute import compiling; {broken}; {COMPILE_FEW}"
     assert _fresh(code, tmp_path).startswith("2 ")
 
 

@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from .compute.arrays import free_device_memory, free_memory, to_device
-from .compute.compiling import compilation_reported, compilation_shared
-from .compute.signatures import LATE
+from .compute.compiling import compilation_reported
 from .compute.timing import lap
 from .errors import SettingsError
 from .formats.coerce import DetectionsLike, detections_of
 from .formats.tables.columns import AS_NAMED
 from .gated.batches import account
-from .gated.gaps import close_gaps
-from .gated.linking import LinkCosts, Links, link_frames, no_links
-from .gated.pins import held_in
+from .gated.linking import Links, no_links
+from .gated.movie import gated_links
+from .learned import learned_links
 from .particles.detections import Detections
 from .particles.reliability import sentence_on, warning_on
 from .particles.remarks import at_first_sight, doubled, has_two_frames
 from .particles.tracks import Tracks
-from .settings.device import device_for
+from .settings.device import GPU_FROM_DETECTIONS, GPU_FROM_DETECTIONS_LEARNED, device_for
 from .settings.keywords import TrackingValues, with_values
 from .settings.tracking import TrackingSettings
 
@@ -35,16 +33,8 @@ if TYPE_CHECKING:
     from .learned.summary import Summary
     from .pins import Pin
 
-__all__ = ["TrackingRun", "TrackingSettings", "gated_links", "learned_run", "run_of", "track", "tracked"]
+__all__ = ["TrackingRun", "TrackingSettings", "run_of", "track", "tracked"]
 _LOG = logging.getLogger("outbid")
-
-WORTH_A_GPU = 3_000_000
-"""Number of detections below which `auto` uses the CPU.
-
-Loading CuPy takes 0.7 s. From the shell, Parquet in and out, an H200 and 16 cores took 2.9 s and 2.0 s for a
-million detections with 15 candidates each, 3.0 s and 2.8 s for three million; with few cores it pays sooner.
-"""
-
 
 _NAMED = 5
 """Guard: unmatched pins that a warning names."""
@@ -167,22 +157,29 @@ def track(
     <TrackingRun: 1 track from 2 detections; 1 link, without probabilities.>
     """
     detections = detections_of(detections, columns=columns)
+    settings = _checked(settings, values)
+    with compilation_reported(bar=progress is None):
+        run = tracked(detections, settings, _threads(workers), progress)
+    _LOG.info("%s", run.summary)
+    if run.warning:
+        _LOG.warning("%s", run.warning)
+    return run
+
+
+def _checked(settings: TrackingSettings | None, values: TrackingValues) -> TrackingSettings:
+    """The settings with the values that replace some of them."""
     if settings is not None and not isinstance(settings, TrackingSettings):
         raise TypeError(
             f"settings are TrackingSettings, not {type(settings).__name__}. For a gate of 3: "
             "TrackingSettings(max_distance=3.0)."
         )
-    if workers is None:
-        workers = os.cpu_count() or 1
-    elif workers < 1:
+    return with_values(settings or TrackingSettings(), values, "track")
+
+
+def _threads(workers: int | None) -> int:
+    if workers is not None and workers < 1:
         raise SettingsError(f"workers is {workers}; it must be 1 or more.")
-    settings = with_values(settings or TrackingSettings(), values, "track")
-    with compilation_reported(bar=progress is None):
-        run = tracked(detections, settings, workers, progress)
-    _LOG.info("%s", run.summary)
-    if run.warning:
-        _LOG.warning("%s", run.warning)
-    return run
+    return workers or os.cpu_count() or 1
 
 
 def tracked(
@@ -192,101 +189,34 @@ def tracked(
     progress: Callable[[int, int], None] | None,
     known: dict[tuple[int, int], Links] | None = None,
 ) -> TrackingRun:
-    """Link with the gate that is set, or a learned model; without logging. `known`: see `link_frames`."""
-    if settings.max_distance is None:
-        return _learned(detections, settings, workers, progress)
-    asked = settings.device if settings.periodic is None else "cpu"
-    device = device_for(asked, len(detections), WORTH_A_GPU)
-    used = replace(settings, device=device, max_gap=settings.max_gap or 0)
+    """Link with a learned model, or with a gate; without logging. `known`: see `link_frames`."""
+    used = _with_device(settings, len(detections))
     lap("device")
     if not has_two_frames(detections):
-        return run_of(detections, no_links(), 0, used)
-    return run_of(detections, *gated_links(detections, used, workers, progress, known), used)
+        return run_of(detections, no_links(), used)
+    if used.max_distance is None:
+        learned, links = learned_links(detections, used, workers, progress)
+        return run_of(detections, links, used, learned)
+    return run_of(detections, gated_links(detections, used, workers, progress, known), used)
 
 
-def gated_links(
-    detections: Detections,
-    used: TrackingSettings,
-    workers: int,
-    progress: Callable[[int, int], None] | None = None,
-    known: dict[tuple[int, int], Links] | None = None,
-) -> tuple[Links, int]:
-    """Links with a given `max_distance`, the device used, and the number of links over gaps."""
-    costs, gap_costs = costs_of(used)
-    gap = used.max_gap or 0
-    position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
-    place = to_device if used.device == "gpu" else np.asarray
-    if used.stated:
-        gates = costs.max_distance, gap_costs.max_distance
-        pins = held_in(used.pins_in(detections), detections, position, gates, gap)
-        costs, gap_costs = (replace(each, pins=pins) for each in (costs, gap_costs))
-    memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
-    links = link_frames(
-        detections, position, costs, place=place, workers=workers, progress=progress, memory=memory,
-        known=known,
-    )  # fmt: skip
-    lap("linking")
-    frame_links = len(links.pairs)
-    links = close_gaps(
-        detections, position, links, gap, gap_costs, place=place, workers=workers, memory=memory
-    )
-    if gap:
-        lap("gaps")
-    return links, len(links.pairs) - frame_links
-
-
-def costs_of(used: TrackingSettings) -> tuple[LinkCosts, LinkCosts]:
-    """Costs of links from frame to frame, and over gaps, with a given `max_distance`."""
-    assert used.max_distance is not None
-    costs = LinkCosts(
-        used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins, used.periodic
-    )
-    # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
-    return costs, costs if used.gap_distance is None else replace(costs, max_distance=used.gap_distance)
-
-
-def _learned(
-    detections: Detections,
-    settings: TrackingSettings,
-    workers: int,
-    progress: Callable[[int, int], None] | None,
-) -> TrackingRun:
-    """Link with a model learned from the movie."""
-    from .learned.linking import WORTH_A_GPU_LEARNED, linked  # its kernels are loaded when they are needed
-    from .learned.periodic import in_box
-
+def _with_device(settings: TrackingSettings, count: int) -> TrackingSettings:
+    """The settings that are used for so many detections: the device, and no gaps where a gate has none."""
     asked = settings.device if settings.periodic is None else "cpu"
-    used = replace(settings, device=device_for(asked, len(detections), WORTH_A_GPU_LEARNED))
-    if not has_two_frames(detections):
-        return run_of(detections, no_links(), 0, used)
-    with compilation_shared(LATE):
-        learned, links = (linked if used.periodic is None else in_box)(detections, used, workers, progress)
-    return learned_run(detections, links, used, learned)
-
-
-def learned_run(
-    detections: Detections, links: Links, used: TrackingSettings, learned: Summary
-) -> TrackingRun:
-    """Make the `TrackingRun` of links by a learned model."""
-    when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
-    if learned.time is not None:  # what was not recorded is no gap
-        when, usual = np.unique(when, return_inverse=True)[1], 1.5
-    source, target = when[links.pairs].T
-    return run_of(detections, links, int((target - source > usual).sum()), used, learned)
+    if settings.max_distance is None:
+        return replace(settings, device=device_for(asked, count, GPU_FROM_DETECTIONS_LEARNED))
+    device = device_for(asked, count, GPU_FROM_DETECTIONS)
+    return replace(settings, device=device, max_gap=settings.max_gap or 0)
 
 
 def run_of(
-    detections: Detections,
-    links: Links,
-    gap_links: int,
-    used: TrackingSettings,
-    learned: Summary | None = None,
+    detections: Detections, links: Links, used: TrackingSettings, learned: Summary | None = None
 ) -> TrackingRun:
-    """Make the `TrackingRun` from tracks and counts."""
+    """Sum up: the tracks of these links, and statistics of the run."""
     tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)
     decided = None if learned is None else "cpu" if links.solved_elsewhere else used.device
     stats: dict[str, int | float | str] = {
-        "links": len(links.pairs), "gap_links": gap_links,
+        "links": len(links.pairs), "gap_links": _gap_links(detections, links, learned),
         "divisions": int((tracks.successors > 1).sum()) if tracks.branches else 0,
         "merges": int((tracks.predecessors > 1).sum()) if tracks.branches else 0,
         "tracks": tracks.track_count, "worst_gap": links.gap, "solver": used.solver,
@@ -298,6 +228,19 @@ def run_of(
     unmatched = used.pins_in(detections).unmatched
     stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)}
     return TrackingRun(tracks, used, stats, learned, unmatched)
+
+
+def _gap_links(detections: Detections, links: Links, learned: Summary | None) -> int:
+    """How many links join frames that are not consecutive."""
+    if not len(links.pairs):
+        return 0
+    when, usual = detections.frame.astype("int64"), 1.5
+    if learned is not None and learned.time is not None:  # what was not recorded is no gap
+        when = np.unique(when, return_inverse=True)[1]
+    elif learned is not None:
+        usual *= learned.interval
+    source, target = when[links.pairs].T
+    return int((target - source > usual).sum())
 
 
 def unmatched_said(pins: tuple[Pin, ...]) -> str:

@@ -49,7 +49,8 @@ PAPERS = ("simulate/matrices.py", "simulate/paper.py", "simulate/experiments/pap
 PEERS = ("agree", "cells", "nuclei", "optics", "scmos", "tuned", "whole_way")
 RECORDS = (
     Record("nightly", BENCH / "nightly_record.json",
-           (*LEARNED, *ASSIGNMENT, *GATES, "tracker/gated/matching*.py", "tracker/tracking.py"), "make nightly"),
+           (*LEARNED, *ASSIGNMENT, *GATES, "tracker/gated/matching*.py", "tracker/tracking.py"),
+           "make nightly"),
     Record("assignments", BENCH / "certify_record.json", ASSIGNMENT, "make certify"),
     Record("detection", BENCH / "detection_record.json", DETECTION, "make detection-accuracy"),
     Record("detection in uneven light", BENCH / "detection_uneven.json", DETECTION,

@@ -104,7 +104,8 @@ def _arguments(one: Declared, said: str) -> dict[str, Any]:
     """Arguments of click that follow from a declaration."""
     setting, has_default = one.setting, one.default is not None
     default = f"  [default: {setting.automatic}]" if setting.automatic else ""
-    text = in_words(f"{setting.text.replace('{}', said)}{default}", _option)
+    rule = f" {setting.rule}" if setting.rule else ""
+    text = in_words(f"{setting.text.replace('{}', said)}{rule}{default}", _option)
     shown: dict[str, Any] = {"help": text, "metavar": setting.metavar or None}
     if has_default:
         shown["default"] = one.default

@@ -209,16 +209,15 @@ def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json:
 
 
 def _refuse_what_is_learned(values: Mapping[str, Any]) -> None:
-    """Raise an error for given options that apply only to learned linking."""
+    """Refuse options that were given, with values that are their defaults, beside a gate."""
+    from ..settings.declare import bound_by, excluded
+    from ..settings.tracking import TrackingSettings
+
     ctx = click.get_current_context()
     given = click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT
-    for name in ("divisions", "merges"):
-        if values[name] and ctx.get_parameter_source(name) in given:
-            option = f"--{name.replace('_', '-')}"
-            raise SettingsError(
-                f"{option} needs what is learned from the movie, which --max-distance rules out. "
-                "Leave out one of the two."
-            )
+    for name, one in bound_by(TrackingSettings, "max_distance").items():
+        if one.setting.excludes and values[name] and ctx.get_parameter_source(name) in given:
+            raise SettingsError(excluded(f"--{name.replace('_', '-')}", "--max-distance"))
 
 
 def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:

@@ -69,7 +69,7 @@ TRACKING: dict[str, dict[str, Any]] = {
     "unmatched_cost": {
         "type": UnmatchedCost(), "default": "half", "metavar": "half|full|U",
         "help": "Cost of leaving a detection unlinked, for each side: half or full of the gate's cost, or a "
-        "number.  [default: half]",
+        "number. Only with --max-distance.  [default: half]",
     },
     "known": _SEVERAL | {"callback": known_values},
     "column": _SEVERAL | {"callback": _column_values},

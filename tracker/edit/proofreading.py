@@ -24,7 +24,7 @@ from ..errors import SettingsError
 from ..particles.detections import Detections
 from ..particles.remarks import has_two_frames
 from ..pins import Found, Pin, PinnedRows
-from ..tracking import TrackingRun, TrackingSettings, learned_run, tracked
+from ..tracking import TrackingRun, TrackingSettings, run_of, tracked
 
 if TYPE_CHECKING:
     from ..gated.linking import Links
@@ -175,7 +175,7 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     from ..learned.linking import in_given_order, under_pins
 
     decided, order = under_pins(held.learned, found), held.learned.reading.order
-    run = learned_run(seen, in_given_order(decided.links, order), used, held.learned.summary)
+    run = run_of(seen, in_given_order(decided.links, order), used, held.learned.summary)
     posterior, count = decided.posterior, len(seen)
     some = posterior.probability > _LEAST
     pairs = order[np.column_stack([posterior.candidates.tail[some], posterior.candidates.head[some]])]

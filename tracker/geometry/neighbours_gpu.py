@@ -4,7 +4,7 @@ One grid of cells serves all frames. Cells at its border also hold all points be
 """
 
 # mypy: ignore-errors
-# CuPy is known to _arrays.py alone, so its arrays have no type here.
+# CuPy is known to compute/arrays.py alone, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np

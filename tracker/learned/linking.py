@@ -37,9 +37,6 @@ from .summary import Summary, summarise
 if TYPE_CHECKING:
     from ..settings.tracking import TrackingSettings
 
-WORTH_A_GPU_LEARNED = 500_000
-"""Number of detections below which `auto` uses the CPU: of so many, 16 cores take 7.0 s and an H100 2.8 s, to
-which a second comes for its start."""
 _GPU_BYTES = 3500
 """Guard: bytes of a GPU's memory a detection takes at most: seven million took 24.5 GB, with the pool."""
 _PAIR_BYTES = 110

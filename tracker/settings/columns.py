@@ -40,8 +40,8 @@ def texts_of(column: Mapping[str, str]) -> list[str]:
     return [f"{name}:{kind}" if kind else name for name, kind in column.items()]
 
 
-def check_columns(column: Mapping[str, str] | str | None, max_distance: float | None = None) -> None:
-    """Check names and kinds; costs of links within a given `max_distance` know no columns.
+def check_columns(column: Mapping[str, str] | str | None) -> None:
+    """Check names and kinds of columns.
 
     >>> check_columns({"track_id": "number"})
     Traceback (most recent call last):
@@ -52,8 +52,6 @@ help to link. Rename it if it is none.
         return
     if not isinstance(column, Mapping):
         raise SettingsError(f"column is {column!r}; it must be 'auto', None or a mapping of names to kinds.")
-    if max_distance is not None:
-        raise SettingsError("columns help where all is learned; costs know none: leave max_distance out.")
     for name, kind in column.items():
         if name.lower() in REFUSED:
             raise SettingsError(

@@ -46,6 +46,9 @@ class Setting:
     option : str
         Of the command, where that is not the name.
     metavar : str
+    needs, excludes : str
+        Names of the settings without which, or with which, this one has no effect: it is refused then where
+        it asks for something.
     """
 
     text: str
@@ -61,6 +64,15 @@ class Setting:
     first: float = 1.0
     option: str = ""
     metavar: str = ""
+    needs: str = ""
+    excludes: str = ""
+
+    @property
+    def rule(self) -> str:
+        """With which settings it has an effect, as a sentence; empty if with all."""
+        if self.needs:
+            return f"Only with `{self.needs}`."
+        return f"Only without `{self.excludes}`." if self.excludes else ""
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,44 @@ def declared_in(settings: type) -> dict[str, Declared]:
             default = {} if one.default is MISSING else one.default
             found[one.name] = Declared(one.name, kind, kind != one.type, default, one.metadata[_KEY])
     return found
+
+
+def bound_by(settings: type, other: str) -> dict[str, Declared]:
+    """The settings of a class that need or exclude another one, by name."""
+    return {
+        name: one
+        for name, one in declared_in(settings).items()
+        if other in (one.setting.needs, one.setting.excludes)
+    }
+
+
+def check_rules(settings: Any) -> None:
+    """Refuse a value that asks for something beside another setting with which it has no effect.
+
+    Raises
+    ------
+    SettingsError
+        If there is one; the message names both settings.
+    """
+    for one in declared_in(type(settings)).values():
+        value, rule = getattr(settings, one.name), one.setting
+        if not value or value == one.default:
+            continue
+        if rule.needs and getattr(settings, rule.needs) is None:
+            raise SettingsError(f"{one.name} needs a {rule.needs}. Set one, or leave {one.name} out.")
+        if rule.excludes and getattr(settings, rule.excludes) is not None:
+            raise SettingsError(excluded(one.name, rule.excludes))
+
+
+def excluded(name: str, other: str) -> str:
+    """The message on a setting beside one that it excludes.
+
+    Examples
+    --------
+    >>> excluded("known", "max_distance")
+    'known has no effect with max_distance. Leave one of the two out.'
+    """
+    return f"{name} has no effect with {other}. Leave one of the two out."
 
 
 def check_values(settings: Any) -> None:
@@ -167,6 +217,6 @@ def _entry(one: Declared) -> str:
     kind = "{" + ", ".join(f'"{name}"' for name in said.choices) + "}" if said.choices else one.kind
     kind = kind.replace(AXES, "tuple of 3 float")
     default = f"Default: {said.automatic}." if said.automatic else ""
-    text = " ".join(filter(None, [said.text, said.more, default]))
+    text = " ".join(filter(None, [said.text, said.rule, said.more, default]))
     lines = textwrap.wrap(text, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
     return "\n".join([f"    {one.name} : {kind}{', optional' if one.optional else ''}", *lines])

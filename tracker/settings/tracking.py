@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import SettingsError
-from .declare import DEVICES, Setting, check_values, declare, documented
+from .declare import DEVICES, Setting, check_rules, check_values, declare, documented
 
 if TYPE_CHECKING:
     from ..particles.detections import Detections
@@ -52,13 +52,12 @@ class TrackingSettings:
     ))  # fmt: skip
     cost: str = declare("euclidean", Setting(
         "Cost of a link: its length, or its length squared.",
-        "This, `unmatched_cost` and `gap_distance` need a `max_distance`.",
-        choices=("euclidean", "squared"), row="cost",
+        choices=("euclidean", "squared"), row="cost", needs="max_distance",
     ))  # fmt: skip
     unmatched_cost: float | None = declare(None, Setting(
         "Cost of leaving a detection unlinked, for each of the two sides.",
         "The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.",
-        automatic="half of the gate's", row="cost of no link",
+        automatic="half of the gate's", row="cost of no link", needs="max_distance",
     ))  # fmt: skip
     spacing: tuple[float, float, float] = declare((1.0, 1.0, 1.0), Setting(
         "Size of a voxel along z, y, x: positions are multiplied by it.",
@@ -72,18 +71,19 @@ class TrackingSettings:
         automatic="automatic", least=0, row="missing frames", further=False, metavar="N",
     ))  # fmt: skip
     gap_distance: float | None = declare(None, Setting(
-        "Gate of gap closing.", automatic="`max_distance`", unit="length", row="over gaps", metavar="D"
+        "Gate of gap closing.", automatic="`max_distance`", unit="length", row="over gaps", metavar="D",
+        needs="max_distance",
     ))  # fmt: skip
     divisions: bool = declare(True, Setting(
-        "Detect divisions where the movie gives evidence of them; only without `max_distance`.",
+        "Detect divisions where the movie gives evidence of them.",
         "Tracks that start beside another may be its daughters.",
-        row="divisions|find where particles divide", further=False,
+        row="divisions|find where particles divide", further=False, excludes="max_distance",
     ))  # fmt: skip
     merges: bool = declare(False, Setting(
-        "Detect merges where the movie gives evidence of them; only without `max_distance`.",
+        "Detect merges where the movie gives evidence of them.",
         "Tracks that end beside another may have fused with it. If merges and divisions are about as "
         "frequent, spots cross, and none is accepted.",
-        row="merges|find where particles fuse", option="--merges/--no-merges",
+        row="merges|find where particles fuse", option="--merges/--no-merges", excludes="max_distance",
     ))  # fmt: skip
     known: Mapping[str, float | tuple[float, ...]] = declare({}, Setting(
         "Values that are given instead of learned: step, noise and gate (one, or one for each of z, y, "
@@ -91,6 +91,7 @@ class TrackingSettings:
         "Lengths are in the unit of position x spacing. Step is the standard deviation of the "
         "displacement seen along an axis in one frame.",
         row="known|all is learned; or noise=0.1; gate=2,1,1", option="--set", metavar="NAME=VALUE",
+        excludes="max_distance",
     ))  # fmt: skip
     exact_margins: bool = declare(False, Setting(
         "Compute the exact margin of every link (cost increase without it) instead of a lower bound.",
@@ -104,7 +105,7 @@ class TrackingSettings:
         row="solver", metavar="NAME[:VARIANT][(SETTING=VALUE,…)]",
     ))  # fmt: skip
     device: str = declare("auto", Setting(
-        "Where to compute; auto uses a GPU for 3 million detections or more.",
+        "Where to compute; auto uses a GPU for 500,000 detections or more, with a gate for 3 million.",
         choices=DEVICES, row="device",
     ))  # fmt: skip
     periodic: tuple[float, float, float] | None = declare(None, Setting(
@@ -119,6 +120,7 @@ class TrackingSettings:
         'In Python a mapping of names to kinds, "" by the values; "auto": those of detect alone; None: '
         "positions alone.",
         row="columns|those of Detect spots; or area; theta:angle=180; none at all: -", metavar="NAME[:KIND]",
+        excludes="max_distance",
     ), hashed=False)  # fmt: skip
     pins: Sequence[Pin] | str | os.PathLike[str] = declare((), Setting(
         "Table of pins: links, ends and others that a person states, which hold exactly.",
@@ -133,16 +135,11 @@ class TrackingSettings:
         from .fixed import check_known
 
         check_values(self)
+        check_rules(self)
         if self.max_distance is not None:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
-            if self.known:
-                raise SettingsError("known values fix what is otherwise learned: leave max_distance out.")
-        elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
-            raise SettingsError(
-                "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
-            )
         check_known(self.known)
-        check_columns(self.column, self.max_distance)
+        check_columns(self.column)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:

@@ -70,7 +70,7 @@ class ConvertJob:
             whole |= {"conversion": run_record("convert", self.origin(source)) | dict(record)}
         plain = not self.columns and not self.fill_gaps and self.frame_interval is None
         plain &= not self.subtract_drift
-        if formats.format_of(output) == "geff" and plain and can_be_written_in_parts(Path(source)):
+        if formats.format_of(output) == "graphs.geff" and plain and can_be_written_in_parts(Path(source)):
             count = write_parts(Path(source), output, whole, overwrite=overwrite)
             return {"detections": row_count(Path(source)), "tracks": count}
         if formats.holds_tracks(source, columns=self.columns):

@@ -22,11 +22,12 @@ from ..formats.tables.parquet import detections_in_parts, row_count
 from ..formats.tables.parts import Parts
 from ..gated.batches import RECORDED, Batches, account
 from ..gated.linking import Links
+from ..gated.movie import gated_links
 from ..particles.detections import Detections
 from ..particles.remarks import Doubled, doubled, on_one_frame
 from ..particles.tracks import Tracks
-from ..settings.device import device_for
-from ..tracking import WORTH_A_GPU, TrackingRun, TrackingSettings, gated_links, run_of
+from ..settings.device import GPU_FROM_DETECTIONS, device_for
+from ..tracking import TrackingRun, TrackingSettings, run_of
 
 _ROWS = 4_000_000
 """Detections read at a time: enough to fill a GPU, some four gigabytes of memory in all."""
@@ -134,7 +135,7 @@ def track_stream(
     # looks for rows that are there twice, some write parts and the output; this one numbers the tracks.
     with ExitStack() as held:
         joined = held.enter_context(closing(Ahead(_overlapping(source, columns, rows), "join")))
-        used = replace(settings, device=device_for(settings.device, total, WORTH_A_GPU), max_gap=0)
+        used = replace(settings, device=device_for(settings.device, total, GPU_FROM_DETECTIONS), max_gap=0)
         lap("device")
 
         def begin() -> Parts:
@@ -180,7 +181,7 @@ def _linked(
     """Yield the pieces of `_overlapping` with their links; those of the first `done` are known."""
     for number, (seen, before) in enumerate(pieces):
         lap("waiting")
-        yield seen, before, gated_links(seen, used, workers)[0] if number >= done else None
+        yield seen, before, gated_links(seen, used, workers) if number >= done else None
 
 
 def _in_tracks(
@@ -189,7 +190,7 @@ def _in_tracks(
     """Yield the pieces of `_linked` with their tracks, numbered by themselves."""
     for seen, before, links in pieces:
         lap("waiting")
-        yield seen, before, run_of(seen, links, 0, used) if links is not None else None
+        yield seen, before, run_of(seen, links, used) if links is not None else None
 
 
 def _overlapping(

@@ -97,7 +97,7 @@ class SettingRows:
             said, box = one.setting, self.boxes[name]
             rows = below if said.further else form
             rows.addRow(said.row.split("|")[0], box)
-            said_all = " ".join(filter(None, [in_words(said.text), said.more]))
+            said_all = " ".join(filter(None, [in_words(said.text), in_words(said.rule), said.more]))
             tip = f"<qt>{escape(in_words(said_all))}</qt>"  # which Qt breaks into lines
             box.setToolTip(tip)
             rows.labelForField(box).setToolTip(tip)

@@ -12,6 +12,7 @@ from qtpy.QtWidgets import QComboBox
 from outbid.assignment.variants import names
 from outbid.errors import InputError
 from outbid.particles.detections import Detections
+from outbid.settings.declare import Declared, bound_by
 from outbid.settings.detection import DetectionSettings
 from outbid.settings.fixed import known_of
 from outbid.settings.fixed import text_of as text_of_known
@@ -36,10 +37,8 @@ COLOURS = {
     "track": ("track_id",),
 }
 """What tracks are coloured by: the first of these features that they have."""
-_GATED = {"cost": "euclidean", "unmatched_cost": None, "gap_distance": None, "device": "auto"}
-"""Settings that need a max. distance, and what they are without one."""
-_LEARNED = ("known", "column")
-"""Settings that need that there is none."""
+_BOUND = bound_by(TrackingSettings, "max_distance")
+"""Settings that have an effect with a max. distance alone, or without one."""
 _VERTICES_A_SECOND = 90_000  # that napari adds
 
 
@@ -89,10 +88,8 @@ class TrackForm(Form):
             If they make no sense.
         """
         values = self.rows.values()
-        if values["max_distance"] is None:
-            values |= _GATED
-        else:
-            values |= dict.fromkeys(_LEARNED, "")
+        silent = self._without_effect(gated=values["max_distance"] is not None)
+        values |= {one.name: "" if one.name in ("known", "column") else one.default for one in silent}
         texts = {"known": known_of(parts(values["known"])), "column": column_in(values["column"])}
         return TrackingSettings(**values | texts)
 
@@ -210,9 +207,15 @@ class TrackForm(Form):
     def _enable(self) -> None:
         """Enable the fields that apply with a max. distance, or without one."""
         given = self.rows["max_distance"].number() is not None
-        self.rows.enable(tuple(_GATED), given)
-        self.rows.enable(("divisions", "merges", *_LEARNED), not given)
+        silent = [one.name for one in self._without_effect(gated=given)]
+        self.rows.enable(tuple(silent), False)
+        self.rows.enable(tuple(name for name in _BOUND if name not in silent), True)
         self.columns.setEnabled(not given)
+
+    @staticmethod
+    def _without_effect(*, gated: bool) -> list[Declared]:
+        """The settings that have no effect with a max. distance, or without one."""
+        return [one for one in _BOUND.values() if bool(one.setting.excludes) == gated]
 
     def _fill(self) -> None:
         form = self.fields

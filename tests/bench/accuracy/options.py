@@ -42,7 +42,7 @@ def scalable(options: object) -> list[str]:
 
 
 def is_constant(change: str) -> bool:
-    """Whether a change is of a module's constant, as ``learn.starts._NOISE*0.5``, not of an option."""
+    """Whether a change is of a module's constant, as ``learned.learn.em.X*0.5``, not of an option."""
     return "." in change.partition("*")[0]
 
 

@@ -104,6 +104,11 @@ class Auction(AbstractAssignmentSolver):
         """GPU kernels exist for all problems."""
         return True
 
+    @staticmethod
+    def rough_duals(problem: AssignmentProblem) -> NDArray:
+        """See the function `rough_duals`."""
+        return rough_duals(problem)
+
     def proves(self, problem: AssignmentProblem) -> bool:
         """Whether ε can be small enough for a proof: always, unless the spread of integers is too large."""
         size = sum(problem.shape)

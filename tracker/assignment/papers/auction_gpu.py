@@ -4,7 +4,7 @@ All rounds of a call run in one cooperative kernel: the host waits once a call, 
 """
 
 # mypy: ignore-errors
-# CuPy is known to _arrays.py alone, so its arrays have no type here.
+# CuPy is known to compute/arrays.py alone, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Launches the GPU kernels of belief propagation; same names and arguments as propagation_cpu.py."""
 
 # mypy: ignore-errors
-# CuPy is known to _arrays.py alone, so its arrays have no type here.
+# CuPy is known to compute/arrays.py alone, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np

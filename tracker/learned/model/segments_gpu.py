@@ -1,7 +1,7 @@
 """Sums by index on the GPU, without atomics of numbers; same names and arguments as segments_cpu.py."""
 
 # mypy: ignore-errors
-# CuPy is known to _arrays.py alone, so its arrays have no type here.
+# CuPy is known to compute/arrays.py alone, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from ...compute.threads import in_threads
 from ...formats.files.outputs import write_whole
 from ...gated.linking import host_share, link
-from ...tracking import TrackingSettings, costs_of
+from ...gated.movie import costs_of
+from ...tracking import TrackingSettings
 from .files import links_file, numbers_file, save_arrays
 from .plan import Range
 from .tasks import roots

@@ -24,8 +24,7 @@ from ...formats.tables import parquet
 from ...formats.tables.parts import DRAFT, begin_folder
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
-from ...settings.device import device_for
-from ...tracking import WORTH_A_GPU
+from ...settings.device import GPU_FROM_DETECTIONS, GPU_FROM_DETECTIONS_LEARNED, device_for
 from ..jobs import DetectJob, TrackJob, recorded
 from ..stream import stats_of
 from . import learned
@@ -113,7 +112,7 @@ def track_in_ranges(
     used = _gated(source, output, job)
     hashed = begun(job.origin, str(source))
     frames, counts = parquet.frames_in(source, job.columns)
-    used = replace(used, device=device_for(used.device, int(counts.sum()), WORTH_A_GPU))
+    used = replace(used, device=device_for(used.device, int(counts.sum()), GPU_FROM_DETECTIONS))
     rows = how.rows or ROWS
     extent = {"rows_of_a_range": rows, "parts": parts}
     ranges = plan(frames, counts, rows) or [Range(0, 0, 0, 0)]
@@ -217,10 +216,8 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
 def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, Any]:
     """Link with a model learned from parts of the movie."""
     _gated(source, output, job)
-    from ...learned.linking import WORTH_A_GPU_LEARNED  # its kernels are loaded when they are needed
-
     frames, counts = parquet.frames_in(source, job.columns)
-    device = device_for(job.settings.device, int(counts.sum()), WORTH_A_GPU_LEARNED)
+    device = device_for(job.settings.device, int(counts.sum()), GPU_FROM_DETECTIONS_LEARNED)
     used, size = replace(job.settings, device=device), how.rows or learned.ROWS[device]
     ranges = plan(frames, counts, size)
     if not ranges:

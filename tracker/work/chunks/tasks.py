@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from ...edit.crop import Part
 from ...formats.tables.parquet import RECORD
 from ...formats.tables.table import table_of
+from ...gated.movie import gated_links
 from ...particles.arrow import column_of
-from ...tracking import TrackingSettings, gated_links
+from ...tracking import TrackingSettings
 from ..jobs import DetectJob
 from .files import RangeFiles, links_file, numbers_file, part_file, save_arrays, save_rows, written
 from .plan import Range
@@ -70,7 +71,7 @@ class LinkRange:
         begun = time.time()
         own = self.range.end - self.range.begin
         seen = self.place.rows(self.range.begin, self.range.beyond)
-        links = gated_links(seen, replace(self.settings, max_gap=0), self.place.threads)[0]
+        links = gated_links(seen, replace(self.settings, max_gap=0), self.place.threads)
         source, target = links.pairs.T
         inside = target < own
         first = int(np.searchsorted(seen.frame[:own], seen.frame[0], "right")) if own else 0

@@ -1,7 +1,7 @@
 """`least_uncovered` of hungarian_cpu for rows on a GPU, with the kernel in hungarian.cu."""
 
 # mypy: ignore-errors
-# Only _arrays.py imports CuPy, so its arrays have no type here.
+# Only compute/arrays.py imports CuPy, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np
@@ -42,5 +42,5 @@ def key_of(order, dtype):
     bits = np.uint64((~order ^ _SIGN) % (1 << 64)).astype(np.int64)
     if dtype.kind != "f":
         return dtype.type(bits)
-    turned = bits ^ (bits >> np.int64(63) & np.int64(0x7FFFFFFFFFFFFFFF))
-    return np.array(turned).view(np.float64)[()]
+    ordered = bits ^ (bits >> np.int64(63) & np.int64(0x7FFFFFFFFFFFFFFF))
+    return np.array(ordered).view(np.float64)[()]

@@ -1,7 +1,7 @@
 """Shards on separate GPUs that communicate through NCCL, as threads of one host or as processes."""
 
 # mypy: ignore-errors
-# Only _arrays.py imports CuPy, so its arrays and NCCL have no type here.
+# Only compute/arrays.py imports CuPy, so its arrays and NCCL have no type here.
 from __future__ import annotations
 
 from threading import Barrier, BrokenBarrierError, Lock

@@ -4,7 +4,7 @@ A pass is two launches and a copy back. Nothing depends on the order of threads.
 """
 
 # mypy: ignore-errors
-# CuPy is known to _arrays.py alone, so its arrays have no type here.
+# CuPy is known to compute/arrays.py alone, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np
