@@ -126,9 +126,9 @@ def estimate_detection(job: DetectJob, movie: Images) -> tuple[DetectionEstimate
     DetectionSettings
         With the radii that were measured.
     """
-    numbers = job.part.extent().of(movie).numbers
+    numbers = job.crop.bounds().of(movie).numbers
     frame = numbers[len(numbers) // 2]
-    one = replace(job, part=replace(job.part, frames=f"{frame}:{frame + 1}"))
+    one = replace(job, crop=replace(job.crop, frames=f"{frame}:{frame + 1}"))
 
     def learn_and_detect() -> None:
         nonlocal one

@@ -18,7 +18,7 @@ from .. import formats
 from ..compute.threads import begun
 from ..compute.timing import lap
 from ..detection.frames import detect_frames, learn_from
-from ..edit.crop import Cut, Part, track_part
+from ..edit.crop import Crop, CroppedMovie, track_part
 from ..edit.fill_gaps import with_time
 from ..edit.filter import of_length
 from ..errors import InputError, OutbidError
@@ -97,7 +97,7 @@ class DetectJob(Job):
     intensity : str or None
         A movie in whose channels the objects of label images are measured.
     opening : Opening
-    part : Part
+    crop : Crop
         Its region is in voxels.
     workers : int
         Threads.
@@ -110,7 +110,7 @@ class DetectJob(Job):
     settings: DetectionSettings = field(default_factory=DetectionSettings)
     labels: bool = False
     opening: Opening = field(default_factory=Opening)
-    part: Part = field(default_factory=Part)
+    crop: Crop = field(default_factory=Crop)
     workers: int = 1
     model: SpotModel | None = None
     intensity: str | None = None
@@ -118,7 +118,7 @@ class DetectJob(Job):
     def request(self) -> dict[str, object]:
         used = asdict(self.settings)
         del used["spacing"], used["device"]  # those of the movie, and what decides no result
-        return used | self._kind() | asdict(self.opening) | asdict(self.part)
+        return used | self._kind() | asdict(self.opening) | asdict(self.crop)
 
     def _kind(self) -> dict[str, object]:
         """What is detected, as records have it."""
@@ -145,9 +145,9 @@ class DetectJob(Job):
         there = [number for number in range(movie.frame_count) if number not in movie.missing]
         return learn_from(read, len(there), settings, workers=self.workers)
 
-    def _cut(self, movie: Images, radius: tuple[float, float] | None = None) -> Cut:
+    def _cut(self, movie: Images, radius: tuple[float, float] | None = None) -> CroppedMovie:
         """The part of the movie that is read."""
-        cut = self.part.extent().of(movie, radius)
+        cut = self.crop.bounds().of(movie, radius)
         whole = not self.labels and prod(movie.shape) <= _WHOLE_FRAMES
         return replace(cut, box=WHOLE) if whole else cut
 
@@ -176,7 +176,7 @@ class DetectJob(Job):
         placed = cut.placed(found)
         return (with_time(placed, movie.interval) if movie.interval else placed), settings
 
-    def _channels(self, cut: Cut) -> list[Iterator[NDArray]]:
+    def _channels(self, cut: CroppedMovie) -> list[Iterator[NDArray]]:
         """The frames of each channel of the movie in which objects are measured."""
         count = 0 if self.intensity is None else open_images(self.intensity).channel_count
         channels = [open_images(self.intensity, channel=k) for k in range(count)]
@@ -190,7 +190,7 @@ class DetectJob(Job):
 
     def frame_count(self, movie: Images) -> int:
         """Number of frames of a movie that are processed."""
-        return len(self.part.extent().of(movie).numbers)
+        return len(self.crop.bounds().of(movie).numbers)
 
     def record(
         self, origin: Mapping[str, str], used: DetectionSettings, interval: float | None = None
@@ -199,7 +199,7 @@ class DetectJob(Job):
         opened = {name: value for name, value in asdict(self.opening).items() if name != "spacing"}
         if not opened["level"]:
             del opened["level"]
-        resolved = asdict(used) | self._kind() | opened | _given(self.part)
+        resolved = asdict(used) | self._kind() | opened | _given(self.crop)
         clock = {} if interval is None else {"interval": interval}
         known = {"settings": resolved, "seed": None, "device": used.device}
         return run_record("detect", origin) | known | clock
@@ -213,7 +213,7 @@ class DetectJob(Job):
 
     def open(self, source: str) -> Images:
         """Open the movie, of which frames may be missing if some are chosen."""
-        return self.opening.open(source, partial=self.part.frames is not None)
+        return self.opening.open(source, partial=self.crop.frames is not None)
 
     def write(
         self,
@@ -241,7 +241,7 @@ class TrackJob(Job):
     settings : TrackingSettings
     columns : mapping of str to str
         As for `outbid.read_detections`.
-    part : Part
+    crop : Crop
     workers : int or None
         Threads; None is one a core.
     min_length : int
@@ -252,7 +252,7 @@ class TrackJob(Job):
 
     settings: TrackingSettings = field(default_factory=TrackingSettings)
     columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
-    part: Part = field(default_factory=Part)
+    crop: Crop = field(default_factory=Crop)
     workers: int | None = 1
     min_length: int = 1
 
@@ -261,7 +261,7 @@ class TrackJob(Job):
         del used["device"]  # decides no result, and is known only when the movie is
         if self.settings.max_distance is not None:
             used["max_gap"] = self.settings.max_gap or 0
-        return used | asdict(self.part) | self._shortest() | {"columns": dict(self.columns)}
+        return used | asdict(self.crop) | self._shortest() | {"columns": dict(self.columns)}
 
     def origin(self, source: str) -> dict[str, str]:
         """The entry of the run record, with the seconds between frames if that of the detections has them."""
@@ -274,7 +274,7 @@ class TrackJob(Job):
 
     def record(self, origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
         """The run record; `--config` of it repeats the run."""
-        settings = used.as_dict() | _given(self.part) | self._shortest()
+        settings = used.as_dict() | _given(self.crop) | self._shortest()
         return run_record("track", origin) | {"settings": settings, "seed": None, "device": used.device}
 
     def run(
@@ -309,7 +309,7 @@ class TrackJob(Job):
                 detections, max_distance=gate[0], max_gap=used.max_gap, spacing=used.spacing
             ):
                 say(warning)
-        run = track_part(detections, used, self.part, workers=self.workers, progress=progress)
+        run = track_part(detections, used, self.crop, workers=self.workers, progress=progress)
         run = self._without_short(run)
         _LOG.info("%s", run.settings)
         if say is not None:
@@ -359,6 +359,6 @@ def stem_of(source: str) -> str:
     return name[: -len(ending)] if ending else Path(name).stem
 
 
-def _given(part: Part) -> dict[str, object]:
-    """The options of a part that are set."""
-    return {name: value for name, value in asdict(part).items() if value is not None}
+def _given(crop: Crop) -> dict[str, object]:
+    """The options of a crop that are set."""
+    return {name: value for name, value in asdict(crop).items() if value is not None}
