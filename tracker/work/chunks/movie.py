@@ -255,6 +255,8 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
 
 
 _NONE = Detections.from_table([], [])
+track_in_ranges, detect_in_ranges = track_in_chunks, detect_in_chunks
+"""The former names, for one release."""
 
 
 def _gated(source: Path, output: Path, job: TrackJob) -> Any:
