@@ -2,7 +2,7 @@
 
 `chunks` do the same for gaps, models and clusters. Without these they are slower: for 10^8 rows, with four
 chunks linked at the same time and a thread that writes, 20.7 s instead of 16.5 on 16 cores, and 13.5 s
-instead of 8.2 with an H100; with one chunk at a time, which reads ahead, 34 s and 22 s. They take less memory.
+instead of 8.2 with an H100; with one chunk at a time, which reads ahead, 34 and 22 s. They take less memory.
 """
 
 from __future__ import annotations
