@@ -33,7 +33,7 @@ from outbid import (
 from outbid.edit.proofreading import HeldModel, doubts, hold, resolve, write_candidates
 from outbid.gated import linking
 from outbid.pins import Pin, append_pin, check_pins, drop_last, read_pins, resolve_pins
-from outbid.work.chunks.movie import How, track_in_ranges
+from outbid.work.chunks.movie import How, track_in_chunks
 from outbid.work.jobs import TrackJob
 
 WAYS = {"gated": TrackingSettings(max_distance=0.8, max_gap=2), "learned": TrackingSettings()}
@@ -339,7 +339,7 @@ def test_what_does_not_hold_the_whole_movie_refuses_pins(tmp_path: Path) -> None
     assert "and --pins out" in run(*common, "--out-dir", tmp_path / "many").stderr
     job, how = TrackJob(TrackingSettings(0.8, pins=table)), How(ThreadPoolExecutor(1))
     with pytest.raises(SettingsError, match="whole movie: leave out --stream or the cluster"):
-        track_in_ranges(spots, tmp_path / "b.parquet", job, how)
+        track_in_chunks(spots, tmp_path / "b.parquet", job, how)
     (tmp_path / "none.csv").write_text("a,b\n1,2\n")
     assert_refused(run("track", spots, "--pins", tmp_path / "none.csv"), 3, "no table of pins")
 
