@@ -20,7 +20,7 @@ from outbid.work.stream import track_stream
 
 pytestmark = pytest.mark.gpu
 SETTINGS = TrackingSettings(0.6, device="gpu")
-door = import_module("outbid.tracking")
+door = import_module("outbid.gated.movie")
 
 
 @pytest.fixture(scope="module")
