@@ -32,8 +32,8 @@ def scale_measured() -> str:
         f"{found['bytes'] / 1e9:.2g} GB of raw voxels, rendered on demand and never written to a disk, "
         f"were detected and tracked in {found['wall_seconds'] / 60:.0f} minutes, {found['lanes']} ranges of "
         f"frames at a time, each by a process of {found['threads']} threads. The peak memory of one process "
-        f"and the coordinator together was {found['peak_bytes_at_an_eighth'] / 1e9:.2f} GB after an eighth of the "
-        f"ranges and {found['peak_bytes'] / 1e9:.2f} GB after all.\n\n"
+        f"and the coordinator together was {found['peak_bytes_at_an_eighth'] / 1e9:.2f} GB after an eighth "
+        f"of the ranges and {found['peak_bytes'] / 1e9:.2f} GB after all.\n\n"
         f"Measured on {origin(seen)}."
     )
 
