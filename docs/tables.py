@@ -250,8 +250,8 @@ def rivals() -> str:
     return (
         f"{table(('link F1 on real movies', 'Outbid, nothing set', *peers), lines)}\n\n"
         "Link F1 is 1 if all links are right. Crowded: the standard deviation of a step along an axis is "
-        "half of the distance between particles; sparse: a fifth. For each movie, the settings of laptrack and "
-        "trackpy are those with the best link F1 on a similar movie with known truth. "
+        "half of the distance between particles; sparse: a fifth. For each movie, the settings of laptrack "
+        "and trackpy are those with the best link F1 on a similar movie with known truth. "
         f"`{seen['command']}`, commit {short(seen['commit'])}, {seen['date']}; "
         f"{seen['machine']}."
     )

@@ -91,14 +91,14 @@ def test_a_linker_that_fails_is_scored_as_one_that_links_nothing() -> None:
 
 
 def test_a_constant_is_scaled_wherever_it_is_read_and_set_back() -> None:
-    sample, package = import_module("outbid.detection.sample"), import_module("outbid.detection")
-    usual = sample.FRAMES
-    back = scale_constant("detection.sample.FRAMES*2")
-    assert package.FRAMES == sample.FRAMES == 2 * usual
+    width, blobs = import_module("outbid.detection.width"), import_module("outbid.detection.blobs")
+    usual = width.TRIED
+    back = scale_constant("detection.width.TRIED*2")
+    assert blobs.TRIED == width.TRIED == 2 * usual
     back()
-    assert package.FRAMES == sample.FRAMES == usual
+    assert blobs.TRIED == width.TRIED == usual
     assert is_constant("learned.learn.starts._NOISE*0.5")
     assert not is_constant("still*0.5")
-    for wrong in ("learned.learn.em._NONE*2", "detection.position_cpu.AMPLITUDE*2"):
+    for wrong in ("learned.learn.em._NONE*2", "detection.fit_cpu.AMPLITUDE*2"):
         with pytest.raises(ValueError, match=r"no _NONE|Compiled functions"):
             scale_constant(wrong)

@@ -16,8 +16,8 @@ from scenes import link_f1, simulated
 from scipy.stats import multivariate_normal
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_detections, score
-from outbid.detection import detect_labels
 from outbid.formats import read_record, read_tracks, write_detections
+from outbid.formats.images.labels import detect_labels
 from outbid.gated.linking import Links
 from outbid.learned.features import marks_of
 from outbid.learned.inference.candidates import candidates_of

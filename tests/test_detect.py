@@ -4,6 +4,7 @@ import gc
 import json
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -16,14 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outbid import InputError, ResourceError, SettingsError, match, read_detections, read_record
-from outbid.detection import centroids, detect, detect_labels, expected_noise, learn_from
+from outbid import InputError, ResourceError, SettingsError, match, open_images, read_detections, read_record
+from outbid.detection import detect
+from outbid.detection.frames import expected_noise, learn_from
+from outbid.detection.joint import local_maxima
 from outbid.detection.preview import preview
-from outbid.detection.response import local_maxima
-from outbid.detection.spectrum import Filter, Modes, Transform, spectrum
+from outbid.detection.spectrum import Filter, Modes, spectrum
+from outbid.detection.transform import CosineTransform
+from outbid.formats.images.labels import centroids, detect_labels
 from outbid.settings.detection import DetectionSettings
+from outbid.work.jobs import DetectJob
 
-MODULE = import_module("outbid.detection")
+FRAMES = import_module("outbid.detection.frames")
 
 
 def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma: float) -> NDArray:
@@ -76,10 +81,11 @@ def test_local_maxima_against_their_definition(seed: int, flat: bool) -> None:
 def test_the_response_to_noise_has_variance_1(shape: tuple[int, int, int]) -> None:
     """The power of few modes is not too high: it would hide dim spots of small frames."""
     noise = 2 * np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    modes, how = Modes(shape), Transform()
-    transform = how.forward(noise)
-    filter_ = Filter(modes, np.array([0.8 if shape[0] > 1 else 0, 0.9, 0.9]), spectrum(modes, transform))
-    assert 0.9 < filter_.respond(transform, how).std() < 1.05
+    modes, dct = Modes(shape), CosineTransform()
+    transform = dct.forward(noise)
+    sigma = np.array([0.8 if shape[0] > 1 else 0, 0.9, 0.9])
+    filter_ = Filter(modes, sigma, spectrum(modes, transform), dct)
+    assert 0.9 < filter_.respond(transform).std() < 1.05
 
 
 def test_noise_alone_gives_no_spots(caplog: pytest.LogCaptureFixture) -> None:
@@ -127,7 +133,7 @@ def test_tiles_have_the_spots_of_the_whole_frame(monkeypatch: pytest.MonkeyPatch
     light = 60 + sum(80 * blob((1, 320, 300), (0, y, x), 1.6) for _, y, x in places)
     image = rng.poisson(light * np.linspace(1, 2, 300)).astype(np.uint16)
     whole, used = detect([image], DetectionSettings())
-    monkeypatch.setattr("outbid.detection.tiles._VOXELS", 130**2)
+    monkeypatch.setattr("outbid.detection.spots._TILE_VOXELS", 130**2)
     one, three = (detect([image], used, workers=workers)[0] for workers in (1, 3))
     assert one.position.tobytes() == three.position.tobytes()
     assert len(match(one.position, whole.position, 0.2).source) >= 0.95 * max(len(one), len(whole)) > 60
@@ -240,7 +246,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbid.settings.device.gpu_names", none)
     with pytest.raises(ResourceError, match="CuPy is not installed"):
         detect([speckled()], DetectionSettings(3, device="gpu"))
-    monkeypatch.setattr(MODULE, "_WORTH_A_GPU", 1)
+    monkeypatch.setattr(FRAMES, "_WORTH_A_GPU", 1)
     _, used = detect([speckled()], DetectionSettings(3), count=1)
     assert used.device == "cpu"
 
@@ -250,8 +256,8 @@ def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest
         raise MemoryError("out of memory to allocate")
 
     monkeypatch.setattr("outbid.settings.device.gpu_names", lambda: ["a small one"])
-    monkeypatch.setattr(MODULE, "release_device_memory", lambda: None)
-    monkeypatch.setattr("outbid.detection.spectrum.to_device", full)
+    monkeypatch.setattr(FRAMES, "release_device_memory", lambda: None)
+    monkeypatch.setattr("outbid.detection.transform.to_device", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))
     expected, _ = detect([speckled()] * 2, DetectionSettings(3, device="cpu"))
     np.testing.assert_array_equal(found.position, expected.position)
@@ -308,10 +314,27 @@ def test_settings_check_themselves(name: str, value: object) -> None:
         DetectionSettings(**{name: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.smoke
+def test_an_open_movie_has_its_frame_numbers_times_and_unit() -> None:
+    stack = np.stack([speckled(seed) for seed in (0, 1, 2)])
+    movie = replace(open_images(stack, axes="TZYX", spacing=(2, 1, 1)), missing=(1,), interval=2.5)
+    seen, used = detect(movie)
+    alone, _ = detect([stack[0], stack[2]], DetectionSettings(spacing=(2, 1, 1)))
+    np.testing.assert_array_equal(seen.position, alone.position)
+    assert set(seen.frame.tolist()) == {0, 2}
+    assert seen.features["time"].tolist() == (2.5 * seen.frame).tolist()
+    assert (seen.unit, used.spacing) == (movie.unit, movie.spacing)
+    job, _ = DetectJob().detect(movie)
+    assert seen.position.tobytes() == job.position.tobytes()
+    assert list(seen.features) == list(job.features)
+
+
 def test_frames_that_make_no_sense() -> None:
     for frame in (np.zeros((4, 4)), np.zeros((1, 4, 4), complex), np.zeros((0, 4, 4))):
         with pytest.raises(InputError, match="Frame 0"):
             detect([frame], DetectionSettings(radius=2))
+    with pytest.raises(InputError, match="Frame 2"):
+        detect([np.zeros((1, 9, 9)), np.ones((1, 9, 9)), np.zeros((4, 4))], DetectionSettings())
     for value in (0.0, np.nan, 1e300):
         assert len(detect([np.full((1, 9, 9), value)] * 2, DetectionSettings())[0]) == 0
     assert len(detect([], DetectionSettings())[0]) == 0

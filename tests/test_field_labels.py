@@ -8,7 +8,7 @@ import tifffile
 from commands import assert_refused, run, succeed
 
 from outbid import InputError, read_detections
-from outbid.detection import detect_labels
+from outbid.formats.images.labels import detect_labels
 
 
 def labels() -> np.ndarray:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import outbid
 from outbid import Detections, Tracks, match, read_detections, read_tracks, score
 from outbid.data import sample
+from outbid.formats.images.labels import detect_labels
 
 EXPONENTS = st.integers(-30, 30)
 """Of 2: from 1e-9 to 1e9, exactly, so that every comparison is the same."""
@@ -176,9 +177,7 @@ def test_what_is_learned_has_the_unit_of_positions(scale: float, tmp_path: Path)
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 def test_centroids_of_labels_have_the_unit_of_voxels(scale: float) -> None:
     labels = np.random.default_rng(0).integers(0, 5, (3, 1, 9, 9))
-    one, other = (
-        outbid.detection.detect_labels(labels, spacing=(by, by, by)).position / by for by in (1.0, scale)
-    )
+    one, other = (detect_labels(labels, spacing=(by, by, by)).position / by for by in (1.0, scale))
     np.testing.assert_allclose(one, other, rtol=1e-12)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from outbid import Detections, DetectionSettings, detect
 from outbid.compute.arrays import on_device
-from outbid.detection.spectrum import Transform
+from outbid.detection.transform import CosineTransform
 
 pytestmark = pytest.mark.gpu
 
@@ -23,7 +23,7 @@ def frame(shape, seed=0, spots=60):
 def test_transforms_are_those_of_the_host(shape):
     image = frame(shape).astype(np.float32)
     for step in ("forward", "back"):
-        here, there = (getattr(Transform(2, on_gpu), step)(image) for on_gpu in (False, True))
+        here, there = (getattr(CosineTransform(2, on_gpu), step)(image) for on_gpu in (False, True))
         assert not on_device(there)
         assert there.dtype == np.float32
         np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
@@ -52,7 +52,7 @@ def test_movies_get_the_cpus_detections(chosen, kind):
 def test_auto_takes_the_gpu_where_it_is_worth_it(monkeypatch):
     movie = [frame((4, 40, 40))]
     assert detect(movie, DetectionSettings(3.0), count=1)[1].device == "cpu"
-    monkeypatch.setattr("outbid.detection._WORTH_A_GPU", 100)
+    monkeypatch.setattr("outbid.detection.frames._WORTH_A_GPU", 100)
     assert detect(movie, DetectionSettings(3.0), count=1)[1].device == "gpu"
 
 

@@ -118,8 +118,8 @@ def test_the_summary_says_against_what_spots_stand_out(tmp_path: Path) -> None:
     light = np.random.default_rng(0).poisson(50 + spots).astype(np.uint16)
     tifffile.imwrite(tmp_path / "m.tif", light)
     for more, said in (
-        ((), "Null: the spectrum of all that is no spot; the camera's noise is measured."),
-        (("--gain", 1), "Null: the spectrum of all that is no spot; the camera's noise is given."),
+        ((), "Null: the spectrum of everything but spots; the camera's noise is measured."),
+        (("--gain", 1), "Null: the spectrum of everything but spots; the camera's noise is given."),
         (("--bodies",), "Null: the filter's minima"),
     ):
         done = run("detect", tmp_path / "m.tif", "-o", tmp_path / "o.csv", "--overwrite", *more)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .assignment import Status as Status
     from .assignment import assign as assign
     from .compute.warming import warm_up as warm_up
+    from .detection import detect as detect
     from .errors import InputError as InputError
     from .errors import OutbidError as OutbidError
     from .errors import ResourceError as ResourceError
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from .settings.tracking import TrackingSettings as TrackingSettings
     from .tracking import TrackingRun as TrackingRun
     from .tracking import track as track
-    from .work.detecting import detect as detect
     from .work.many import detect_many as detect_many
     from .work.many import track_many as track_many
 
@@ -84,6 +84,7 @@ _MODULES = {
         "assign",
     ),
     "compute.warming": ("warm_up",),
+    "detection": ("detect",),
     "errors": ("InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"),
     "formats": ("read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"),
     "formats.images.frames": ("Images",),
@@ -96,7 +97,6 @@ _MODULES = {
     "settings.detection": ("DetectionSettings",),
     "settings.tracking": ("TrackingSettings",),
     "tracking": ("TrackingRun", "track"),
-    "work.detecting": ("detect",),
     "work.many": ("detect_many", "track_many"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

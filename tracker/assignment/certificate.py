@@ -211,11 +211,11 @@ def _lowered_columns(problem: AssignmentProblem) -> Callable[[NDArray, NDArray],
     if not isinstance(problem.costs, SparseCosts):
         matrix = matrix_of(problem.costs)
         return lambda u, v: matrix.nearest_of_cols(u, v, 1)[2]
-    turned = _stored(problem.costs.transposed())
+    transposed = _stored(problem.costs.transposed())
 
     def lowered(u: NDArray, v: NDArray) -> NDArray:
         lower = v.copy()
-        _kernels(problem).lower_to_slack(*turned, u, lower)
+        _kernels(problem).lower_to_slack(*transposed, u, lower)
         return lower
 
     return lowered

@@ -137,7 +137,7 @@ def _refuse_contradictions(output: Path | None, how: _Detect, several: Outputs, 
 def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock: Stopwatch) -> None:
     """Detect in this process, or show a preview, or say what it would take."""
     from .. import formats
-    from ..detection import expected_noise, null_of
+    from ..detection.frames import expected_noise, null_of
 
     labels, as_json = job.labels, how.as_json
     if output is not None:
@@ -215,15 +215,15 @@ def _radius_of(settings: DetectionSettings, movie: Images) -> str:
     along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
     if settings.radius is None:
         return "Nothing stands out of the noise at any radius. To look for one: --radius R."
-    what = ", of bodies without a common profile" if settings.bodies else ""
+    what = ", of blobs without a common profile" if settings.bodies else ""
     return f"Radius {settings.radius:.3g} {movie.unit}{along}{what}."
 
 
 def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...], as_json: bool) -> None:
     """Print the number of spots in some frames for several thresholds."""
-    from ..detection import learn_from, preview_numbers
-    from ..detection.preview import preview
-    from ..detection.sign import OTHER_SIGN
+    from ..detection.frames import learn_from
+    from ..detection.model import OTHER_SIGN
+    from ..detection.preview import preview, preview_numbers
 
     numbers = list(chosen) or preview_numbers(movie.frame_count)
     learned = learn_from(movie.frames, movie.frame_count, settings)

@@ -43,9 +43,9 @@ detection.joint.between f4:3 f8:2
 detection.joint.sweep i4:1 i4:1 f8:1 f8:1 f8:1 f8 i8
 detection.joint.widening i4:1 i4:1 f8:1 i8 f8 f8
 detection.joint.mean_depths f4:3 i8:1
-detection.position.render (i8,i8,i8) f8:2 f8:1 f8
-detection.position.fit_spots f4:3 f4:3 f8:2 f8:2 f8:1 f8:1 f8 f8:1 f8:1 f8 i8
-detection.position.errors_of f4:3 f4:3 f8:2 f8:1 f8:1 f8 f8:1
+detection.fit.render (i8,i8,i8) f8:2 f8:1 f8
+detection.fit.fit_spots f4:3 f4:3 f8:2 f8:2 f8:1 f8:1 f8 f8:1 f8:1 f8 i8
+detection.fit.errors_of f4:3 f4:3 f8:2 f8:1 f8:1 f8 f8:1
 detection.stabilise.to_noise f4:1 f4:1 (f8,f8,f8)
 detection.stabilise.to_grey f4:1 f4:1 (f8,f8,f8)
 detection.stabilise.stand_out f4:1 f4:1 f4:1 (f8,f8,f8)
@@ -90,7 +90,7 @@ SECONDS = {
     "detection.joint": 7.6,
     "assignment.bid_and_augment": 6.1,
     "learned.inference.smoother": 4.3,
-    "detection.position": 4.1,
+    "detection.fit": 4.1,
     "learned.inference.filter": 3.1,
     "geometry.neighbours": 2.8,
     "assignment.matrix": 2.3,

@@ -1,117 +1,143 @@
-"""Candidates of a frame, by the filter that is whitened with what is left without the sure ones."""
+"""Candidates of a frame, by the filter that is whitened with the residual of the significant ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .band import Band
-from .joint import Candidates, Spread, fit_together, light_of, resolved
-from .noise import Noise
-from .spectrum import Filter, Maxima, Modes, Transform, spectrum
-from .stabilise import Ground
+from .joint import JointFit, Peaks, fit_together
+from .spectrum import Filter, Modes, spectrum
+from .stabilise import Background, Noise, stabilised, with_peaks_restored
+from .transform import Band, CosineTransform
 
-_PASSES = 4  # of the spectrum, at most: of the frame, and of what is left without the sure spots
-_MORE = 1.1  # times as many sure spots as before, without which the passes end
-_KEPT = 0.05  # share of the spots' power that may be left by a profile that differs
-_TAIL = 3.0  # standard deviations of minima whose depths say how wide noise's tail is
-_TAIL_PRIOR = 4  # minima of the computed depth beside them, a prior
+_PASSES = 4
+"""Guard: measurements of the spectrum: of the frame, and of its residuals without the significant spots."""
+_MORE = 1.1
+"""Guard: ratio of significant spots to those before, up to which the passes end."""
+_KEPT = 0.05
+"""Prior: share of the spots' power that remains in the residual, as their profiles differ."""
+_TAIL = 3.0
+"""Error level: standard deviations of the minima whose depths give the width of noise's tail."""
+_TAIL_PRIOR = 4
+"""Prior: weight of the computed depth, in minima."""
 
 
-class Seen(NamedTuple):
-    """Candidates of a frame, and what they were found by.
+class CandidateSpots(NamedTuple):
+    """Candidates of a frame, and the light that they were found in.
 
     Parameters
     ----------
-    place : (n, 3) float64 array
+    position : (n, 3) float64 array
         In voxels.
     height : (n,) float64 array
         By which each stands out of the background, in units of the camera's noise.
     significance : (n,) float64 array
-        In standard deviations, without what the tail of noise is wider.
-    sure : (n,) bool array
+        In standard deviations of the noise, whose tail may be wider than a Gaussian's.
+    significant : (n,) bool array
         Where less than one maximum of noise is expected.
-    maxima : Maxima
-        Those of noise.
     least : float
-        The significance that was looked down to.
-    ground : Ground
-    smooth : callable
-        Uneven light of a frame without spots, by the Wiener filter (Wiener 1949).
+        Least significance of a candidate.
+    values : (Z, Y, X) float32 array
+        The frame in units of the camera's noise, without gaps, saturated peaks restored.
+    background : Background
+    band : Band
+    filter_ : Filter
+        Of the frame of this band.
     """
 
-    place: NDArray[np.float64]
+    position: NDArray[np.float64]
     height: NDArray[np.float64]
     significance: NDArray[np.float64]
-    sure: NDArray[np.bool_]
-    maxima: Maxima
+    significant: NDArray[np.bool_]
     least: float
-    ground: Ground
-    smooth: Callable[[NDArray[np.float32]], NDArray[np.float32]]
+    values: NDArray[np.float32]
+    background: Background
+    band: Band
+    filter_: Filter
 
-    def of(self, rows: NDArray[np.bool_]) -> Seen:
+    def of(self, rows: NDArray[np.bool_]) -> CandidateSpots:
         """Some of them."""
         return self._replace(
-            place=self.place[rows],
+            position=self.position[rows],
             height=self.height[rows],
             significance=self.significance[rows],
-            sure=self.sure[rows],
+            significant=self.significant[rows],
         )
 
+    def smoothed(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Uneven light of this frame without spots, in the band and no finer than a spot."""
+        dct, band = self.filter_.dct, self.band
+        return dct.back(band.padded(band.cut(dct.forward(values)) * self.filter_.wiener))
 
-def look(frame: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, how: Transform) -> Seen:
-    """Find the candidates of a frame (Z, Y, X) in units of the camera's noise; sigma: spots' widths."""
+
+def find_candidates(
+    voxels: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, dct: CosineTransform
+) -> CandidateSpots:
+    """Find the candidates of a frame.
+
+    Parameters
+    ----------
+    voxels : (Z, Y, X) float32 array
+        Grey values; NaN where nothing was measured.
+    sigma : (3,) float64 array
+        Widths of spots in voxels.
+    noise : Noise
+    dct : CosineTransform
+    """
+    restored = with_peaks_restored(voxels, sigma, noise.saturation)
+    frame = stabilised(restored, noise)
     band = Band.of(frame.shape, sigma)
-    values, sigma = band.down(frame, how), sigma * band.scale
-    seen, ground, filter_, tail, least = _in_passes(values, sigma, band.noise(noise), how)
-    significance = seen.significance / tail
-    return Seen(
-        band.place(seen.place),
-        seen.amplitude / (filter_.scale * band.gain),
+    in_band = noise.scaled(band.gain)
+    values = band.down(frame, dct)
+    fit, background, filter_ = _in_passes(values, sigma * band.scale, in_band, dct)
+    significance = fit.peaks.significance / _tail(fit, filter_)
+    return CandidateSpots(
+        band.in_frame(fit.peaks.position),
+        fit.peaks.amplitude / (filter_.scale * band.gain),
         significance,
-        significance > filter_.least(),
-        filter_.maxima,
-        least,
-        Ground(band.up(ground, how) / np.float32(band.gain), noise),
-        lambda light: how.back(band.padded(band.cut(how.forward(light)) * filter_.wiener)),
+        significance > filter_.threshold(),
+        fit.least,
+        frame,
+        Background(band.up(background.values, dct) / np.float32(band.gain), noise),
+        band,
+        filter_,
     )
 
 
 def _in_passes(
-    values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, how: Transform
-) -> tuple[Candidates, NDArray[np.float32], Filter, float, float]:
-    """Candidates, light without them, the last filter, the width of noise's tail, the least significance."""
+    values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, dct: CosineTransform
+) -> tuple[JointFit, Background, Filter]:
+    """The last joint fit of a frame, its background, and the filter that is whitened without spots."""
     mean = np.float32(values.mean(dtype=np.float64))
-    modes, ground = Modes(values.shape), Ground(np.full(values.shape, mean), noise)
+    modes, background = Modes(values.shape), Background(np.full(values.shape, mean), noise)
     floor = 1.0 if noise.given else 0.0
-    first = spectrum(modes, how.forward(values - mean), floor)
-    filter_ = Filter(modes, sigma, first)
-    bright = Candidates.none()
+    first = spectrum(modes, dct.forward(values - mean), floor)
+    filter_ = Filter(modes, sigma, first, dct)
+    significant = Peaks.none()
     for turn in range(_PASSES):
-        seen, rest, least = fit_together(values - mean, ground, filter_, how, bright)
-        before, bright = len(bright.place), seen.of(seen.significance > filter_.least())
-        without = values - light_of(ground, bright, filter_)
-        ground = Ground(how.back(how.forward(without) * filter_.wiener), noise)
-        if turn == _PASSES - 1 or (turn and len(bright.place) <= _MORE * before):
+        fit = fit_together(values - mean, background, filter_, significant)
+        before = len(significant.position)
+        significant = fit.peaks.of(fit.peaks.significance > filter_.threshold())
+        without = values - significant.light(background, filter_)
+        background = Background(filter_.smoothed(without), noise)
+        if turn == _PASSES - 1 or (turn and len(significant.position) <= _MORE * before):
             break
-        left = spectrum(modes, how.forward(without - mean), floor)
+        residual = spectrum(modes, dct.forward(without - mean), floor)
         with np.errstate(invalid="ignore"):
-            power = left + _KEPT * np.maximum(first - left, 0)
+            power = residual + _KEPT * np.maximum(first - residual, 0)
         power[0, 0, 0] = np.inf
-        height = bright.amplitude / filter_.scale
-        filter_ = Filter(modes, sigma, power)
-        bright = replace(bright, amplitude=height * filter_.scale)
-    seen = resolved(seen, sigma, sure=seen.significance > filter_.least())
-    return seen, ground.values, filter_, _tail(*rest, filter_), least
+        height = significant.amplitude / filter_.scale
+        filter_ = Filter(modes, sigma, power, dct)
+        significant = replace(significant, amplitude=height * filter_.scale)
+    return fit, background, filter_
 
 
-def _tail(rest: NDArray[np.float32], noise: Spread, filter_: Filter) -> float:
+def _tail(fit: JointFit, filter_: Filter) -> float:
     """How much wider than a Gaussian's the tail of the minima is, at least 1."""
-    _, deep = noise.maxima(-rest, _TAIL)
+    _, deep = fit.noise.maxima(-fit.response, _TAIL)
     u = np.linspace(_TAIL, _TAIL + 5, 200)
     expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.maxima.above(u))))
     mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)

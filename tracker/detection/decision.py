@@ -18,12 +18,21 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, ndtr
 
-_WIDER = 0.35  # logarithm of the width of noise's tail, at most: minima measured it before
-_NUMBER = 1.1  # of the number of noise maxima over the computed one, at most and at least: more is a crowd
-_UNEQUAL, _UNEQUAL_BY = 0.5, 0.4  # prior on the spread of the logarithm of spots' amplitudes; its own spread
-_PRESENT = 6.9  # logarithm of 1,000 : 1, for spots at all: some 30 widths are tried
-_STARTS = (0.5, 0.8, 0.95)  # shares of the candidates that are noise, from which the fit starts
-_NO_SPOTS = 1e-9  # their number, where there are none
+_WIDER = 0.35
+"""Prior: largest logarithm of the width of noise's tail: minima measured it before."""
+_NUMBER = 1.1
+"""Prior: largest logarithm, of either sign, of the number of noise maxima over the computed one: more is a
+crowd."""
+_UNEQUAL = 0.5
+"""Prior: median of the standard deviation of the logarithm of spots' amplitudes."""
+_UNEQUAL_BY = 0.4
+"""Prior: standard deviation of the logarithm of this one."""
+_PRESENT = 6.9
+"""Error level: logarithm of 1,000 : 1, odds of any spots: some 30 widths are tried."""
+_STARTS = (0.5, 0.8, 0.95)
+"""Where the fit starts: shares of the candidates that are noise."""
+_NO_SPOTS = 1e-9
+"""Guard: number of spots where there are none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,39 +76,39 @@ class _Mixture:
 
     def densities(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Logarithms of the densities of noise and of spots at each candidate."""
-        wide, share, number, mean, spread = theta
-        t = (np.log(self.u) - mean) / np.exp(spread)
+        wide, share, number, mean, log_sd = theta
+        t = (np.log(self.u) - mean) / np.exp(log_sd)
         height, _, density, _ = self.noise
         noise = share - wide + np.interp(self.u / np.exp(wide), height, density)
-        return noise, number - t * t / 2 - np.log(self.u) - spread - np.log(2 * np.pi) / 2
+        return noise, number - t * t / 2 - np.log(self.u) - log_sd - np.log(2 * np.pi) / 2
 
     def loss(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Negative logarithm of the posterior, and its gradient."""
-        wide, share, number, mean, spread = theta
+        wide, share, number, mean, log_sd = theta
         noise, spots = self.densities(theta)
         both = np.logaddexp(noise, spots)
         p = np.exp(spots - both)
         height, above, density, slope = self.noise
-        h, low, sd = self.u / np.exp(wide), self.low / np.exp(wide), np.exp(spread)
+        h, low, sd = self.u / np.exp(wide), self.low / np.exp(wide), np.exp(log_sd)
         false = np.exp(share) * np.interp(low, height, above)
         steep = np.exp(share + np.interp(low, height, density)) * low
         edge, t = (mean - np.log(self.low)) / sd, (np.log(self.u) - mean) / sd
-        seen, at_edge = np.exp(number) * ndtr(edge), np.exp(number - edge**2 / 2) / np.sqrt(2 * np.pi)
-        unequal = (spread - np.log(_UNEQUAL)) / _UNEQUAL_BY
+        above_low, at_edge = np.exp(number) * ndtr(edge), np.exp(number - edge**2 / 2) / np.sqrt(2 * np.pi)
+        unequal = (log_sd - np.log(_UNEQUAL)) / _UNEQUAL_BY
         gradient = np.array([
             steep + (1 - p) @ (1 + h * np.interp(h, height, slope)),
             false - (1 - p).sum(),
-            seen - p.sum(),
+            above_low - p.sum(),
             at_edge / sd - p @ t / sd,
             -at_edge * edge - p @ (t * t - 1) + unequal / _UNEQUAL_BY,
         ])  # fmt: skip
-        return float(false + seen - both.sum() + unequal**2 / 2), gradient
+        return float(false + above_low - both.sum() + unequal**2 / 2), gradient
 
     def fitted(self) -> tuple[NDArray[np.float64], float]:
         """The parameters of the largest posterior, and its logarithm over that without spots."""
         none, most, low, top = np.log([_NO_SPOTS, len(self.u) + 1, self.low, self.u.max()]).tolist()
-        spread = np.log(_UNEQUAL) + 10 * _UNEQUAL_BY * np.array([-1, 1])  # guards: exponentials stay finite
-        bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), (none, 2 * most), (low, top), tuple(spread)]
+        log_sd = np.log(_UNEQUAL) + 10 * _UNEQUAL_BY * np.array([-1, 1])  # guards: exponentials stay finite
+        bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), (none, 2 * most), (low, top), tuple(log_sd)]
         starts = [
             [0.1, 0.0, most + np.log(1 - at), np.log(np.quantile(self.u, (1 + at) / 2)), np.log(_UNEQUAL)]
             for at in _STARTS

@@ -1,13 +1,14 @@
 """Joint fit of all spots of a frame in the response of a whitened matched filter.
 
-The response at the places x_i of the candidates is Σ_j κ(x_i - x_j) A_j, κ the response to one spot. Their
-amplitudes A >= 0 are fitted together, the maxima of what is left join them, and the weakest of neighbours
+The response at the positions x_i of the candidates is Σ_j κ(x_i - x_j) A_j, κ the response to one spot. Their
+amplitudes A >= 0 are fitted together, the maxima of the residual join them, and the weakest of neighbours
 leave.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -17,46 +18,66 @@ from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
 from .joint_cpu import between, mean_depths, sweep, widening
-from .position_cpu import AMPLITUDE, X, render
-from .response import local_maxima
-from .spectrum import Filter, Transform
-from .stabilise import Ground
+from .spectrum import Filter
+from .stabilise import Background
 
-_ROUNDS = 12  # in which candidates join, at most
-_MORE = 0.01  # share of candidates that are new, below which the rounds end
-_BELOW = 2.0  # standard deviations below 0 where the spread of noise is read
-_PRIOR = 2.0  # maxima above that height that a spread of 1 counts for
-_SAMPLED_PEAK = 0.75  # of a maximum between voxels, at least, that a voxel has
-_SAMPLED = 250_000  # voxels of which a quantile is taken
-_WEAKEST = 8  # times that the weakest of neighbours leave in a round
-_SWEEPS = 30  # of Gauss-Seidel
-_FALSE = 0.5  # share of noise among the candidates; the last one that is kept has .4
-_PROFILE = 0.1  # by which share of its light a spot may differ from the profile, a prior
-_NEIGHBOURS, _OVERLAP, _RIDGE = 10, 0.1, 0.02  # that widen an error; least overlap; of their matrix
-_WINDOW = 4.0  # widths of the window of a local spread
-_EVERYWHERE = 0.5  # weight of the spread of all beside it
-_LEAST = 0.85  # of the spread of all: in a window less is chance
-_FLOOR = 0.8  # of the computed spread: less is light that was taken out with candidates
-_SAME = 0.33  # overlap of neighbours of which the weaker leaves
-_REACH = 4.5  # widths to which light is drawn: 4e-5 of it is beyond
-_SPARROW = 2.0  # widths at which two spots begin to have a maximum each
-_STEP = 0.4  # widths that a place moves in a round
-_MOST = 1.5  # of the largest response: no amplitude is more
+_ROUNDS = 12
+"""Guard: rounds in which candidates join."""
+_NEW = 0.01
+"""Guard: share of candidates that are new, below which the rounds end."""
+_BELOW = 2.0
+"""Prior: standard deviations below 0 at which the scale of noise is read, where no spot is."""
+_UNIT_PRIOR = 2.0
+"""Prior: weight of a scale of 1, in maxima above that height."""
+_SAMPLED_PEAK = 0.75
+"""Guard: share of a maximum between voxels that a voxel has at least."""
+_SAMPLED = 250_000
+"""Guard: voxels of which a quantile is taken."""
+_WEAKEST = 8
+"""Guard: times that the weakest of neighbours leave in a round."""
+_SWEEPS = 30
+"""Guard: sweeps of Gauss-Seidel."""
+_FALSE = 0.5
+"""Error level: share of noise among the candidates; the last one that is kept has .4."""
+_PROFILE = 0.1
+"""Prior: share of its light by which a spot may differ from the profile."""
+_NEIGHBOURS = 10
+"""Guard: neighbours that widen an error."""
+_OVERLAP = 0.1
+"""Guard: least overlap of these."""
+_RIDGE = 0.02
+"""Guard: ridge of the matrix of their overlaps."""
+_WINDOW = 4.0
+"""Prior: width of the window of the local noise scale, in widths of a spot."""
+_EVERYWHERE = 0.5
+"""Prior: weight of the noise scale of the whole frame besides the local one."""
+_LEAST = 0.85
+"""Prior: least local noise scale relative to that of the frame: in a window less is chance."""
+_FLOOR = 0.8
+"""Prior: least noise scale relative to the computed one: less is light that was taken out with candidates."""
+_SAME = 0.33
+"""Prior: overlap of neighbours of which the weaker leaves."""
+_SPARROW = 2.0
+"""Prior: distance in widths from which two spots have a maximum each."""
+_STEP = 0.4
+"""Guard: widths that a candidate moves in a round."""
+_MOST = 1.5
+"""Guard: largest amplitude relative to the largest response."""
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
-    """Places where spots may be.
+class Peaks:
+    """Spots in the response.
 
     Parameters
     ----------
-    place : (n, 3) float64 array
+    position : (n, 3) float64 array
         In voxels.
     amplitude, error : (n,) float64 array
-        Response and its standard error beside all others.
+        Response to each spot alone, and its standard error.
     """
 
-    place: NDArray[np.float64]
+    position: NDArray[np.float64]
     amplitude: NDArray[np.float64]
     error: NDArray[np.float64]
 
@@ -65,25 +86,65 @@ class Candidates:
         """(n,): amplitudes over their errors."""
         return self.amplitude / self.error
 
-    def of(self, rows: NDArray[np.bool_]) -> Candidates:
+    def of(self, rows: NDArray[np.bool_]) -> Peaks:
         """Some of them."""
-        return Candidates(self.place[rows], self.amplitude[rows], self.error[rows])
+        return Peaks(self.position[rows], self.amplitude[rows], self.error[rows])
+
+    def light(self, background: Background, filter_: Filter) -> NDArray[np.float32]:
+        """By how much they stand out of this background at every voxel, in units of the camera's noise."""
+        return background.light_of(self.position, self.amplitude / filter_.scale, filter_.sigma)
 
     @staticmethod
-    def none() -> Candidates:
-        """No candidates."""
-        return Candidates(np.empty((0, 3)), np.empty(0), np.empty(0))
+    def none() -> Peaks:
+        """No spots."""
+        return Peaks(np.empty((0, 3)), np.empty(0), np.empty(0))
 
 
-def spread_of(values: NDArray, filter_: Filter) -> float:
+def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
+    """(n, 3) int64: voxels above `low` that no neighbour exceeds; among equal neighbours, the first."""
+    mask = values > low
+    mask[:, :, 1:] &= values[:, :, 1:] > values[:, :, :-1]
+    mask[:, :, :-1] &= values[:, :, :-1] >= values[:, :, 1:]
+    flat, (depth, height, width) = values.ravel(), values.shape
+    where = np.flatnonzero(mask)
+    for step in sorted(product((-1, 0, 1), repeat=3), key=lambda step: sum(map(abs, step))):
+        if step[0] == step[1] == 0:
+            continue
+        z, y, x = np.array(np.unravel_index(where, values.shape)) + np.array(step)[:, None]
+        beyond = (z < 0) | (z >= depth) | (y < 0) | (y >= height) | (x < 0) | (x >= width)
+        here, there = flat[where], flat[np.where(beyond, 0, (z * height + y) * width + x)]
+        where = where[beyond | (here > there if step < (0, 0, 0) else here >= there)]
+    return np.stack(np.unravel_index(where, values.shape), axis=1)
+
+
+def vertices(
+    values: NDArray[np.float32], voxel: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Positions (n, 3) and heights (n,) of maxima between voxels, by a parabola along each axis."""
+    position, top = voxel.astype(np.float64), values[tuple(voxel.T)].astype(np.float64)
+    height = top.copy()
+    for axis, size in enumerate(values.shape):
+        if size < 3:
+            continue
+        low, high = voxel.copy(), voxel.copy()
+        low[:, axis] = np.maximum(voxel[:, axis] - 1, 0)
+        high[:, axis] = np.minimum(voxel[:, axis] + 1, size - 1)
+        below, above = (values[tuple(v.T)].astype(np.float64) for v in (low, high))
+        shift = np.clip((above - below) / np.maximum(2 * (2 * top - below - above), 1e-9), -0.5, 0.5)
+        position[:, axis] = np.clip(position[:, axis] + shift, 0, size - 1)
+        height += shift * (above - below) / 4
+    return position, height
+
+
+def noise_scale(response: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
-    part = values.ravel()[:: max(1, values.size // _SAMPLED)]
+    part = response.ravel()[:: max(1, response.size // _SAMPLED)]
     measured, maxima = -float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, float(filter_.maxima.above(_BELOW))
-    return max(float(np.sqrt((maxima * measured**2 + _PRIOR) / (maxima + _PRIOR))), 1e-9)
+    return max(float(np.sqrt((maxima * measured**2 + _UNIT_PRIOR) / (maxima + _UNIT_PRIOR))), 1e-9)
 
 
-class Spread(NamedTuple):
-    """Spread of noise around each place, in blocks.
+class NoiseScale(NamedTuple):
+    """Standard deviation of noise around each position, in blocks.
 
     Parameters
     ----------
@@ -95,172 +156,168 @@ class Spread(NamedTuple):
     blocks: NDArray[np.float64]
     size: NDArray[np.int64]
 
-    def at(self, place: NDArray) -> NDArray[np.float64]:
+    @staticmethod
+    def of(response: NDArray[np.float32], filter_: Filter) -> NoiseScale:
+        """From the negative side of a response: two blocks a standard deviation of the window."""
+        everywhere = noise_scale(response, filter_)
+        size = np.maximum(1, np.rint(_WINDOW / 2 * filter_.sigma)).astype(np.int64)
+        scale = mean_depths(response, size) * np.sqrt(2 * np.pi)
+        local = ndimage.gaussian_filter(scale, _WINDOW * filter_.sigma / size, mode="reflect")
+        least = max(_LEAST * everywhere, _FLOOR)
+        return NoiseScale(np.maximum((local + _EVERYWHERE * everywhere) / (1 + _EVERYWHERE), least), size)
+
+    def at(self, position: NDArray) -> NDArray[np.float64]:
         """(n,): linear between the middles of blocks."""
-        return _at(self.blocks, (place - (self.size - 1) / 2) / self.size)
+        return _at(self.blocks, (position - (self.size - 1) / 2) / self.size)
 
     def maxima(
-        self, values: NDArray[np.float32], least: float
+        self, response: NDArray[np.float32], least: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Places (n, 3) and heights (n,) of the maxima that stand out by so many times their spread."""
-        voxel = local_maxima(values, _SAMPLED_PEAK * least * float(self.blocks.min()))
-        place, height = vertices(values, voxel)
-        height /= self.at(place)
-        return place[height > least], height[height > least]
+        """Positions (n, 3) and heights (n,), in units of the noise, of the maxima of at least this height."""
+        voxel = local_maxima(response, _SAMPLED_PEAK * least * float(self.blocks.min()))
+        position, height = vertices(response, voxel)
+        height /= self.at(position)
+        return position[height > least], height[height > least]
 
 
-def spread_around(values: NDArray[np.float32], filter_: Filter) -> Spread:
-    """Spread of noise by the negative side of a response: two blocks a standard deviation of the window."""
-    whole = spread_of(values, filter_)
-    size = np.maximum(1, np.rint(_WINDOW / 2 * filter_.sigma)).astype(np.int64)
-    depth = mean_depths(values, size) * np.sqrt(2 * np.pi)  # the spread
-    near = ndimage.gaussian_filter(depth, _WINDOW * filter_.sigma / size, mode="reflect")
-    least = max(_LEAST * whole, _FLOOR)
-    return Spread(np.maximum((near + _EVERYWHERE * whole) / (1 + _EVERYWHERE), least), size)
+class JointFit(NamedTuple):
+    """What a joint fit finds in a frame.
+
+    Parameters
+    ----------
+    peaks : Peaks
+        The candidates, each besides all others; of those nearer than the Sparrow limit the significant ones.
+    response : (Z, Y, X) float32 array
+        Response without the significant ones, over the boundary gain.
+    noise : NoiseScale
+        Of this response.
+    least : float
+        Significance of the weakest candidates.
+    """
+
+    peaks: Peaks
+    response: NDArray[np.float32]
+    noise: NoiseScale
+    least: float
 
 
-def spots_of(
-    shape: tuple[int, ...],
-    place: NDArray[np.float64],
-    height: NDArray[np.float64],
-    sigma: NDArray[np.float64],
-) -> NDArray[np.float32]:
-    """The light of spots of one width in a frame."""
-    spots = np.zeros((len(place), 7))
-    spots[:, : X + 1], spots[:, AMPLITUDE] = place, height
-    return render(shape, spots, sigma, _REACH)
+def fit_together(
+    values: NDArray[np.float32], background: Background, filter_: Filter, start: Peaks
+) -> JointFit:
+    """Fit all spots of a frame together.
+
+    Parameters
+    ----------
+    values : (Z, Y, X) float32 array
+        A frame in units of its camera's noise, without its mean.
+    background : Background
+        Its light without spots.
+    filter_ : Filter
+    start : Peaks
+        The significant spots of the pass before, with which the rounds begin.
+    """
+
+    def without(spots: Peaks) -> NDArray[np.float32]:
+        return filter_.response_to(values - spots.light(background, filter_))
+
+    def noise_without(significant: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NoiseScale]:
+        """The response without the significant ones, and its noise: fitted noise would take noise away."""
+        rest = residual if significant.all() else without(peaks.of(significant))
+        response = rest / filter_.boundary_gain
+        return response, NoiseScale.of(response, filter_)
+
+    peaks = _resolved(start, filter_.sigma, significant=False)
+    residual, significant = without(peaks), np.ones(len(peaks.position), bool)
+    response, noise = noise_without(significant)
+    for turn in range(_ROUNDS):
+        least = filter_.threshold(max(1.0, _FALSE * float(significant.sum())))
+        maxima, _ = noise.maxima(residual / filter_.boundary_gain, least)
+        position = np.concatenate([_moved(peaks, residual, filter_), maxima])
+        if not len(position):
+            break
+        before, peaks = len(peaks.position), _fitted(position, peaks, residual, filter_, noise, least)
+        significant, residual = peaks.significance > filter_.threshold(), without(peaks)
+        (response, now), earlier = noise_without(significant), noise.at(peaks.position)
+        peaks, noise = replace(peaks, error=peaks.error * now.at(peaks.position) / earlier), now
+        if turn and len(peaks.position) - before <= _NEW * before:
+            break
+    peaks = _resolved(peaks, filter_.sigma, peaks.significance > filter_.threshold())
+    return JointFit(peaks, response, noise, least)
 
 
-def light_of(ground: Ground, seen: Candidates, filter_: Filter) -> NDArray[np.float32]:
-    """By how much spots stand out of this ground, in units of the camera's noise."""
-    at = tuple(np.rint(seen.place).astype(int).T)
-    height = ground.peaks(at, seen.amplitude / filter_.scale)
-    return ground.under(spots_of(ground.values.shape, seen.place, height, filter_.sigma))
+def _resolved(peaks: Peaks, sigma: NDArray[np.float64], significant: NDArray[np.bool_] | bool) -> Peaks:
+    """Without the dimmer of spots nearer than the Sparrow limit, unless significant: they may be one."""
+    pairs = cKDTree(peaks.position / np.where(sigma > 0, sigma, 1)).query_pairs(
+        _SPARROW, output_type="ndarray"
+    )
+    first = peaks.amplitude[pairs[:, 0]] < peaks.amplitude[pairs[:, 1]]
+    dimmer = np.isin(np.arange(len(peaks.position)), np.where(first, pairs[:, 0], pairs[:, 1]))
+    return peaks.of(~dimmer | significant)
 
 
-def vertices(
-    values: NDArray[np.float32], voxel: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places (n, 3) and heights (n,) of maxima between voxels, by a parabola along each axis."""
-    place, top = voxel.astype(np.float64), values[tuple(voxel.T)].astype(np.float64)
-    height = top.copy()
-    for axis, size in enumerate(values.shape):
-        if size < 3:
-            continue
-        low, high = voxel.copy(), voxel.copy()
-        low[:, axis] = np.maximum(voxel[:, axis] - 1, 0)
-        high[:, axis] = np.minimum(voxel[:, axis] + 1, size - 1)
-        below, above = (values[tuple(v.T)].astype(np.float64) for v in (low, high))
-        shift = np.clip((above - below) / np.maximum(2 * (2 * top - below - above), 1e-9), -0.5, 0.5)
-        place[:, axis] = np.clip(place[:, axis] + shift, 0, size - 1)
-        height += shift * (above - below) / 4
-    return place, height
+def _fitted(
+    position: NDArray, before: Peaks, residual: NDArray, filter_: Filter, noise: NoiseScale, least: float
+) -> Peaks:
+    """Amplitudes of candidates besides each other; the weakest of neighbours leave until all stand out.
+
+    A Gauss-Newton step from the candidates `before`, whose light is taken out of the response.
+    """
+    n = len(position)
+    overlap = _overlap(np.concatenate([position, before.position]), filter_)
+    response = between(residual, position) + overlap[:n, n:] @ before.amplitude
+    overlap, amplitude = overlap[:n, :n], np.maximum(response, 0)
+    for turn in range(_WEAKEST):
+        most = _MOST * float(response.max(initial=0.0))
+        sweep(overlap.indptr, overlap.indices, overlap.data, response, amplitude, most, _SWEEPS)
+        others = abs(overlap) @ amplitude - amplitude
+        wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
+        voxel = tuple(np.rint(position).astype(int).T)
+        gain = np.broadcast_to(filter_.boundary_gain, residual.shape)[voxel]
+        error = wide * np.sqrt((gain * noise.at(position)) ** 2 + (_PROFILE * others) ** 2)
+        significance = amplitude / error
+        drop = (significance < least) & _weakest(overlap, significance)
+        if not drop.any() or drop.all() or turn == _WEAKEST - 1:
+            break
+        position, response, amplitude = position[~drop], response[~drop], amplitude[~drop]
+        overlap = overlap[~drop][:, ~drop]
+    return Peaks(position, amplitude, error)
 
 
-def _at(values: NDArray, place: NDArray[np.float64]) -> NDArray[np.float64]:
-    return ndimage.map_coordinates(values, place.T, order=1, mode="nearest", output=np.float64)
-
-
-def _overlap(place: NDArray[np.float64], filter_: Filter) -> sparse.csr_matrix:
+def _overlap(position: NDArray[np.float64], filter_: Filter) -> sparse.csr_matrix:
     """Responses of spots to each other, of a single one 1."""
     kernel, half = filter_.kernel
-    pairs = cKDTree(place / (half + 0.999)).query_pairs(1.0, p=np.inf, output_type="ndarray")
-    value = between(kernel, place[pairs[:, 0]] - place[pairs[:, 1]] + half) if len(pairs) else np.empty(0)
-    n = len(place)
+    pairs = cKDTree(position / (half + 0.999)).query_pairs(1.0, p=np.inf, output_type="ndarray")
+    distance = position[pairs[:, 0]] - position[pairs[:, 1]]
+    value = between(kernel, distance + half) if len(pairs) else np.empty(0)
+    n = len(position)
     row = np.concatenate([pairs[:, 0], pairs[:, 1], np.arange(n)])
     column = np.concatenate([pairs[:, 1], pairs[:, 0], np.arange(n)])
     return sparse.csr_matrix((np.concatenate([value, value, np.ones(n)]), (row, column)), shape=(n, n))
 
 
-def _weaker(overlap: sparse.csr_matrix, u: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _weakest(overlap: sparse.csr_matrix, significance: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(n,): which have no weaker neighbour."""
     pairs = overlap.tocoo()
     near = (pairs.data > _SAME) & (pairs.row != pairs.col)
-    least = np.full(len(u), np.inf)
-    np.minimum.at(least, pairs.row[near], u[pairs.col[near]])
-    return u <= least
+    least = np.full(len(significance), np.inf)
+    np.minimum.at(least, pairs.row[near], significance[pairs.col[near]])
+    return significance <= least
 
 
-def _fitted(
-    place: NDArray, before: Candidates, rest: NDArray, filter_: Filter, noise: Spread, least: float
-) -> Candidates:
-    """Amplitudes of candidates beside each other; the weakest of neighbours leave until all stand out.
-
-    A Gauss-Newton step from the candidates `before`, whose light is taken out of the response.
-    """
-    n = len(place)
-    overlap = _overlap(np.concatenate([place, before.place]), filter_)
-    seen = between(rest, place) + overlap[:n, n:] @ before.amplitude
-    overlap, amplitude = overlap[:n, :n], np.maximum(seen, 0)
-    for turn in range(_WEAKEST):
-        most = _MOST * float(seen.max(initial=0.0))
-        sweep(overlap.indptr, overlap.indices, overlap.data, seen, amplitude, most, _SWEEPS)
-        others = abs(overlap) @ amplitude - amplitude
-        wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
-        wall = np.broadcast_to(filter_.wall, rest.shape)[tuple(np.rint(place).astype(int).T)]
-        error = wide * np.sqrt((wall * noise.at(place)) ** 2 + (_PROFILE * others) ** 2)
-        u = amplitude / error
-        drop = (u < least) & _weaker(overlap, u)
-        if not drop.any() or drop.all() or turn == _WEAKEST - 1:
-            break
-        place, seen, amplitude = place[~drop], seen[~drop], amplitude[~drop]
-        overlap = overlap[~drop][:, ~drop]
-    return Candidates(place, amplitude, error)
-
-
-def _moved(seen: Candidates, rest: NDArray[np.float32], filter_: Filter) -> NDArray[np.float64]:
-    """Places after a Newton step up the slope of what is left: a spot that is displaced leaves a dipole."""
-    place = seen.place.copy()
-    for axis, size in enumerate(rest.shape):
+def _moved(peaks: Peaks, residual: NDArray[np.float32], filter_: Filter) -> NDArray[np.float64]:
+    """Positions after a Newton step up the slope of the residual: a displaced spot leaves a dipole."""
+    position = peaks.position.copy()
+    for axis, size in enumerate(residual.shape):
         if size < 3 or filter_.curvature[axis] <= 0:
             continue
         step = np.zeros(3)
         step[axis] = 0.5
-        slope = _at(rest, seen.place + step) - _at(rest, seen.place - step)
+        slope = _at(residual, peaks.position + step) - _at(residual, peaks.position - step)
         limit = _STEP * float(filter_.sigma[axis])
-        shift = slope / np.maximum(seen.amplitude, 1.0) / filter_.curvature[axis]
-        place[:, axis] = np.clip(place[:, axis] + np.clip(shift, -limit, limit), 0, size - 1)
-    return place
+        shift = slope / np.maximum(peaks.amplitude, 1.0) / filter_.curvature[axis]
+        position[:, axis] = np.clip(position[:, axis] + np.clip(shift, -limit, limit), 0, size - 1)
+    return position
 
 
-def resolved(seen: Candidates, sigma: NDArray[np.float64], sure: NDArray[np.bool_] | bool) -> Candidates:
-    """Without the dimmer of spots nearer than the Sparrow limit, unless sure: it may be part of one."""
-    pairs = cKDTree(seen.place / np.where(sigma > 0, sigma, 1)).query_pairs(_SPARROW, output_type="ndarray")
-    first = seen.amplitude[pairs[:, 0]] < seen.amplitude[pairs[:, 1]]
-    dimmer = np.isin(np.arange(len(seen.place)), np.where(first, pairs[:, 0], pairs[:, 1]))
-    return seen.of(~dimmer | sure)
-
-
-def fit_together(
-    values: NDArray[np.float32], ground: Ground, filter_: Filter, how: Transform, start: Candidates
-) -> tuple[Candidates, tuple[NDArray[np.float32], Spread], float]:
-    """Candidates beside all others, what is left and its spread, and the least significance.
-
-    values: (Z, Y, X) f4, a frame in units of its camera's noise; ground: its light without spots; start: the
-    candidates of the pass before, with which the rounds begin.
-    """
-
-    def left(without: Candidates) -> NDArray[np.float32]:
-        return filter_.respond(how.forward(values - light_of(ground, without, filter_)), how)
-
-    def around(sure: NDArray[np.bool_]) -> tuple[NDArray[np.float32], Spread]:
-        """What is left without the sure ones, and its spread: fitted noise would take noise away."""
-        plain = (rest if sure.all() else left(seen.of(sure))) / filter_.wall
-        return plain, spread_around(plain, filter_)
-
-    seen = resolved(start, filter_.sigma, sure=False)
-    rest, sure = left(seen), np.ones(len(seen.place), bool)
-    plain, noise = around(sure)
-    for turn in range(_ROUNDS):
-        least = filter_.least(max(1.0, _FALSE * float(sure.sum())))
-        maxima, _ = noise.maxima(rest / filter_.wall, least)
-        place = np.concatenate([_moved(seen, rest, filter_), maxima])
-        if not len(place):
-            break
-        before, seen = len(seen.place), _fitted(place, seen, rest, filter_, noise, least)
-        sure, rest = seen.significance > filter_.least(), left(seen)
-        (plain, now), was = around(sure), noise.at(seen.place)
-        seen, noise = replace(seen, error=seen.error * now.at(seen.place) / was), now
-        if turn and len(seen.place) - before <= _MORE * before:
-            break
-    return seen, (plain, noise), least
+def _at(values: NDArray, position: NDArray[np.float64]) -> NDArray[np.float64]:
+    return ndimage.map_coordinates(values, position.T, order=1, mode="nearest", output=np.float64)

@@ -15,22 +15,22 @@ from ..compute.kernels import kernel
 
 
 @kernel
-def between(values, place):  # pragma: no cover
-    """Values (n,) f8 at places (n, 3) in voxels: Lagrange's polynomials through six voxels along each axis.
+def between(values, position):  # pragma: no cover
+    """Values (n,) f8 at positions (n, 3) in voxels: Lagrange polynomials through six voxels along an axis.
 
-    Beyond the walls the image is mirrored, as a cosine transform has it.
+    Beyond the boundaries the image is mirrored, as a cosine transform has it.
     """
-    out = np.zeros(len(place))
+    out = np.zeros(len(position))
     weight, index = np.zeros((3, 6)), np.zeros((3, 6), np.int64)
-    for i in range(len(place)):
+    for i in range(len(position)):
         for axis in range(3):
             size = values.shape[axis]
-            low = math.floor(place[i, axis]) - 2
+            low = math.floor(position[i, axis]) - 2
             for a in range(6):
                 w = 1.0 if size > 1 else (1.0 if a == 2 else 0.0)
                 for b in range(6):
                     if b != a and size > 1:
-                        w *= (place[i, axis] - low - b) / (a - b)
+                        w *= (position[i, axis] - low - b) / (a - b)
                 k = (low + a) % (2 * size)
                 weight[axis, a], index[axis, a] = w, k if k < size else 2 * size - 1 - k
         for a in range(6):
@@ -44,15 +44,15 @@ def between(values, place):  # pragma: no cover
 
 @kernel
 def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: no cover
-    """Amplitudes from 0 to `most` whose responses add up to the one seen, by Gauss-Seidel."""
+    """Amplitudes from 0 to `most` whose responses add up to the measured one, by Gauss-Seidel."""
     for _ in range(sweeps):
         for i in range(len(amplitude)):
-            left = response[i]
+            residual = response[i]
             for q in range(indptr[i], indptr[i + 1]):
                 j = indices[q]
                 if j != i:
-                    left -= data[q] * amplitude[j]
-            amplitude[i] = min(max(left, 0.0), most)
+                    residual -= data[q] * amplitude[j]
+            amplitude[i] = min(max(residual, 0.0), most)
 
 
 @kernel
@@ -85,8 +85,8 @@ def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
                 for c in range(m):
                     if c != r and near[c] == indices[q]:
                         block[r, c] = data[q]
-        known = np.sum(np.linalg.solve(block, own[:m]) * own[:m])
-        out[i] = 1 / max(1 - known, ridge)
+        explained = np.sum(np.linalg.solve(block, own[:m]) * own[:m])
+        out[i] = 1 / max(1 - explained, ridge)
     return np.sqrt(out)
 
 

@@ -1,34 +1,46 @@
-"""Learn the properties of a movie before detection: noise, width of the spots, spots or bodies."""
+"""Learn the properties of a movie before detection: noise, the width of spots or blobs, and their sign."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..settings.detection import DetectionSettings
-from .bodies import look_like_bodies, width_of_bodies
-from .candidates import look
-from .decision import decide
-from .fitted import fit_in_grey
-from .noise import Noise, least_variance, masked, noise_line
-from .sample import checked, crop, middle_of, prepared, unit_of
-from .spectrum import Filter, Transform
-from .spots import radii_of, sigma_of
-from .stabilise import stabilised, uncut
-from .width import Search, widths
+from .blobs import laplacian, look_like_blobs, width_of_blobs
+from .joint import local_maxima
+from .noise import noise_of
+from .prepare import sample_of
+from .stabilise import Noise, masked, stabilised
+from .transform import CosineTransform
+from .width import Search, find_widths, refine_widths
 
 _LOG = logging.getLogger("outbid")
-BODIES = (
+BLOBS = (
     "Wider structure stays under most of the spots, as if they were the texture of nuclei or cells. "
     "To find these: --bodies."
 )
-_SEARCHED = 1_400_000  # voxels of parts of frames in which widths are tried, or two parts
-_REFINED = 2  # times that they are measured by the fit of the spots, at most
-_MOST, _ENOUGH = 0.3, 0.03  # largest change of their logarithms at once; change at which they are kept
+"""The warning if spots look like the texture of blobs."""
+OTHER_SIGN = {
+    False: "Dark spots on a bright background stand out more than bright ones. To find those: --dark.",
+    True: "Bright spots on a dark background stand out more than dark ones. To find those, leave --dark out.",
+}
+"""The warning if `other_sign_stands_out`; the key is whether dark spots were sought."""
+_SEARCHED = 1_400_000
+"""Guard: voxels of parts of frames in which widths are tried, or two parts."""
+_SIGN_WIDTHS = (1.5, 3.0)
+"""Prior: widths in the plane, in voxels, at which signs are compared besides the given one."""
+_SIGN_FLOOR = 5.0
+"""Error level: standard deviations that noise hardly reaches."""
+_SIGN_RATIO = 5.0
+"""Error level: ratio of the sums from which the other sign stands out; the right one has ten times the wrong
+one's sum or more in fluorescence and simulations."""
+_SIGN_LEAST = 6.0**3
+"""Error level: least sum of the other sign, that of a spot which stands out by 11 standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +54,7 @@ class SpotModel:
     noise : Noise
         Noise of these values, with spots bright.
     sigma : (3,) float64 array
-        Widths of a spot, or of the filter of bodies, in voxels; 0 along a flat z axis.
+        Widths of a spot, or of the filter of blobs, in voxels; 0 along a flat z axis.
     """
 
     middle: float
@@ -52,109 +64,100 @@ class SpotModel:
 
 
 def learn(
-    frames: Sequence[NDArray], settings: DetectionSettings, how: Transform
+    frames: Sequence[NDArray], settings: DetectionSettings, dct: CosineTransform
 ) -> tuple[SpotModel | None, DetectionSettings]:
-    """Learn the missing settings from a few frames.
+    """Learn the missing settings from a few checked frames.
 
     Returns
     -------
     SpotModel or None
         None if no spot stands out.
     DetectionSettings
-        Settings with the radii and the choice of spots or bodies; learning with these gives the same result.
+        Settings with the radii; learning with these gives the same result.
     """
-    middle, unit = middle_of(checked(frames[0], 0)), unit_of(frames)
-    parts = [crop(prepared(checked(frame, 0), settings, middle, unit)) for frame in frames]
-    noise = noise_of(frames, parts, settings, (middle, unit))
+    sample = sample_of(frames, settings)
+    noise = noise_of(frames, sample, settings)
+    parts = _measured(sample.parts, noise)
+    values = [stabilised(part, noise) for part in parts]
+    search = Search([each for each in values if each.max() > each.min()], settings.spacing, dct)
+    sigma = _widths(search, parts, sample.sigma, noise, settings) if search.frames else None
+    if sigma is None:
+        return None, settings
+    flat = sigma[0] == 0
+    along, plane = (float(sigma[axis]) * sqrt(2 if flat else 3) * settings.spacing[axis] for axis in (0, 1))
+    radius_z = settings.radius_z or (None if flat else along)
+    used = replace(settings, radius=settings.radius or plane, radius_z=radius_z)
+    return SpotModel(sample.middle, sample.unit, noise, sigma), used
+
+
+def _measured(parts: Sequence[NDArray[np.float32]], noise: Noise) -> list[NDArray[np.float32]]:
+    """Some of the parts, NaN where nothing was measured; none of those without a measured voxel."""
     for part in parts:
         part[masked(part, noise)] = np.nan
-    parts = [part for part in parts if np.isfinite(part).any()]
-    if not parts:
-        return None, settings
-    tried = max(2, _SEARCHED // parts[0].size)
-    parts = parts[:: max(1, len(parts) // tried)][:tried]
-    values = [stabilised(part, noise) for part in parts]
-    z, y, x = settings.spacing
-    scale = np.array([0.0 if parts[0].shape[0] == 1 else x / z, x / y, 1.0])
-    search = Search([value for value in values if value.max() > value.min()], how, scale)
-    if not search.frames:
-        return None, settings
-    sigma = sigma_of(settings, parts[0].shape)
-    given = settings.radius is not None
-    if settings.bodies:
-        found = sigma if given else width_of_bodies(search)
-    else:
-        found = widths(
-            search, float(sigma[1]) if given else None, float(sigma[0]) if settings.radius_z else None
-        )
-    if found is None:
-        return None, settings
-    if settings.bodies is None and not given:
-        filter_ = Filter(search.modes[0], found, search.plain[0])
-        if look_like_bodies(search, found, filter_, noise):
-            _LOG.warning(BODIES)
-    if not (settings.bodies or (given and (settings.radius_z or found[0] == 0))):
-        found = _refined(parts, found, noise, settings, how)
-        if found is None:
-            return None, settings
-    plane, along = radii_of(found, settings.spacing)
-    chosen = replace(settings, radius=settings.radius or plane, radius_z=settings.radius_z or along)
-    return SpotModel(middle, unit, noise, found), chosen
+    measured = [part for part in parts if np.isfinite(part).any()]
+    if not measured:
+        return []
+    tried = max(2, _SEARCHED // measured[0].size)
+    return measured[:: max(1, len(measured) // tried)][:tried]
 
 
-def _refined(
+def _widths(
+    search: Search,
     parts: Sequence[NDArray[np.float32]],
-    sigma: NDArray[np.float64],
+    given: NDArray[np.float64],
     noise: Noise,
     settings: DetectionSettings,
-    how: Transform,
 ) -> NDArray[np.float64] | None:
-    """The widths that spots have when they are fitted, if less; None if no part has a spot.
+    """(3,) widths of spots in voxels, given or measured; None if no spot stands out."""
+    if settings.bodies:
+        return width_of_blobs(search) if settings.radius is None else given
+    wide = None if settings.radius is None else float(given[1])
+    deep = float(given[0]) if settings.radius_z else None
+    sigma = find_widths(search, wide, deep)
+    if sigma is None:
+        return None
+    if settings.bodies is None and wide is None and look_like_blobs(search, sigma, noise):
+        _LOG.warning(BLOBS)
+    if wide is not None and (deep is not None or sigma[0] == 0):
+        return sigma
+    return refine_widths(parts, sigma, noise, settings, search.dct)
 
-    Widths that stand out most are some tenths too large where light is even. Uneven light only widens a fit.
+
+def other_sign_stands_out(image: NDArray, settings: DetectionSettings) -> bool:
+    """Whether spots of the opposite sign are much more significant.
+
+    The test compares Σ (q/s - 5)³ over the maxima with the same sum over the minima q of a Laplacian of
+    Gaussian, where s is its standard deviation, estimated by the median.
+
+    Parameters
+    ----------
+    image : (Z, Y, X) array of real numbers
+    settings : DetectionSettings
+
+    Examples
+    --------
+    >>> y, x = np.ogrid[:120, :120]
+    >>> noise = np.random.default_rng(0).normal(size=(1, 120, 120))
+    >>> image = noise + 20 * np.exp(-((y - 60) ** 2 + (x - 60) ** 2) / 8)
+    >>> [other_sign_stands_out(sign * image, DetectionSettings(radius=3)) for sign in (1, -1)]
+    [False, True]
     """
-    free = np.array([settings.radius_z is None, settings.radius is None, settings.radius is None])
-    for _ in range(_REFINED):
-        grown = []
-        for part in parts:
-            values = stabilised(uncut(part, sigma, noise.top), noise)
-            seen = look(values, sigma, noise, how)
-            choice = decide(seen.significance, seen.maxima.above, seen.least, settings.fdr)
-            if choice.keep:
-                kept = np.isin(np.arange(len(seen.significance)), choice.order[: choice.keep])
-                grown.append(fit_in_grey(part, values, seen, sigma, noise).growth(kept))
-        if not grown:
-            return None
-        plane, deep = np.clip(np.mean(grown, axis=0), -_MOST, 0.0)
-        sigma = sigma * np.where(free, np.exp([deep, plane, plane]), 1.0)
-        if max(-plane, -deep) < _ENOUGH:
-            break
-    return sigma
+    sample = sample_of([image], settings)
+    part = np.nan_to_num(sample.parts[0])
+    z, y, x = settings.spacing
+    widths = [np.array([max(s * x / z, 0.5), s * x / y, s]) for s in _SIGN_WIDTHS]
+    if settings.radius is not None:
+        widths.append(np.maximum(sample.sigma, 0.5))
+    sums = []
+    for sigma in widths:
+        values = laplacian(part, sigma)
+        scale = float(np.median(np.abs(values))) * 1.4826 + 1e-6 * float(np.abs(values).max()) + 1e-30
+        sums.append([_excess(side, scale) for side in (values, -values)])
+    own, other = max(sums, key=max)
+    return other > max(_SIGN_RATIO * own, _SIGN_LEAST)
 
 
-def noise_of(
-    frames: Sequence[NDArray],
-    parts: Sequence[NDArray[np.float32]],
-    settings: DetectionSettings,
-    scale: tuple[float, float],
-) -> Noise:
-    """The noise of frames with this middle and unit, from the settings or measured in prepared parts."""
-    middle, unit = scale
-    sign = -1.0 if settings.dark else 1.0
-    if settings.gain is not None:
-        slope = settings.gain / unit
-        base = ((settings.read_noise or 0.0) / unit) ** 2 + slope * (middle - (settings.offset or 0.0)) / unit
-    else:
-        base, slope = noise_line([sign * part for part in parts])
-    least = least_variance(parts, base, sign * slope)
-    return Noise(base, sign * slope, least, _top(frames, settings, scale), settings.gain is not None)
-
-
-def _top(frames: Sequence[NDArray], settings: DetectionSettings, scale: tuple[float, float]) -> float:
-    """The grey value at which the camera saturates: the largest value of its bit depth."""
-    if settings.dark or frames[0].dtype.kind not in "iu":
-        return np.inf
-    value = max(int(frame.max()) for frame in frames)
-    several = sum(int((frame == value).sum()) for frame in frames) >= 3
-    full = value == np.iinfo(frames[0].dtype).max or (value >= 255 and (value + 1).bit_count() == 1)
-    return (value - scale[0]) / scale[1] if full and several else np.inf
+def _excess(values: NDArray[np.float32], scale: float) -> float:
+    """Sum of (q/s - 5)³ over maxima q."""
+    voxel = local_maxima(values, _SIGN_FLOOR * scale)
+    return float(((values[tuple(voxel.T)].astype(np.float64) / scale - _SIGN_FLOOR) ** 3).sum())

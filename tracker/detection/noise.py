@@ -9,45 +9,61 @@ separately.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_opening
+
+from ..settings.detection import DetectionSettings
+from .prepare import Sample
+from .stabilise import Noise
 
 _BINS = (*np.linspace(0, 0.9, 18), 0.93, 0.96, 0.98, 0.99, 0.997, 1.0)
-_FEWEST = 60  # voxels that a spread is taken of
-_QUANTILE, _AT = 0.4, 0.5244  # of |e|, and where a standard normal variable has it: below what spots reach
-_TRIMMED, _LEFT = 0.9, 0.623  # the share of |e| that a trimmed variance is of, and that of a normal variable
-_PLANES = 24  # that are looked at
-_FLAT_RISE = 0.02  # of the variance over the range of means: less is no slope
-_CUT_SHARE = 0.02  # of the voxels in fields of the least value: these were not measured
-_CUT_SIZE = 9  # voxels of such a field along y and x: photons are hardly ever all alike over that
-_QUIET = 1e-3  # of the range of values: no noise is less, for images without any
-_HOT = 8.0  # standard deviations above the neighbours
-_MEANT = 100_000  # voxels of which a mean is taken
-_RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
-_HOT_SHARE = 0.12  # of a hot voxel's excess in its neighbours; a spot of half a voxel has .14 and more
+"""Shares of the voxels, in the order of their means, that bound the bins."""
+_FEWEST = 60
+"""Guard: voxels of a bin of which a variance is measured."""
+_QUANTILE = 0.4
+"""Prior: quantile of |e| that the variance is read from: below what spots reach."""
+_NORMAL_QUANTILE = 0.5244
+"""The value that |e| of variance 1 has at this quantile."""
+_TRIMMED = 0.9
+"""Prior: share of |e| that a trimmed variance is of."""
+_NORMAL_TRIMMED = 0.623
+"""The trimmed variance of a normal variable of variance 1."""
+_PLANES = 24
+"""Guard: planes of an image from which the noise is measured."""
+_FLAT_RISE = 0.02
+"""Error level: rise of the variance over the range of means, relative to it, below which it is no slope."""
+_QUIET = 1e-3
+"""Prior: least noise relative to the range of values, for images without any."""
+_FULL_DEPTH = 255
+"""Prior: least grey value at which a camera saturates below the largest value of its data type."""
+_SATURATED = 3
+"""Error level: voxels of the largest value from which it is that of saturation."""
 
 
-class Noise(NamedTuple):
-    """Noise: the variance of a voxel is base + slope x mean, at least `least`; values from `top` are cut.
+def noise_of(frames: Sequence[NDArray], sample: Sample, settings: DetectionSettings) -> Noise:
+    """The noise of a movie in the scale of the sample, from the settings or measured in its parts."""
+    parts, middle, unit = sample.parts, sample.middle, sample.unit
+    sign = -1.0 if settings.dark else 1.0
+    if settings.gain is not None:
+        slope = settings.gain / unit
+        base = ((settings.read_noise or 0.0) / unit) ** 2 + slope * (middle - (settings.offset or 0.0)) / unit
+    else:
+        base, slope = noise_line([sign * part for part in parts])
+    least = least_variance(parts, base, sign * slope)
+    saturation = np.inf if settings.dark else (_saturation(frames) - middle) / unit
+    return Noise(base, sign * slope, least, saturation, settings.gain is not None)
 
-    Parameters
-    ----------
-    base, slope, least : float
-        Squared grey values; grey values; squared grey values.
-    top : float
-        Grey value at which the camera saturates; the true value may be larger.
-    given : bool
-        Whether the camera is given: no mode then has less noise than it.
-    """
 
-    base: float
-    slope: float
-    least: float
-    top: float
-    given: bool = False
+def _saturation(frames: Sequence[NDArray]) -> float:
+    """The grey value at which the camera saturates: the largest value of its bit depth."""
+    if frames[0].dtype.kind not in "iu":
+        return np.inf
+    value = max(int(frame.max()) for frame in frames)
+    several = sum(int((frame == value).sum()) for frame in frames) >= _SATURATED
+    largest = value == np.iinfo(frames[0].dtype).max
+    full = largest or (value >= _FULL_DEPTH and (value + 1).bit_count() == 1)
+    return value if full and several else np.inf
 
 
 def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:
@@ -77,26 +93,26 @@ def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:
         return float(np.mean(rough**2)), 0.0
     step = _step(rough)
     level = np.array([mean[i:j].mean() for i, j in bins])
-    spread = np.array([_spread(rough[i:j], step) for i, j in bins])
-    return _lower_line(level, np.maximum(spread, 1e-12), np.array([float(j - i) for i, j in bins]))
+    variance = np.array([_variance(rough[i:j], step) for i, j in bins])
+    return _lower_line(level, np.maximum(variance, 1e-12), np.array([float(j - i) for i, j in bins]))
 
 
 def _differences(image: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Means of 5 x 5 voxels and mixed second differences, where all voxels are measured and unsaturated."""
     part = image[:: max(1, image.shape[0] // _PLANES)]
-    known = part[np.isfinite(part)]
-    if min(part.shape[1:]) < 12 or len(known) == 0:
+    measured = part[np.isfinite(part)]
+    if min(part.shape[1:]) < 12 or len(measured) == 0:
         return np.empty(0, np.float32), np.empty(0, np.float32)
-    found, (rows, columns) = [], (part.shape[1] - 4, part.shape[2] - 4)
-    low, high = float(known.min()), float(known.max())
+    pairs, (rows, columns) = [], (part.shape[1] - 4, part.shape[2] - 4)
+    low, high = float(measured.min()), float(measured.max())
     for plane in (one.astype(np.float64) for one in part):
         along_y = plane[:-2] - 2 * plane[1:-1] + plane[2:]
         rough = (along_y[:, :-2] - 2 * along_y[:, 1:-1] + along_y[:, 2:]) / 6
         sums = sum(plane[k : k + rows] for k in range(5))
         sums = sum(sums[:, k : k + columns] for k in range(5)) / 25
         good = np.isfinite(sums) & (sums > low) & (sums < high)
-        found.append((sums[good].astype(np.float32), rough[1:-1, 1:-1][good].astype(np.float32)))
-    mean, rough = (np.concatenate(column) for column in zip(*found, strict=True))
+        pairs.append((sums[good].astype(np.float32), rough[1:-1, 1:-1][good].astype(np.float32)))
+    mean, rough = (np.concatenate(column) for column in zip(*pairs, strict=True))
     return mean, rough
 
 
@@ -106,7 +122,7 @@ def _step(rough: NDArray[np.float64]) -> float:
     return float(np.diff(part).min()) if len(part) > 1 else 0.0
 
 
-def _spread(rough: NDArray[np.float64], step: float) -> float:
+def _variance(rough: NDArray[np.float64], step: float) -> float:
     """Variance of differences from a quantile of their size, or a trimmed variance for coarse grey values.
 
     Each value represents an interval up to half way to its neighbours; otherwise integer grey values would
@@ -116,26 +132,26 @@ def _spread(rough: NDArray[np.float64], step: float) -> float:
     edges = np.append((value[:-1] + value[1:]) / 2, value[-1])
     low = float(np.interp(_QUANTILE * len(rough), np.cumsum(count), edges))
     if low > 2 * step:
-        return (low / _AT) ** 2
+        return (low / _NORMAL_QUANTILE) ** 2
     top = np.quantile(rough, _TRIMMED)
-    return float(np.mean(rough[rough <= top] ** 2)) / _LEFT
+    return float(np.mean(rough[rough <= top] ** 2)) / _NORMAL_TRIMMED
 
 
 def _lower_line(
-    level: NDArray[np.float64], spread: NDArray[np.float64], count: NDArray[np.float64]
+    level: NDArray[np.float64], variance: NDArray[np.float64], count: NDArray[np.float64]
 ) -> tuple[float, float]:
     """A line below the points: points above it contain signal and lose their weight."""
-    lowest, weight = level.min(), count / spread**2
-    base, slope = float(spread[0]), 0.0
+    lowest, weight = level.min(), count / variance**2
+    base, slope = float(variance[0]), 0.0
     for _ in range(12):
         root = np.sqrt(weight)
         design = np.stack([np.ones_like(level), level - lowest], axis=1) * root[:, None]
-        base, slope = np.linalg.lstsq(design, spread * root, rcond=None)[0]
+        base, slope = np.linalg.lstsq(design, variance * root, rcond=None)[0]
         if slope < 0 or base <= 0:
-            base = np.average(spread, weights=weight) if slope <= 0 else 1e-9
+            base = np.average(variance, weights=weight) if slope <= 0 else 1e-9
             slope = max(slope, 0.0)
         fit = base + slope * (level - lowest)
-        above = np.maximum((spread - fit) / fit * np.sqrt(count / 4), 0)
+        above = np.maximum((variance - fit) / fit * np.sqrt(count / 4), 0)
         weight = count / fit**2 / (1 + above**2 / 4)
     if slope * (level.max() - lowest) < _FLAT_RISE * base:
         slope = 0.0
@@ -157,36 +173,3 @@ def least_variance(images: Sequence[NDArray[np.float32]], base: float, slope: fl
     return max(
         dark / 2, step**2 / 12 if step >= 1e-3 * (high - low) else 0.0, (_QUIET * (high - low)) ** 2, 1e-20
     )
-
-
-def masked(image: NDArray[np.float32], noise: Noise) -> NDArray[np.bool_]:
-    """Voxels that were not measured: not finite, in constant regions or planes, or hot."""
-    dead = ~np.isfinite(image)
-    if dead.all():
-        return dead
-    low = image == np.fmin.reduce(image, axis=None)
-    cut = low.mean() >= _CUT_SHARE and min(image.shape[1:]) >= _CUT_SIZE
-    flat = [bool(plane.max() == plane.min()) for plane in image]
-    usual = float(np.nanmean(image.ravel()[:: max(1, image.size // _MEANT)]))
-    for number, plane in enumerate(image):
-        if cut:
-            dead[number] |= binary_opening(low[number], np.ones((_CUT_SIZE, _CUT_SIZE), bool))
-        if flat[number] and not all(flat):
-            dead[number] = True
-        if min(plane.shape) >= 5:
-            dead[number] |= _hot(plane, noise, usual)
-    return dead
-
-
-def _hot(plane: NDArray[np.float32], noise: Noise, usual: float) -> NDArray[np.bool_]:
-    """Hot voxels: single voxels far above their neighbours in the plane, which receive none of the excess."""
-    hot = np.zeros(plane.shape, bool)
-    side = np.maximum(plane[1:-1, :-2], plane[1:-1, 2:])
-    y, x = np.nonzero(plane[1:-1, 1:-1] - side > _HOT * np.sqrt(noise.least))
-    ring = np.stack([plane[y + 1 + dy, x + 1 + dx] for dy, dx in _RING])
-    top, mean = ring.max(axis=0), np.maximum(ring.mean(axis=0), usual)
-    deviation = np.sqrt(np.maximum(noise.base + noise.slope * mean, noise.least))
-    above = plane[y + 1, x + 1] - top
-    found = (above > _HOT * deviation) & (top - ring.min(axis=0) < _HOT_SHARE * above + 5 * deviation)
-    hot[y[found] + 1, x[found] + 1] = True
-    return hot

@@ -10,14 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from ..settings.detection import DetectionSettings
-from .found import find_in
-from .model import SpotModel, learn
-from .sign import other_sign_stands_out
-from .spectrum import Transform
+from .frames import checked
+from .model import SpotModel, learn, other_sign_stands_out
+from .spots import spots_of_frame
+from .transform import CosineTransform
 
 Learned = tuple[SpotModel | None, DetectionSettings]
 _STEPS = 16
+"""Number of thresholds to choose from."""
 _BAR = 40
+"""Characters of the longest bar of the table."""
+
+
+def preview_numbers(count: int) -> list[int]:
+    """Numbers of the frames that a preview shows: the first, the middle and the last."""
+    return sorted({0, count // 2, max(count - 1, 0)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,33 +129,36 @@ def preview(
     >>> y, x = np.ogrid[:40, :40]
     >>> bright, faint = (np.exp(-((y - c) ** 2 + (x - 12) ** 2) / 8) for c in (10, 30))
     >>> light = np.random.default_rng(0).poisson(50 + 900 * bright + 100 * faint)[None]
-    >>> seen = preview(light, DetectionSettings(radius=2.8))
-    >>> seen.count_above([5, 60]).tolist(), seen.position[0].round().tolist()
+    >>> shown = preview(light, DetectionSettings(radius=2.8))
+    >>> shown.count_above([5, 60]).tolist(), shown.position[0].round().tolist()
     ([2, 1], [0.0, 10.0, 12.0])
     """
-    frames = [images] if isinstance(images, np.ndarray) and images.ndim == 3 else list(images)
-    if not frames:
+    given = [images] if isinstance(images, np.ndarray) and images.ndim == 3 else list(images)
+    if not given:
         raise InputError("There is no frame to look at. Choose one.")
+    frames, dct = [checked(image, number) for number, image in enumerate(given)], CosineTransform()
     other = other_sign_stands_out(frames[0], settings)
-    model, used = learned or learn(frames, settings, Transform())
+    model, used = learned or learn(frames, settings, dct)
     if model is None:
         return Preview(
             np.empty(0, np.int64), np.empty((0, 3)), np.empty(0), np.empty(0), 0.0, settings, other
         )
     free = replace(used, threshold=None, device="cpu")
-    seen = [find_in(image, number, model, free, Transform()) for number, image in enumerate(frames)]
-    quality = np.concatenate([found.features["quality"] for found in seen])
+    spots = [spots_of_frame(image, model, free, dct) for image in frames]
+    quality = np.concatenate([each.features["quality"] for each in spots])
     order = np.argsort(-quality, kind="stable")
-    kept = sum(found.keep for found in seen)
-    best = quality[order]
-    if kept == 0:  # nothing exceeds the best
-        automatic = float(best[0]) if len(best) else 0.0
-    else:
-        automatic = float(best[kept - 1] + best[kept]) / 2 if kept < len(best) else 0.5 * float(best[-1])
     return Preview(
-        np.repeat(np.arange(len(seen)), [len(found.position) for found in seen])[order],
-        np.concatenate([found.position for found in seen])[order],
-        best,
-        np.concatenate([found.features["probability"] for found in seen])[order],
-        automatic, replace(used, threshold=settings.threshold), other,
+        np.repeat(np.arange(len(spots)), [len(each.position) for each in spots])[order],
+        np.concatenate([each.position for each in spots])[order],
+        quality[order],
+        np.concatenate([each.features["probability"] for each in spots])[order],
+        _automatic(quality[order], sum(each.keep for each in spots)),
+        replace(used, threshold=settings.threshold), other,
     )  # fmt: skip
+
+
+def _automatic(quality: NDArray[np.float64], keep: int) -> float:
+    """A threshold that so many of these qualities, best first, exceed."""
+    if keep == 0:  # nothing exceeds the best
+        return float(quality[0]) if len(quality) else 0.0
+    return float(quality[keep - 1] + quality[keep]) / 2 if keep < len(quality) else 0.5 * float(quality[-1])

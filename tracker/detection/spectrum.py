@@ -1,8 +1,8 @@
 """Spectrum of a frame, and the whitened matched filter of a Gaussian spot.
 
-All that is no spot, camera noise and uneven light alike, is a stationary Gaussian field of spectrum P(k). The
-frame is mirrored at its walls, so that its transform F is a discrete cosine transform. The filter of a spot
-of transform G is G / P (Turin, IRE Trans. Inf. Theory 6, 311, 1960); its response
+Everything but the spots, camera noise and uneven light alike, is a stationary Gaussian field of spectrum
+P(k). The frame is mirrored at its boundaries, so that its transform F is a discrete cosine transform. The
+filter of a spot of transform G is G / P (Turin, IRE Trans. Inf. Theory 6, 311, 1960); its response
 
     z = IDCT(F G / P) / sqrt(mean(G² / P))
 
@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from math import pi
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -24,42 +22,25 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.optimize import isotonic_regression
 
-from ..compute.arrays import to_device, to_host
+from .transform import CosineTransform
 
-_RATIO = 1.12  # of the wave numbers of one ring to the next
-_BLOCK = 0.25  # of a wave number along z: the height of its block
-_CHANCE = 3.0  # standard errors of a ring's power within which it is that of the camera
-_CAMERA = 0.1  # by which share the camera's noise may be wrong
-_NO_POWER = 1e-6  # of the camera's noise: no ring has less
-_KERNEL = 7.0  # widths of the response to a spot beyond which it counts as 0
-_LOWEST = 2.0  # standard deviations: below, the Euler characteristic does not count maxima
-_LEAST_WALL = 0.1  # of the variance at a wall
-
-
-@dataclass(frozen=True)
-class Transform:
-    """Orthonormal cosine transforms along all axes, by some threads or on the GPU."""
-
-    workers: int = 1
-    on_gpu: bool = False
-
-    def forward(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The cosine transform of an image."""
-        if self.on_gpu:
-            there = to_device(values)
-            return to_host(_on_device().dctn(there, norm="ortho"))
-        return fft.dctn(values, norm="ortho", workers=self.workers)
-
-    def back(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The inverse of `forward`."""
-        if self.on_gpu:
-            there = to_device(modes)
-            return to_host(_on_device().idctn(there, norm="ortho"))
-        return fft.idctn(modes, norm="ortho", workers=self.workers)
-
-
-def _on_device() -> ModuleType:
-    return import_module("cupyx.scipy.fft")
+_RATIO = 1.12
+"""Prior: ratio of the wave numbers of one ring to the next: how finely light may vary with them."""
+_BLOCK = 0.25
+"""Prior: height of a block along z, relative to its wave number."""
+_CHANCE = 3.0
+"""Error level: standard errors of a ring's power within which it is that of the camera."""
+_CAMERA = 0.1
+"""Prior: relative error of the camera's noise."""
+_NO_POWER = 1e-6
+"""Guard: least power of a ring, relative to the camera's noise."""
+_KERNEL = 7.0
+"""Guard: widths from a spot beyond which its response counts as 0."""
+_LOWEST = 2.0
+"""Error level: least height of a candidate in standard deviations: below, the Euler characteristic does not
+count maxima."""
+_LEAST_VARIANCE = 0.1
+"""Guard: least variance of the response at a boundary, relative to that of all."""
 
 
 def along(axis: int, values: NDArray) -> NDArray:
@@ -128,7 +109,7 @@ class Modes:
         """(blocks, rings): number of modes."""
         return np.array([[block.stop - block.start] for block in self.blocks]) * self.count
 
-    def spread(self, table: NDArray[np.float64]) -> NDArray[np.float32]:
+    def at_every_mode(self, table: NDArray[np.float64]) -> NDArray[np.float32]:
         """Values of rings and blocks at every mode: linear in the logarithm between rings."""
         used = (self.count > 0) & (np.arange(len(self.count)) > 0)
         centre = np.bincount(self.ring.ravel(), self.plane.ravel()) / np.maximum(self.count, 1)
@@ -170,7 +151,9 @@ def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -
     squares[0, 0, 0] = 0
     power = _falling(modes.mean(squares), modes)
     error = _CHANCE * np.sqrt(2 / np.maximum(modes.modes, 1)) + _CAMERA
-    out = modes.spread(np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, max(floor, _NO_POWER))))
+    out = modes.at_every_mode(
+        np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, max(floor, _NO_POWER)))
+    )
     out[0, 0, 0] = np.inf
     return out
 
@@ -210,11 +193,14 @@ class Filter:
         Widths of the spot in voxels; 0 along a flat z axis.
     power : (Z, Y, X) float32 array
         As `spectrum` returns it.
+    dct : CosineTransform
+        By which frames are filtered.
     """
 
     modes: Modes
     sigma: NDArray[np.float64]
     power: NDArray[np.float32]
+    dct: CosineTransform
 
     @cached_property
     def spot(self) -> NDArray[np.float32]:
@@ -253,17 +239,21 @@ class Filter:
 
     @cached_property
     def scale(self) -> float:
-        """Response to a spot whose peak is 1, in standard deviations, far from the walls.
+        """Response to a spot whose peak is 1, in standard deviations, far from the boundaries.
 
-        The mean over all places holds the doubled response at walls as well: half of the power at k = 0.
+        The mean over all positions holds the doubled response at boundaries as well: half of the power at
+        k = 0.
         """
         wide = [np.sqrt(2 * pi) * s if s > 0 else 1.0 for s in self.sigma]
         deep = [1 - share[0] / 2 for share, s in zip(self.along, self.sigma, strict=True) if s > 0]
         return float(np.prod(wide) * np.prod(deep)) * float((self.spot * self.taps).mean(dtype=np.float64))
 
     @cached_property
-    def wall(self) -> NDArray[np.float32]:
-        """Spread of the response at every voxel, over that of all: near walls, noise and its image add up."""
+    def boundary_gain(self) -> NDArray[np.float32]:
+        """Standard deviation of the response at every voxel, over that of all.
+
+        Near boundaries, noise and its mirror image add up.
+        """
         out = np.ones((1, 1, 1), np.float32)
         for axis, n in enumerate(self.modes.shape):
             if n == 1:
@@ -272,7 +262,7 @@ class Filter:
             sums = (fft.dct(np.append(power, 0), type=1) - power[0]) / 2  # of power · cos(π k m / n) by m
             m = 2 * np.arange(n) + 1
             variance = 1 + sums[np.minimum(m, 2 * n - m)]
-            out = out * along(axis, np.sqrt(np.maximum(variance, _LEAST_WALL)))
+            out = out * along(axis, np.sqrt(np.maximum(variance, _LEAST_VARIANCE)))
         return out
 
     @cached_property
@@ -285,7 +275,7 @@ class Filter:
         """The expected maxima of noise."""
         return Maxima(float(np.prod(self.modes.shape)), self.curvature)
 
-    def least(self, expected: float = 1.0) -> float:
+    def threshold(self, expected: float = 1.0) -> float:
         """The height above which so many maxima of noise are expected."""
         u = np.linspace(_LOWEST, 9, 600)
         below = self.maxima.above(u) < expected
@@ -307,6 +297,14 @@ class Filter:
             part = np.concatenate([np.flip(part, axis), part.take(range(1, part.shape[axis]), axis)], axis)
         return (part / part.max()).astype(np.float32), half
 
-    def respond(self, transform: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
+    def respond(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame of this cosine transform."""
-        return how.back(transform * self.taps)
+        return self.dct.back(modes * self.taps)
+
+    def response_to(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Response at every voxel, in standard deviations, to a frame."""
+        return self.respond(self.dct.forward(values))
+
+    def smoothed(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Uneven light of a frame without spots, by the Wiener filter (Wiener 1949)."""
+        return self.dct.back(self.dct.forward(values) * self.wiener)

@@ -1,27 +1,257 @@
-"""The widths of spots in voxels, and the radii that settings state."""
+"""The spots of one frame: find, fit, decide, and state them in the units of the movie.
+
+Large frames are divided into tiles of the plane, each with a margin, so that memory does not grow with the
+frame.
+"""
 
 from __future__ import annotations
 
-from math import sqrt
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from math import ceil, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
+from scipy.fft import next_fast_len
 
 from ..settings.detection import DetectionSettings
+from .blobs import find_blobs
+from .candidates import CandidateSpots, find_candidates
+from .decision import Decision, decide
+from .fit import FittedSpots, fit_in_grey
+from .model import SpotModel
+from .prepare import prepared
+from .spectrum import Maxima
+from .stabilise import masked
+from .transform import CosineTransform
+
+FEATURES = (
+    "quality", "probability", "amplitude", "background", "radius", "snr", "misfit",
+    "position_error_z", "position_error_y", "position_error_x",
+)  # fmt: skip
+"""Columns of a detection: see `outbid.detect`."""
+_TILE_VOXELS = 4_000_000
+"""Guard: voxels of a tile without its margin: some 60 bytes each are in use."""
+_MARGIN = 8.0
+"""Guard: margin of a tile in widths: beyond them a spot has no response."""
+_SIDE = 64
+"""Guard: pixels that a tile has at least: a spectrum of fewer is coarse."""
 
 
-def sigma_of(settings: DetectionSettings, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """(3,): standard deviation, in voxels, of a Gaussian spot with these radii; 0 along a flat z axis."""
-    flat = shape[0] == 1
-    radius = settings.radius or 0.0
-    along = settings.radius_z if settings.radius_z is not None else radius
-    sizes = zip((along, radius, radius), settings.spacing, strict=True)
-    z, y, x = (r / sqrt(2 if flat else 3) / size for r, size in sizes)
-    return np.array([0.0 if flat else z, y, x])
+@dataclass(frozen=True, eq=False)
+class FrameSpots:
+    """All candidates of a frame, best first.
+
+    Parameters
+    ----------
+    position : (n, 3) float64 array
+        Voxel centres times `spacing`.
+    features : dict of str to (n,) float64 array
+        `FEATURES`.
+    keep : int
+        Number of candidates that are accepted as spots.
+    """
+
+    position: NDArray[np.float64]
+    features: dict[str, NDArray[np.float64]]
+    keep: int
+
+    @staticmethod
+    def none() -> FrameSpots:
+        """A frame without candidates."""
+        return FrameSpots(np.empty((0, 3)), {name: np.empty(0) for name in FEATURES}, 0)
+
+    def accepted(self) -> FrameSpots:
+        """The accepted candidates, sorted by position: the order by quality depends on rounding."""
+        order = np.lexsort(self.position[: self.keep].T[::-1])
+        features = {name: values[: self.keep][order] for name, values in self.features.items()}
+        return replace(self, position=self.position[: self.keep][order], features=features)
 
 
-def radii_of(sigma: NDArray[np.float64], spacing: tuple[float, float, float]) -> tuple[float, float | None]:
-    """Radii in the plane and along z of a spot with these widths in voxels; no second one if z is 0."""
-    wide = sqrt(2 if sigma[0] == 0 else 3)
-    plane = float(sigma[1]) * wide * spacing[1]
-    return plane, None if sigma[0] == 0 else float(sigma[0]) * wide * spacing[0]
+def spots_of_frame(
+    image: NDArray, model: SpotModel, settings: DetectionSettings, dct: CosineTransform
+) -> FrameSpots:
+    """Find the spots of a frame.
+
+    Parameters
+    ----------
+    image : (Z, Y, X) array of real numbers
+    model : SpotModel
+    settings : DetectionSettings
+        Settings with radii, as `learn` returns them together with the model.
+    dct : CosineTransform
+    """
+    voxels = prepared(image, settings, model.middle, model.unit)
+    voxels[masked(voxels, model.noise)] = np.nan
+    if not np.isfinite(voxels).any():
+        return FrameSpots.none()
+    if settings.bodies:
+        return _blobs(voxels, model, settings)
+    return _spots(voxels, model, settings, dct)
+
+
+class Tile(NamedTuple):
+    """A part of the plane.
+
+    Parameters
+    ----------
+    rows, columns : slice
+        Of the frame, with the margin.
+    inner : ((int, int), (int, int))
+        First row and the one after the last, columns likewise, without the margin.
+    share : float
+        Of the part with its margin that is inner.
+    """
+
+    rows: slice
+    columns: slice
+    inner: tuple[tuple[int, int], tuple[int, int]]
+    share: float
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """Row and column of the first voxel."""
+        return self.rows.start, self.columns.start
+
+    def owns(self, position: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """(n,): which positions (n, 2) are nearest to an inner pixel of this tile."""
+        low, high = np.transpose(self.inner)
+        pixel = np.rint(position)
+        return ((pixel >= low) & (pixel < high)).all(axis=1)
+
+
+class _Part(NamedTuple):
+    """Candidates of a tile, its noise, and the share of it that is theirs."""
+
+    significance: NDArray[np.float64]
+    fitted: FittedSpots
+    maxima: Maxima
+    least: float
+    share: float
+
+
+def _spots(
+    voxels: NDArray[np.float32], model: SpotModel, settings: DetectionSettings, dct: CosineTransform
+) -> FrameSpots:
+    """Spots of one profile."""
+    pieces = tiles(voxels.shape, model.sigma)
+    if len(pieces) == 1:
+        parts = [_part(voxels, pieces[0], model, dct)]
+    else:
+        with ThreadPoolExecutor(dct.workers) as pool:
+            parts = list(pool.map(lambda tile: _part(voxels, tile, model, replace(dct, workers=1)), pieces))
+    significance = np.concatenate([part.significance for part in parts])
+    decision = decide(
+        significance,
+        lambda u: np.sum([part.share * part.maxima.above(u) for part in parts], axis=0),
+        max(part.least for part in parts),
+        settings.fdr,
+    )
+    fitted = FittedSpots.joined(part.fitted for part in parts).of(decision.order)
+    quality = significance[decision.order]
+    columns = {"quality": quality, "probability": decision.probability, **_columns(fitted, model, settings)}
+    return FrameSpots(fitted.position * settings.spacing, columns, _kept(quality, decision, settings))
+
+
+def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: CosineTransform) -> _Part:
+    whole = np.ascontiguousarray(voxels[:, tile.rows, tile.columns])
+    candidates = find_candidates(whole, model.sigma, model.noise, dct)
+    candidates = candidates.of(np.isfinite(whole[tuple(np.rint(candidates.position).astype(int).T)]))
+    candidates = candidates.of(_one_of_each(candidates, whole >= model.noise.saturation))
+    fitted = fit_in_grey(whole, candidates, model.sigma)
+    fitted = fitted._replace(position=fitted.position + np.array([0, *tile.start]))
+    own = tile.owns(fitted.position[:, 1:])
+    maxima = candidates.filter_.maxima
+    return _Part(candidates.significance[own], fitted.of(own), maxima, candidates.least, tile.share)
+
+
+def _one_of_each(candidates: CandidateSpots, saturated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(n,): which candidates are outside saturated regions, or the brightest in theirs.
+
+    Where profiles are cut, two do not differ from one.
+    """
+    label = ndimage.label(saturated)[0][tuple(np.rint(candidates.position).astype(int).T)]
+    best = np.zeros(label.max(initial=0) + 1)
+    np.maximum.at(best, label, candidates.height)
+    return (label == 0) | (candidates.height >= best[label])
+
+
+def _kept(quality: NDArray[np.float64], decision: Decision, settings: DetectionSettings) -> int:
+    """How many of the best are accepted: those above the threshold, or as was decided."""
+    return decision.keep if settings.threshold is None else int((quality > settings.threshold).sum())
+
+
+def _grey(values: NDArray[np.float64], model: SpotModel, settings: DetectionSettings) -> NDArray[np.float64]:
+    """Grey values of the movie."""
+    sign = -1.0 if settings.dark else 1.0
+    return sign * values * model.unit + model.middle
+
+
+def _columns(
+    fitted: FittedSpots, model: SpotModel, settings: DetectionSettings
+) -> dict[str, NDArray[np.float64]]:
+    """Columns of fitted spots in the units of the movie."""
+    noise = model.noise
+    widening = np.sqrt(np.maximum(fitted.misfit, 1.0))
+    error = fitted.position_error * widening[:, None] * settings.spacing
+    peak = fitted.background + fitted.amplitude
+    variance = np.maximum(noise.base + noise.slope * peak, noise.least)
+    return {
+        "amplitude": fitted.amplitude * model.unit,
+        "background": _grey(fitted.background, model, settings),
+        "radius": (settings.radius or 0.0) * np.exp(fitted.log_width),
+        "snr": fitted.amplitude / np.sqrt(variance), "misfit": fitted.misfit,
+        "position_error_z": error[:, 0], "position_error_y": error[:, 1], "position_error_x": error[:, 2],
+    }  # fmt: skip
+
+
+def _blobs(voxels: NDArray[np.float32], model: SpotModel, settings: DetectionSettings) -> FrameSpots:
+    """Blobs without a common profile; their position error is a fixed share of their width."""
+    blobs = find_blobs(voxels, model.sigma, settings.fdr)
+    error = model.sigma * settings.spacing / np.maximum(blobs.quality, 1.0)[:, None]
+    voxel = tuple(np.rint(blobs.position).astype(np.int64).T)
+    background = np.nan_to_num(voxels[voxel]).astype(np.float64) - blobs.height
+    one = np.ones(len(blobs.quality))
+    columns = {
+        "quality": blobs.quality, "probability": blobs.decision.probability,
+        "amplitude": blobs.height * model.unit, "background": _grey(background, model, settings),
+        "radius": (settings.radius or 0.0) * one, "snr": blobs.quality, "misfit": one,
+        "position_error_z": error[:, 0], "position_error_y": error[:, 1], "position_error_x": error[:, 2],
+    }  # fmt: skip
+    keep = _kept(blobs.quality, blobs.decision, settings)
+    return FrameSpots(blobs.position * settings.spacing, columns, keep)
+
+
+def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
+    """Divide a frame into tiles; they depend only on its shape and the width of spots.
+
+    Examples
+    --------
+    >>> [tile.columns for tile in tiles((64, 300, 400), np.full(3, 2.0))]
+    [slice(0, 216, None), slice(184, 400, None)]
+    """
+    margin = ceil(_MARGIN * float(max(sigma[1:])))
+    side = max(sqrt(_TILE_VOXELS / shape[0]), _SIDE, 4 * margin)
+    edges = [
+        np.linspace(0, n, max(1, ceil(n / side - 0.25)) + 1).round().astype(int).tolist() for n in shape[1:]
+    ]
+    out = []
+    for y0, y1 in zip(edges[0], edges[0][1:], strict=False):
+        for x0, x1 in zip(edges[1], edges[1][1:], strict=False):
+            rows = _extended(y0 - margin, y1 + margin, shape[1])
+            columns = _extended(x0 - margin, x1 + margin, shape[2])
+            area = (rows.stop - rows.start) * (columns.stop - columns.start)
+            out.append(Tile(rows, columns, ((y0, y1), (x0, x1)), (y1 - y0) * (x1 - x0) / area))
+    return out
+
+
+def _extended(start: int, stop: int, size: int) -> slice:
+    """A part of an axis, longer where that has a faster transform."""
+    start, stop = max(start, 0), min(stop, size)
+    long = next_fast_len(stop - start, real=True)
+    if long > size:
+        return slice(start, stop)
+    start = min(start, size - long)
+    return slice(start, start + long)

@@ -8,18 +8,100 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import binary_opening, gaussian_filter
 
-from .noise import Noise
+from .fit_cpu import AMPLITUDE, PARAMETERS, X, render
 from .stabilise_cpu import stand_out, to_grey, to_noise
 
-_BALL = {2: np.pi, 3: 4 * np.pi / 3}  # area and volume of a ball of radius 1
-_WIDEST = 3.0  # radius in widths beyond which a saturated region is no spot
-_FILL = 2.0  # voxels of the plane from which those that were not measured are filled
+_BALL = {2: np.pi, 3: 4 * np.pi / 3}
+"""Area and volume of a ball of radius 1, by dimensions."""
+_WIDEST = 3.0
+"""Prior: radius in widths beyond which a saturated region is not a spot."""
+_FILL = 2.0
+"""Prior: width in pixels of the window from which voxels that were not measured are filled."""
+_CONSTANT_SHARE = 0.02
+"""Prior: least share of voxels with the least value from which its fields were not measured."""
+_CONSTANT_SIZE = 9
+"""Prior: pixels of such a field along y and x: photon counts are hardly ever all alike over that."""
+_HOT = 8.0
+"""Error level: standard deviations of a hot voxel above its neighbours."""
+_HOT_SHARE = 0.12
+"""Prior: share of a hot voxel's excess in its neighbours; a spot of half a voxel has .14 and more."""
+_HOT_NOISE = 5.0
+"""Error level: standard deviations by which the neighbours of a hot voxel may differ besides."""
+_MEAN_OF = 100_000
+"""Guard: voxels of which a mean is taken."""
+_RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
+_REACH = 4.5
+"""Guard: widths to which the light of a spot is drawn: 4e-5 of it is beyond."""
+
+
+class Noise(NamedTuple):
+    """The camera's noise: the variance of a voxel is base + slope x mean, at least `least`.
+
+    Parameters
+    ----------
+    base, slope, least : float
+        Squared grey values; grey values; squared grey values.
+    saturation : float
+        Grey value at which the camera saturates; the true value may be larger.
+    given : bool
+        Whether the camera is given: no mode then has less noise than it.
+    """
+
+    base: float
+    slope: float
+    least: float
+    saturation: float
+    given: bool = False
+
+    @property
+    def line(self) -> tuple[float, float, float]:
+        """Base, slope and least variance."""
+        return self.base, self.slope, self.least
+
+    def scaled(self, gain: float) -> Noise:
+        """Noise of grey values that are larger by a gain, as are values in its units."""
+        return self._replace(slope=self.slope / gain, saturation=self.saturation * gain)
+
+
+def masked(image: NDArray[np.float32], noise: Noise) -> NDArray[np.bool_]:
+    """Voxels that were not measured: not finite, in constant regions or planes, or hot."""
+    dead = ~np.isfinite(image)
+    if dead.all():
+        return dead
+    low = image == np.fmin.reduce(image, axis=None)
+    constant = low.mean() >= _CONSTANT_SHARE and min(image.shape[1:]) >= _CONSTANT_SIZE
+    flat = [bool(plane.max() == plane.min()) for plane in image]
+    mean = float(np.nanmean(image.ravel()[:: max(1, image.size // _MEAN_OF)]))
+    for number, plane in enumerate(image):
+        if constant:
+            dead[number] |= binary_opening(low[number], np.ones((_CONSTANT_SIZE, _CONSTANT_SIZE), bool))
+        if flat[number] and not all(flat):
+            dead[number] = True
+        if min(plane.shape) >= 5:
+            dead[number] |= _hot(plane, noise, mean)
+    return dead
+
+
+def _hot(plane: NDArray[np.float32], noise: Noise, least_mean: float) -> NDArray[np.bool_]:
+    """Hot voxels: single voxels far above their neighbours in the plane, which receive none of the excess."""
+    hot = np.zeros(plane.shape, bool)
+    side = np.maximum(plane[1:-1, :-2], plane[1:-1, 2:])
+    y, x = np.nonzero(plane[1:-1, 1:-1] - side > _HOT * np.sqrt(noise.least))
+    ring = np.stack([plane[y + 1 + dy, x + 1 + dx] for dy, dx in _RING])
+    top, mean = ring.max(axis=0), np.maximum(ring.mean(axis=0), least_mean)
+    deviation = np.sqrt(np.maximum(noise.base + noise.slope * mean, noise.least))
+    excess = plane[y + 1, x + 1] - top
+    alone = top - ring.min(axis=0) < _HOT_SHARE * excess + _HOT_NOISE * deviation
+    single = (excess > _HOT * deviation) & alone
+    hot[y[single] + 1, x[single] + 1] = True
+    return hot
 
 
 def stabilised(voxels: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]:
@@ -32,7 +114,7 @@ def stabilised(voxels: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]
     True
     """
     out = np.empty(voxels.shape, np.float32)
-    to_noise(voxels.ravel(), out.ravel(), noise[:3])
+    to_noise(voxels.ravel(), out.ravel(), noise.line)
     dead = ~np.isfinite(out)
     if dead.any():
         out[dead] = _filled(out, dead)[dead]
@@ -42,21 +124,23 @@ def stabilised(voxels: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]
 def grey(values: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]:
     """The inverse of `stabilised`."""
     out = np.empty(values.shape, np.float32)
-    to_grey(values.ravel(), out.ravel(), noise[:3])
+    to_grey(values.ravel(), out.ravel(), noise.line)
     return out
 
 
 def _filled(values: NDArray[np.float32], dead: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Means of the measured voxels nearby, and the median of all where there is none."""
-    known = np.where(dead, 0, values)
+    measured = np.where(dead, 0, values)
     median = float(np.median(values[~dead])) if not dead.all() else 0.0
     width = (0.0, _FILL, _FILL)
-    total = gaussian_filter(known - median * ~dead, width)
+    total = gaussian_filter(measured - median * ~dead, width)
     weight = gaussian_filter((~dead).astype(np.float32), width)
     return (median + total / np.maximum(weight, 1e-2)).astype(np.float32)
 
 
-def uncut(voxels: NDArray[np.float32], sigma: NDArray[np.float64], top: float) -> NDArray[np.float32]:
+def with_peaks_restored(
+    voxels: NDArray[np.float32], sigma: NDArray[np.float64], saturation: float
+) -> NDArray[np.float32]:
     """Saturated spots with the peaks that they lack: the Gaussian whose flank is cut at this distance.
 
     At a distance d from the edge of a saturated region of radius r, both in widths, a Gaussian is
@@ -67,10 +151,10 @@ def uncut(voxels: NDArray[np.float32], sigma: NDArray[np.float64], top: float) -
     voxels : (Z, Y, X) float32 array
     sigma : (3,) float64 array
         Widths of a spot in voxels.
-    top : float
+    saturation : float
         The grey value at which the camera saturates.
     """
-    cut = voxels >= top
+    cut = voxels >= saturation
     if not cut.any():
         return voxels
     deep = sigma > 0
@@ -81,16 +165,28 @@ def uncut(voxels: NDArray[np.float32], sigma: NDArray[np.float64], top: float) -
     volume = np.bincount(label.ravel()) * np.prod(voxel[deep])
     radius = np.minimum((volume / _BALL[int(deep.sum())]) ** (1 / deep.sum()), deepest + voxel[-1])
     outer, inner = radius[label[cut]], depth[cut] * (radius / np.maximum(deepest, 1e-9))[label[cut]]
-    level = float(np.nanmedian(voxels))
+    background = float(np.nanmedian(voxels))
     rise = np.exp(inner * (2 * outer - inner) / 2)
     out = voxels.copy()
-    out[cut] = level + (top - level) * np.where(outer < _WIDEST, rise, 1.0)
+    out[cut] = background + (saturation - background) * np.where(outer < _WIDEST, rise, 1.0)
     return out
 
 
+def light_of_spots(
+    shape: tuple[int, ...],
+    position: NDArray[np.float64],
+    amplitude: NDArray[np.float64],
+    sigma: NDArray[np.float64],
+) -> NDArray[np.float32]:
+    """The light of spots of one width in a frame."""
+    spots = np.zeros((len(position), PARAMETERS))
+    spots[:, : X + 1], spots[:, AMPLITUDE] = position, amplitude
+    return render(shape, spots, sigma, _REACH)
+
+
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """Light without spots, in units of the camera's noise, and how light adds to it.
+class Background:
+    """Light without spots, in units of the camera's noise, and how spots stand out of it.
 
     Parameters
     ----------
@@ -106,13 +202,17 @@ class Ground:
         """The same in grey values."""
         return grey(self.values, self.noise)
 
-    def peaks(self, voxel: tuple[NDArray[np.int64], ...], height: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Grey values of light that stands out by this height, in units of the noise, at these voxels."""
+    def peaks(self, position: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Amplitudes in grey values of spots that stand out by these heights, in units of the noise."""
+        voxel = tuple(np.rint(position).astype(int).T)
         top = grey(self.values[voxel] + height.astype(np.float32), self.noise)
         return (top - self.grey[voxel]).astype(np.float64)
 
-    def under(self, light: NDArray[np.float32]) -> NDArray[np.float32]:
-        """By how much this light, in grey values, stands out in units of the noise; in place."""
+    def light_of(
+        self, position: NDArray[np.float64], height: NDArray[np.float64], sigma: NDArray[np.float64]
+    ) -> NDArray[np.float32]:
+        """By how much spots of these heights stand out, at every voxel; both in units of the noise."""
+        light = light_of_spots(self.values.shape, position, self.peaks(position, height), sigma)
         if light.any():
-            stand_out(light.ravel(), self.grey.ravel(), self.values.ravel(), self.noise[:3])
+            stand_out(light.ravel(), self.grey.ravel(), self.values.ravel(), self.noise.line)
         return light

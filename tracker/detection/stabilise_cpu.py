@@ -47,7 +47,7 @@ def to_grey(values, out, line):  # pragma: no cover
 
 @kernel
 def stand_out(light, dark, values, line):  # pragma: no cover
-    """Turn light beside a background into what it adds in units of the noise.
+    """Turn light on a background into what it adds in units of the noise.
 
     dark, values: the background in grey values and in units of the noise.
     """

@@ -1,8 +1,9 @@
 """Width of the spots of a movie: the one whose filter has maxima that stand out most, over its minima.
 
 Uneven light and noise have minima as deep as their maxima are high; spots have maxima alone. The score of a
-width is Σ (z/s - u₁)₊ over the maxima less the same over the minima, where s is the spread of the response
-and u₁ the height above which one maximum of noise is expected.
+width is Σ (z/s - u₁)₊ over the maxima less the same over the minima, where s is the standard deviation of the
+response and u₁ the height above which one maximum of noise is expected. Spots that are then fitted say by how
+much they are narrower.
 """
 
 from __future__ import annotations
@@ -13,17 +14,39 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .joint import spread_of
-from .response import local_maxima
-from .spectrum import Filter, Modes, Transform, spectrum
+from ..settings.detection import DetectionSettings
+from .candidates import find_candidates
+from .decision import decide
+from .fit import fit_in_grey
+from .joint import local_maxima, noise_scale
+from .spectrum import Filter, Modes, spectrum
+from .stabilise import Noise
+from .transform import CosineTransform
 
-NARROWEST, NEXT, TRIED = 0.7, 1.25, 16  # voxels; ratio of a width to the next; how many
-_STRETCHES = (0.5, 1.0)  # widths along z over those in the plane that are tried first, in voxels' units
-_STEPS = (1.41, 1.12, 1.06)  # ratios by which both are then improved
-_TURNS = 3  # at each ratio
-_ROOM = 10  # widths that the plane has at least
-_DEEP = 3  # the same along z
-_THIN = 0.5  # voxels along z below which a Gaussian at voxels is not one
+NARROWEST = 0.7
+"""Prior: least width in voxels."""
+NEXT = 1.25
+"""Guard: ratio of a width to the next."""
+TRIED = 16
+"""Guard: number of widths that are tried."""
+_STRETCHES = (0.5, 1.0)
+"""Prior: widths along z over those in the plane that are tried first, in units of length."""
+_STEPS = (1.41, 1.12, 1.06)
+"""Guard: ratios by which both are then improved."""
+_TURNS = 3
+"""Guard: improvements at each ratio."""
+_ROOM = 10
+"""Guard: widths that the plane has at least."""
+_DEEP = 3
+"""Guard: the same along z."""
+_THIN = 0.5
+"""Guard: width along z in voxels below which a Gaussian at voxels is not one."""
+_REFINED = 2
+"""Guard: times that widths are measured by the fit of the spots."""
+_MOST = 0.3
+"""Guard: largest change of the logarithms of widths by a fit."""
+_ENOUGH = 0.03
+"""Error level: change of the logarithms below which widths are not measured again."""
 
 
 @dataclass
@@ -34,20 +57,30 @@ class Search:
     ----------
     frames : sequence of (Z, Y, X) float32 array
         In units of the camera's noise.
-    how : Transform
-    scale : (3,) float64 array
-        Voxels along each axis of a length that is one voxel in the plane; 0 along a flat z axis.
+    spacing : tuple of 3 float
+        Size of a voxel along z, y, x.
+    dct : CosineTransform
     """
 
     frames: Sequence[NDArray[np.float32]]
-    how: Transform
-    scale: NDArray[np.float64]
+    spacing: tuple[float, float, float]
+    dct: CosineTransform
     scores: dict[tuple[float, float], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.modes = [Modes(frame.shape) for frame in self.frames]
-        self.transforms = [self.how.forward(frame - frame.mean()) for frame in self.frames]
-        self.plain = [spectrum(m, f) for m, f in zip(self.modes, self.transforms, strict=True)]
+        self.transforms = [self.dct.forward(frame - frame.mean()) for frame in self.frames]
+        self.power = [spectrum(m, f) for m, f in zip(self.modes, self.transforms, strict=True)]
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """(3,): voxels along each axis of a length that is one voxel along x; 0 along a flat z axis."""
+        z, y, x = self.spacing
+        return np.array([0.0 if self.frames[0].shape[0] == 1 else x / z, x / y, 1.0])
+
+    def filter_of(self, sigma: NDArray[np.float64], number: int = 0) -> Filter:
+        """The filter of a width, whitened with a frame as it is."""
+        return Filter(self.modes[number], sigma, self.power[number], self.dct)
 
     def score(self, wide: float, stretch: float) -> float:
         """How far spots of this width stand out."""
@@ -62,17 +95,17 @@ class Search:
         return self.scores[key]
 
     def _excess(self, sigma: NDArray[np.float64], number: int) -> float:
-        filter_ = Filter(self.modes[number], sigma, self.plain[number])
-        z = filter_.respond(self.transforms[number], self.how) / filter_.wall
-        spread, least = spread_of(z, filter_), filter_.least()
+        filter_ = self.filter_of(sigma, number)
+        z = filter_.respond(self.transforms[number]) / filter_.boundary_gain
+        scale, least = noise_scale(z, filter_), filter_.threshold()
         sums = [
-            float(np.maximum(side[tuple(local_maxima(side, least * spread).T)] / spread - least, 0).sum())
+            float(np.maximum(side[tuple(local_maxima(side, least * scale).T)] / scale - least, 0).sum())
             for side in (z, -z)
         ]
         return sums[0] - sums[1]
 
 
-def widths(
+def find_widths(
     search: Search, wide: float | None = None, deep: float | None = None
 ) -> NDArray[np.float64] | None:
     """(3,) widths of a spot in voxels.
@@ -108,3 +141,33 @@ def widths(
     if search.score(w, r) <= 0 and wide is None:
         return None
     return np.array([w * r, w, w])
+
+
+def refine_widths(
+    parts: Sequence[NDArray[np.float32]],
+    sigma: NDArray[np.float64],
+    noise: Noise,
+    settings: DetectionSettings,
+    dct: CosineTransform,
+) -> NDArray[np.float64] | None:
+    """The widths that spots have when they are fitted, if less; None if no part has a spot.
+
+    Widths that stand out most are some tenths too large where light is even. Uneven light only widens a fit.
+    """
+    free = np.array([settings.radius_z is None, settings.radius is None, settings.radius is None])
+    for _ in range(_REFINED):
+        grown = []
+        for part in parts:
+            candidates = find_candidates(part, sigma, noise, dct)
+            significance, maxima = candidates.significance, candidates.filter_.maxima
+            decision = decide(significance, maxima.above, candidates.least, settings.fdr)
+            if decision.keep:
+                kept = np.isin(np.arange(len(significance)), decision.order[: decision.keep])
+                grown.append(fit_in_grey(part, candidates, sigma).of(kept).growth())
+        if not grown:
+            return None
+        plane, deep = np.clip(np.mean(grown, axis=0), -_MOST, 0.0)
+        sigma = sigma * np.where(free, np.exp([deep, plane, plane]), 1.0)
+        if max(-plane, -deep) < _ENOUGH:
+            break
+    return sigma

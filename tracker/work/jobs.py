@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from numpy.typing import NDArray
 
 from .. import formats
-from ..detection import detect, detect_labels, learn_from
+from ..detection.frames import detect_frames, learn_from
 from ..edit.crop import Cut, Part, track_part
 from ..edit.fill_gaps import with_time
 from ..edit.filter import of_length
 from ..errors import InputError, OutbidError
 from ..formats.images.frames import Images
+from ..formats.images.labels import detect_labels
 from ..formats.images.opening import open_images, origin_of
 from ..formats.images.stacks import WHOLE
 from ..formats.tables.columns import AS_NAMED
@@ -162,7 +163,7 @@ class DetectJob(Job):
                 progress=progress, intensity=self._channels(cut),
             )  # fmt: skip
         else:
-            found, settings = detect(
+            found, settings = detect_frames(
                 cut.frames() if model else [], settings, unit=movie.unit, workers=self.workers,
                 count=len(cut.numbers), model=model, progress=progress,
             )  # fmt: skip

@@ -201,13 +201,21 @@ class _Switching:
         xp, (rows, cols) = array_module(problem.array), problem.shape
         self.problem = problem
         self.costs, row_out, col_out, self.forbidden = _finite(problem)
-        self.turned = self.costs.transposed()
-        none = [xp.full(length, -1, np.int32) for length in (rows, cols)]
-        choices = [part for out in (row_out, col_out) for part in (xp.full(len(out), -2, np.int32), 0 * out)]
-        held = row_out.copy(), col_out.copy()
+        self.transposed = self.costs.transposed()
         self.state = State(
-            *map(_as_kernels_read, (self.costs, self.turned)),
-            *(row_out, col_out, *none, *held, *choices, xp.zeros(rows + cols, bool)),
+            costs=_as_kernels_read(self.costs),
+            by_col=_as_kernels_read(self.transposed),
+            row_out=row_out,
+            col_out=col_out,
+            job=xp.full(rows, -1, np.int32),
+            agent=xp.full(cols, -1, np.int32),
+            row_held=row_out.copy(),
+            col_held=col_out.copy(),
+            row_choice=xp.full(rows, -2, np.int32),
+            row_gain=0 * row_out,
+            col_choice=xp.full(cols, -2, np.int32),
+            col_gain=0 * col_out,
+            waits=xp.zeros(rows + cols, bool),
         )
         self.on = kernels("outbid.assignment.papers.greedy_switching", self.state.job)
         self._evaluate = getattr(self.on, f"evaluate_{evaluation}")
@@ -281,7 +289,7 @@ class _Switching:
 
     def job_and_col_dual(self, is_over: Callable[[], bool]) -> tuple[NDArray[np.int32], NDArray]:
         """The matching, and the best duals of some sweeps, for which it is nearly tight."""
-        s, by_row, by_col = self.state, matrix_of(self.costs), matrix_of(self.turned)
+        s, by_row, by_col = self.state, matrix_of(self.costs), matrix_of(self.transposed)
         xp = array_module(s.job)
         matched = xp.nonzero(s.job >= 0)[0]
         cols = s.job[matched]

@@ -173,12 +173,27 @@ class Forest:
 def unmatched_forest(row_dual: NDArray, col_dual: NDArray) -> Forest:
     """A forest without pairs and trees, in the memory of the duals."""
     xp, rows, cols = array_module(row_dual), len(row_dual), len(col_dual)
-    of_rows, of_cols = xp.full((6, rows), -1, np.int32), xp.full((5, cols), -1, np.int32)
+    of_rows = iter(xp.full((6, rows), -1, np.int32))  # one allocation for all
+    of_cols = iter(xp.full((5, cols), -1, np.int32))
     return Forest(
-        *(row_dual, col_dual, of_rows[0], of_cols[0]),
-        *(of_rows[1], of_rows[2], of_rows[3], xp.empty(cols, np.int64)),
-        *(xp.empty(cols, row_dual.dtype), of_rows[4], of_cols[1], of_cols[2], of_cols[3], of_rows[5]),
-        *(xp.empty(cols, np.int64), of_cols[4], xp.empty(cols, bool), xp.empty(32 + 3 * 1024, np.int64)),
+        row_dual=row_dual,
+        col_dual=col_dual,
+        col_of_row=next(of_rows),
+        row_of_col=next(of_cols),
+        waiting=next(of_rows),
+        joined=next(of_rows),
+        roots=next(of_rows),
+        entries=xp.empty(cols, np.int64),
+        bases=xp.empty(cols, row_dual.dtype),
+        row_before=next(of_rows),
+        col_before=next(of_cols),
+        col_root=next(of_cols),
+        ends=next(of_cols),
+        end_of_root=next(of_rows),
+        claim=xp.empty(cols, np.int64),
+        gathered=next(of_cols),
+        covered=xp.empty(cols, bool),
+        words=xp.empty(32 + 3 * 1024, np.int64),
     )
 
 
@@ -387,8 +402,8 @@ def _exchanged(problem: AssignmentProblem, other: Answer) -> Answer:
     u = xp.minimum(other.col_dual, row_unmatched)
     v = v.copy()
     if isinstance(problem.costs, SparseCosts):
-        turned, on = problem.costs.transposed(), kernels("outbid.assignment.certificate", v)
-        on.lower_to_slack(turned.indptr, turned.indices, readable(turned.values), u, v)
+        transposed, on = problem.costs.transposed(), kernels("outbid.assignment.certificate", v)
+        on.lower_to_slack(transposed.indptr, transposed.indices, readable(transposed.values), u, v)
     else:
         matrix_of(problem.costs.transposed()).lower_to_slack(u, v)
     return Answer(col_of_row, v, other.stats)

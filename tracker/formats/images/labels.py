@@ -163,19 +163,19 @@ def detect_labels(
 
     Examples
     --------
-    >>> seen = detect_labels([np.array([[[7, 7, 0], [0, 0, 2]]])], spacing=(1.0, 0.5, 0.5))
-    >>> seen.position.tolist(), seen.features["label"].tolist()
+    >>> found = detect_labels([np.array([[[7, 7, 0], [0, 0, 2]]])], spacing=(1.0, 0.5, 0.5))
+    >>> found.position.tolist(), found.features["label"].tolist()
     ([[0.0, 0.5, 1.0], [0.0, 0.0, 0.25]], [2, 7])
     """
     from scipy import ndimage
 
-    number, place, label, size = [], [np.empty((0, 3))], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    number, position, label, size = [], [np.empty((0, 3))], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     names = [f"{name}_{k}" for k in range(len(intensity)) for name in ("mean", "max")]
     shape = [np.empty((2 + len(names), 0))]
     for frame, (image, *channels) in enumerate(zip(objects_in(frames), *intensity, strict=True)):
         value, centre, voxels = centroids(image)
         number.append(np.full(len(value), frame, dtype=np.int32))
-        place.append(centre * spacing)
+        position.append(centre * spacing)
         label.append(value)
         size.append(voxels)
         light = [of(each, image, value) for each in channels for of in (ndimage.mean, ndimage.maximum)]
@@ -185,4 +185,4 @@ def detect_labels(
     frame_of = np.concatenate([np.empty(0, dtype=np.int32), *number])
     features = {"label": np.concatenate(label), "size": np.concatenate(size)}
     features |= dict(zip(["elongation", "angle", *names], np.concatenate(shape, axis=1), strict=True))
-    return Detections(frame_of, np.concatenate(place), unit, features)
+    return Detections(frame_of, np.concatenate(position), unit, features)

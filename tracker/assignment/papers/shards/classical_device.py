@@ -42,5 +42,5 @@ def key_of(order, dtype):
     bits = np.uint64((~order ^ _SIGN) % (1 << 64)).astype(np.int64)
     if dtype.kind != "f":
         return dtype.type(bits)
-    turned = bits ^ (bits >> np.int64(63) & np.int64(0x7FFFFFFFFFFFFFFF))
-    return np.array(turned).view(np.float64)[()]
+    ordered = bits ^ (bits >> np.int64(63) & np.int64(0x7FFFFFFFFFFFFFFF))
+    return np.array(ordered).view(np.float64)[()]

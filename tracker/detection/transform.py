@@ -1,23 +1,49 @@
-"""The part of a frame's spectrum in which spots have power, as a frame of fewer voxels.
+"""Cosine transforms of frames, and the band of wave numbers in which spots have power.
 
 A Gaussian of width σ has no power beyond some wave numbers 1 / σ. The cosine transform without them is that
 of a smaller frame, in which spots have the width `_SAMPLES` and white noise is white with the same variance:
-nothing that a matched filter sees is lost, and large spots cost less than small ones.
+nothing that a matched filter responds to is lost, and large spots cost less than small ones.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
 from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import fft
 from scipy.fft import next_fast_len
 
-from .noise import Noise
-from .spectrum import Transform
+from ..compute.arrays import to_device, to_host
 
-_SAMPLES = 1.25  # voxels of a smaller frame that a width has at least: 4e-4 of a spot's amplitude is beyond
+_SAMPLES = 1.25
+"""Guard: voxels of a smaller frame that a width has at least: 4e-4 of a spot's amplitude is beyond."""
+
+
+@dataclass(frozen=True)
+class CosineTransform:
+    """Orthonormal cosine transforms along all axes, by some threads or on the GPU."""
+
+    workers: int = 1
+    on_gpu: bool = False
+
+    def forward(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The modes of an image."""
+        return self._transformed("dctn", values)
+
+    def back(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The inverse of `forward`."""
+        return self._transformed("idctn", modes)
+
+    def _transformed(self, name: str, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.on_gpu:
+            there = to_device(values)
+            return to_host(getattr(import_module("cupyx.scipy.fft"), name)(there, norm="ortho"))
+        out: NDArray[np.float32] = getattr(fft, name)(values, norm="ortho", workers=self.workers)
+        return out
 
 
 class Band(NamedTuple):
@@ -56,13 +82,13 @@ class Band(NamedTuple):
         """Of a value of both frames, in units of white noise."""
         return float(np.prod(self.scale)) ** -0.5
 
-    def down(self, values: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
+    def down(self, values: NDArray[np.float32], dct: CosineTransform) -> NDArray[np.float32]:
         """The smaller frame."""
-        return values if self.small == self.shape else how.back(self.cut(how.forward(values)))
+        return values if self.small == self.shape else dct.back(self.cut(dct.forward(values)))
 
-    def up(self, values: NDArray[np.float32], how: Transform) -> NDArray[np.float32]:
+    def up(self, values: NDArray[np.float32], dct: CosineTransform) -> NDArray[np.float32]:
         """The frame without what the smaller one lacks."""
-        return values if self.small == self.shape else how.back(self.padded(how.forward(values)))
+        return values if self.small == self.shape else dct.back(self.padded(dct.forward(values)))
 
     def cut(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
         """The smaller frame's modes."""
@@ -75,10 +101,6 @@ class Band(NamedTuple):
         self.cut(out)[:] = modes
         return out
 
-    def noise(self, noise: Noise) -> Noise:
-        """Noise of grey values that are larger by the gain, as are values in its units."""
-        return noise._replace(slope=noise.slope / self.gain, top=noise.top * self.gain)
-
-    def place(self, small: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, 3): places in the frame of those in the smaller one."""
-        return (small + 0.5) / self.scale - 0.5
+    def in_frame(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, 3): positions in the frame of those in the smaller one."""
+        return (position + 0.5) / self.scale - 0.5

@@ -1,7 +1,7 @@
-"""CPU kernel of the last fit: places, amplitudes, levels and sizes of spots in grey values, one by one.
+"""CPU kernel of the last fit: positions, amplitudes, levels and sizes of spots in grey values, one by one.
 
 Each spot is A exp(-Σ (x - c)² / 2 e^{2s} σ²) + level, with one s for the plane and one for z, on a given
-background beside the light of all others; Gauss-Newton steps with the variance base + slope · model as
+background besides the light of all others; Gauss-Newton steps with the variance base + slope · model as
 weights (Fisher scoring for Poisson light). Serial and without the GIL.
 """
 
@@ -15,8 +15,13 @@ import numpy as np
 
 from ..compute.kernels import inner_kernel, kernel
 
-Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(7)
+PARAMETERS = 7
+Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(PARAMETERS)
 """Columns of a spot: voxels, grey values, logarithms of its widths over the common ones."""
+ERROR_SIZE, ERROR_DEPTH, MISFIT = range(X + 1, X + 4)
+"""Columns of errors after those of z, y, x: standard errors, and the reduced chi-square."""
+BASE, SLOPE, LEAST, SATURATION = range(4)
+"""Entries of the camera's noise."""
 
 
 @inner_kernel
@@ -64,9 +69,9 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
     """Information (7, 7), gradient (7,), sum of weighted squares and number of voxels about a spot.
 
     noise: (4,) base, slope, least variance, saturation. prior: (7,) information of each parameter about 0;
-    that of the place is about where it is.
+    that of the position is about where it is.
     """
-    information, gradient, d = np.zeros((7, 7)), np.zeros(7), np.empty(7)
+    information, gradient, d = np.zeros((PARAMETERS, PARAMETERS)), np.zeros(PARAMETERS), np.empty(PARAMETERS)
     square, count, wide = 0.0, 0, grown(spot, sigma)
     z, far_z, gz = profile(spot[Z], wide[0], reach * sigma[0], image.shape[0])
     y, far_y, gy = profile(spot[Y], wide[1], reach * sigma[1], image.shape[1])
@@ -74,13 +79,13 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
     d[LEVEL] = 1.0
     for i in range(len(gz)):
         for j in range(len(gy)):
-            beside = far_z[i] ** 2 + far_y[j] ** 2
-            seen_row, model_row = image[z + i, y + j], model[z + i, y + j]
+            away = far_z[i] ** 2 + far_y[j] ** 2
+            image_row, model_row = image[z + i, y + j], model[z + i, y + j]
             for k in range(len(gx)):
-                seen, expected = seen_row[x + k], model_row[x + k] + spot[LEVEL]
-                if beside + far_x[k] ** 2 > reach * reach or not math.isfinite(seen):
+                value, expected = image_row[x + k], model_row[x + k] + spot[LEVEL]
+                if away + far_x[k] ** 2 > reach * reach or not math.isfinite(value):
                     continue
-                if seen >= noise[3] and expected >= seen:
+                if value >= noise[SATURATION] and expected >= value:
                     continue  # what is cut off lacks no light
                 d[AMPLITUDE] = gz[i] * gy[j] * gx[k]
                 light = spot[AMPLITUDE] * d[AMPLITUDE]
@@ -89,15 +94,15 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
                 d[X] = light * far_x[k] / wide[2]
                 d[SIZE] = light * (far_y[j] ** 2 + far_x[k] ** 2)
                 d[DEPTH] = light * far_z[i] ** 2
-                w = 1 / max(noise[0] + noise[1] * expected, noise[2])
-                left = seen - expected
-                square += w * left * left
+                w = 1 / max(noise[BASE] + noise[SLOPE] * expected, noise[LEAST])
+                residual = value - expected
+                square += w * residual * residual
                 count += 1
-                for p in range(7):
-                    gradient[p] += w * d[p] * left
+                for p in range(PARAMETERS):
+                    gradient[p] += w * d[p] * residual
                     for q in range(p + 1):
                         information[p, q] += w * d[p] * d[q]
-    for p in range(7):
+    for p in range(PARAMETERS):
         for q in range(p):
             information[q, p] = information[p, q]
         information[p, p] += prior[p]
@@ -110,7 +115,7 @@ def normal_equations(image, model, spot, sigma, noise, reach, prior):  # pragma:
 def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, far, turns):  # pragma: no cover
     """Fit all spots (n, 7) in place, in turn; they are added to `model` (Z, Y, X) f4, the background.
 
-    start: (n, 3) places, from which they move by `far` widths at most. most: (7,) largest step of each
+    start: (n, 3) positions, from which they move by `far` widths at most. most: (7,) largest step of each
     parameter.
     """
     for i in range(len(spots)):
@@ -120,7 +125,7 @@ def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, far,
             information, gradient, _, _ = normal_equations(image, model, spots[i], sigma, noise, reach, prior)
             step = np.linalg.solve(information, gradient)
             add(model, spots[i], sigma, reach, -1.0)
-            for j in range(7):
+            for j in range(PARAMETERS):
                 limit = most[j] if j != AMPLITUDE else most[j] * max(spots[i, AMPLITUDE], 1e-30)
                 if j != LEVEL:
                     step[j] = min(max(step[j], -limit), limit)
@@ -136,15 +141,14 @@ def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, far,
 
 @kernel
 def errors_of(image, model, spots, sigma, noise, reach, prior):  # pragma: no cover
-    """(n, 7): standard errors of z, y, x, of the amplitude and both sizes, and the reduced chi-square."""
-    out = np.zeros((len(spots), 7))
+    """(n, 6): standard errors of z, y, x and of both sizes, and the reduced chi-square."""
+    out = np.zeros((len(spots), MISFIT + 1))
     for i in range(len(spots)):
         information, _, square, count = normal_equations(image, model, spots[i], sigma, noise, reach, prior)
         inverse = np.linalg.inv(information)
         for axis in range(3):
             out[i, axis] = math.sqrt(max(inverse[axis, axis], 0.0)) if sigma[axis] > 0 else 0.0
-        out[i, 3] = math.sqrt(max(inverse[AMPLITUDE, AMPLITUDE], 0.0))
-        out[i, 4] = math.sqrt(max(inverse[SIZE, SIZE], 0.0))
-        out[i, 5] = math.sqrt(max(inverse[DEPTH, DEPTH], 0.0))
-        out[i, 6] = square / max(count - 7, 1)
+        out[i, ERROR_SIZE] = math.sqrt(max(inverse[SIZE, SIZE], 0.0))
+        out[i, ERROR_DEPTH] = math.sqrt(max(inverse[DEPTH, DEPTH], 0.0))
+        out[i, MISFIT] = square / max(count - PARAMETERS, 1)
     return out

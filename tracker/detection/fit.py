@@ -1,0 +1,143 @@
+"""The last fit of spots, in grey values: positions, amplitudes, sizes and their standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .candidates import CandidateSpots
+from .fit_cpu import (
+    AMPLITUDE,
+    DEPTH,
+    ERROR_DEPTH,
+    ERROR_SIZE,
+    LEVEL,
+    MISFIT,
+    PARAMETERS,
+    SIZE,
+    X,
+    Z,
+    errors_of,
+    fit_spots,
+    render,
+)  # fmt: skip
+from .stabilise import grey, stabilised
+
+_REACH = 3.5
+"""Guard: widths about a spot in which it is fitted."""
+_SWEEPS = (4, 1, 1, 1, 1, 1)
+"""Guard: sweeps of the fit; before each group the background is estimated without the spots as they are."""
+_MEASURED = 0.2
+"""Error level: share of the information on a size that is not the prior's, below which it is not measured."""
+_FAR = 0.35
+"""Prior: widths that a spot moves: in a crowd its response places it better than a fit that runs away."""
+_SIZES = 0.12
+"""Prior: standard deviation of the logarithm of a spot's size."""
+_LEAST_AMPLITUDE = 0.1
+"""Guard: least amplitude at the start, in standard deviations of the camera's noise."""
+_FLAT_PRIOR = 1e-6
+"""Guard: information of the prior on amplitude and level, relative to that of a voxel."""
+_STEPS = np.array([0.3, 0.3, 0.3, 0.5, np.inf, 0.2, 0.2])
+"""Guard: largest steps of a sweep: of a position in widths, of an amplitude relative to it, of a level (no
+limit), of the logarithms of sizes."""
+
+
+class FittedSpots(NamedTuple):
+    """Spots in grey values.
+
+    Parameters
+    ----------
+    position : (n, 3) float64 array
+        z, y, x in voxels.
+    position_error : (n, 3) float64 array
+        Their standard errors.
+    amplitude : (n,) float64 array
+    background : (n,) float64 array
+        Light without the spots, at each of them.
+    log_width, log_depth : (n,) float64 array
+        Logarithms of the widths in the plane and along z, relative to the common ones.
+    log_width_error, log_depth_error : (n,) float64 array
+        Their standard errors.
+    misfit : (n,) float64 array
+        Reduced chi-square.
+    """
+
+    position: NDArray[np.float64]
+    position_error: NDArray[np.float64]
+    amplitude: NDArray[np.float64]
+    background: NDArray[np.float64]
+    log_width: NDArray[np.float64]
+    log_depth: NDArray[np.float64]
+    log_width_error: NDArray[np.float64]
+    log_depth_error: NDArray[np.float64]
+    misfit: NDArray[np.float64]
+
+    def of(self, rows: NDArray) -> FittedSpots:
+        """Some of them, by a mask or in an order."""
+        return FittedSpots(*(values[rows] for values in self))
+
+    @staticmethod
+    def joined(parts: Iterable[FittedSpots]) -> FittedSpots:
+        """All spots of some parts of a frame."""
+        return FittedSpots(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+
+    def growth(self) -> tuple[float, float]:
+        """Logarithms by which spots are wider than the common width, in the plane and along z: medians.
+
+        They are weighted with their information and without the prior on them.
+        """
+        return _median(self.log_width, self.log_width_error), _median(self.log_depth, self.log_depth_error)
+
+
+def _median(size: NDArray[np.float64], error: NDArray[np.float64]) -> float:
+    information = 1 / np.maximum(error, 1e-6) ** 2
+    own = np.maximum(information - 1 / _SIZES**2, 0)
+    measured = own > _MEASURED * information
+    if not measured.any():
+        return 0.0
+    free, weight = (size * information)[measured] / own[measured], own[measured]
+    order = np.argsort(free)
+    sums = np.cumsum(weight[order])
+    return float(free[order[np.searchsorted(sums, sums[-1] / 2)]])
+
+
+def fit_in_grey(
+    voxels: NDArray[np.float32], candidates: CandidateSpots, sigma: NDArray[np.float64]
+) -> FittedSpots:
+    """Fit the candidates in grey values.
+
+    Parameters
+    ----------
+    voxels : (Z, Y, X) float32 array
+        Grey values; NaN where nothing was measured.
+    candidates : CandidateSpots
+        Those found in these voxels.
+    sigma : (3,) float64 array
+        Widths of spots in voxels.
+    """
+    noise, start = candidates.background.noise, candidates.position
+    wide = np.where(sigma > 0, sigma, 1.0)
+    flat = _FLAT_PRIOR / noise.least
+    prior = np.array([*1 / wide**2, flat, flat, *[1 / _SIZES**2] * 2])
+    most = _STEPS * [*wide, 1, 1, 1, 1]
+    camera = np.array([*noise.line, noise.saturation])
+    whole, light = grey(candidates.values, noise), candidates.background.grey
+    spots = np.zeros((len(start), PARAMETERS))
+    spots[:, Z : X + 1] = start
+    peaks = candidates.background.peaks(start, candidates.height)
+    spots[:, AMPLITUDE] = np.maximum(peaks, _LEAST_AMPLITUDE * np.sqrt(noise.least))
+    for number, sweeps in enumerate(_SWEEPS):
+        if number:
+            drawn = render(voxels.shape, spots[candidates.significant], sigma, _REACH)
+            light = grey(candidates.smoothed(stabilised(whole - drawn, noise)), noise)
+        model = light.copy()
+        fit_spots(voxels, model, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps)
+    error = errors_of(voxels, model, spots, sigma, camera, _REACH, prior)
+    under = light[tuple(np.rint(start).astype(int).T)].astype(np.float64)
+    return FittedSpots(
+        spots[:, Z : X + 1], error[:, Z : X + 1], spots[:, AMPLITUDE], under + spots[:, LEVEL],
+        spots[:, SIZE], spots[:, DEPTH], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],
+    )  # fmt: skip
