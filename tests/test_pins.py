@@ -327,7 +327,7 @@ def test_what_does_not_hold_the_whole_movie_refuses_pins(tmp_path: Path) -> None
     with pytest.raises(SettingsError, match="whole movie: leave out --stream or the cluster"):
         track_in_ranges(spots, tmp_path / "b.parquet", job, how)
     (tmp_path / "none.csv").write_text("a,b\n1,2\n")
-    assert_refused(run("track", spots, "--pins", tmp_path / "none.csv"), 3, "no table of pins")
+    assert_refused(run("track", spots, "--pins", tmp_path / "none.csv"), 3, "not a table of pins")
 
 
 def test_doubts_are_listed_with_what_else_may_be() -> None:
