@@ -17,8 +17,8 @@ from outbid.formats.files.records import record_path, to_stand_beside
 from .comparison import TUNING_SEEDS
 from .experiment import Experiment, Progress, Row, Size, Study, Trial, chosen
 from .experiments import study_named
-from .kept import kept_rows, missing
 from .linkers import linker_named
+from .reuse import kept_rows, missing
 from .rows import as_csv
 from .settings import ExperimentSettings
 
