@@ -1,5 +1,7 @@
 """Tables of the pages, made from the code and from records: ``python docs/renew.py`` renews them.
 
+So does it the names of files in the manifest of the plugin, of what the table of formats declares.
+
 A table stands between ``<!-- table: NAME -->`` and ``<!-- /table -->``, so that pages can be read as they are
 in the repository; NAME is a function of a module of tables.
 The build renews what it shows, and states beneath a table the commit and date of its record, and whether the
@@ -8,6 +10,7 @@ code is newer (tests/bench/records.py).
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -17,7 +20,10 @@ import paper_tables
 import scale_tables
 import tables
 
+from outbid.formats import FORMATS, WRITTEN
+
 REPOSITORY = Path(__file__).resolve().parent.parent
+MANIFEST = REPOSITORY / "viewers" / "napari.yaml"
 sys.path.insert(0, str(REPOSITORY / "tests" / "bench"))
 import records  # noqa: E402
 
@@ -54,6 +60,15 @@ def dated(text: str) -> str:
     return _PLACE.sub(lambda found: f"{found[0]}{_age(found[2])}", text)
 
 
+def manifest(text: str) -> str:
+    """The plugin's manifest with the names of files that are read and written."""
+    for command, images in (("read_positions", False), ("read_movie", True)):
+        names = dict.fromkeys(name for of in FORMATS if of.has_images == images for name in of.of_files)
+        listed = f"filename_patterns: {json.dumps([*names])}"
+        text = re.sub(rf"(command: outbid\.{command}\n +)filename_patterns: .*", rf"\g<1>{listed}", text)
+    return re.sub("filename_extensions: .*", f"filename_extensions: {json.dumps([*WRITTEN])}", text)
+
+
 def _age(table: str) -> str:
     return f"\n\n{records.sentence_of(RECORD_OF[table])}\n" if table in RECORD_OF else ""
 
@@ -68,3 +83,4 @@ def _made(name: str) -> str:
 if __name__ == "__main__":
     for page in pages():
         page.write_text(renewed(page.read_text("utf-8")), "utf-8")
+    MANIFEST.write_text(manifest(MANIFEST.read_text("utf-8")), "utf-8")

@@ -30,10 +30,10 @@ def scale_measured() -> str:
         f"{shown(seen['linking'], columns)}\n\n¹ Other cores of the machine had work at the same time.\n\n"
         f"Detection: {1e-6 / _of_a_voxel(seen):.3g} million voxels a second for each thread. "
         f"{found['bytes'] / 1e9:.2g} GB of raw voxels, rendered on demand and never written to a disk, "
-        f"were detected and tracked in {found['wall_seconds'] / 60:.0f} minutes, {found['lanes']} ranges of "
+        f"were detected and tracked in {found['wall_seconds'] / 60:.0f} minutes, {found['lanes']} chunks of "
         f"frames at a time, each by a process of {found['threads']} threads. The peak memory of one process "
         f"and the coordinator together was {found['peak_bytes_at_an_eighth'] / 1e9:.2f} GB after an eighth "
-        f"of the ranges and {found['peak_bytes'] / 1e9:.2f} GB after all.\n\n"
+        f"of the chunks and {found['peak_bytes'] / 1e9:.2f} GB after all.\n\n"
         f"Measured on {origin(seen)}."
     )
 

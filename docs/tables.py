@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from outbid.formats import FORMATS
 from outbid.formats.tables.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -66,6 +67,18 @@ def grouped(rows: Iterable[_T], key: Callable[[_T], Any]) -> dict[Any, list[_T]]
 def mean(rows: Iterable[Row], key: str, form: str) -> str:
     """The mean of a column."""
     return format(np.mean([row[key] for row in rows]), form)
+
+
+def formats() -> str:
+    """What is read and written, a row a format, in the order in which files are recognised."""
+    rows = []
+    for each in FORMATS:
+        ends = [f"`{end}`" for end in each.suffixes]
+        more = [name.strip("*") if name.startswith("*.") else name for name in each.patterns]
+        ends += [f"`{name}`" for name in more if not name.endswith("/")]
+        extra = f"`{each.extra}`" if each.extra else ""
+        rows.append((each.name, ", ".join(ends) or "folder", each.about, each.reads, each.writes, extra))
+    return table(("format", "files", "", "read", "written", "extra"), rows)
 
 
 def read(name: str) -> dict[str, Any]:

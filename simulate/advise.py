@@ -258,12 +258,12 @@ def _bits_of(
     detections: Detections, column: Mapping[str, str], spacing: tuple[float, float, float], workers: int
 ) -> ColumnBits | None:
     """What columns say, as learned from the first frames."""
-    from outbid.learned.linking import learned_movie
+    from outbid.learned.linking import fit_movie
 
     after = detections.frame.searchsorted(detections.frame[min(_SAMPLE, len(detections)) - 1], "right")
     part = detections.take(np.arange(len(detections)) < after)
     settings = TrackingSettings(spacing=spacing, column=column, divisions=False)
-    return learned_movie(part, settings, workers).summary.columns
+    return fit_movie(part, settings, workers).summary.columns
 
 
 @dataclass(frozen=True, eq=False)

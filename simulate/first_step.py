@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from outbid.compute.threads import computing
 from outbid.geometry.neighbours import nearest
 from outbid.learned.learn.registration import frame_shifts
 
@@ -57,8 +58,9 @@ class NearestDistances:
         drawn = [np.sort(rng.permutation(size[f])[:share]) + frame_start[f] for f in usable.tolist()]
         rows = np.concatenate([empty, *drawn])
         frame = np.repeat(usable, [len(part) for part in drawn]).astype(np.int64)
-        _, between = nearest(position, frame_start, rows, 1, offset=1, workers=workers)
-        _, within = nearest(position, frame_start, rows, 1, workers=workers)
+        with computing(workers):
+            _, between = nearest(position, frame_start, rows, 1, offset=1)
+            _, within = nearest(position, frame_start, rows, 1)
         return cls(rows, frame, np.sqrt(between[:, 0]), np.sqrt(within[:, 0]))
 
     @property

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+SAMPLES = {file.name: file for file in sorted((REPOSITORY / "tests" / "samples").iterdir())}
+"""Files of formats, which all hold the same tracks: tests that concern every format take each of them."""
 
 
 def git_files(*patterns: str) -> list[Path]:

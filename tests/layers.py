@@ -87,7 +87,7 @@ LAYERS = (
         "commands",
         "advise cli_ experiment field_scales measuring microscope movies papers report repr_html score "
         "shell theory walks warm_up wheel",
-        "cli compute.warming data edit measuring scoring simulate work.estimate work.estimate_job",
+        "cli compute.warming data edit measuring scoring simulate work.estimate",
     ),
     Layer(
         "windows",

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from outbid.compute.threads import computing
 from outbid.compute.tolerances import NEGLIGIBLE
 from outbid.learned.inference.candidates import Search, candidates_of, distinct, pairs_near
 from outbid.learned.inference.jpda import converged
@@ -19,13 +20,14 @@ def posterior_of(
     movie: Movie, model: Model, *, sweeps: int = 10, still: float = 1e-4, workers: int = 1
 ) -> LinkPosterior:
     """Probabilities of all candidates within the gate of the model."""
-    chance, keys = NEGLIGIBLE * float(np.median(movie.density)), [np.empty(0, np.int64)]
-    flow, rows, longest = model.surroundings.flow, np.arange(len(movie)), model.association.longest
-    for lag, way in enumerate(advected(movie, flow, rows, longest, workers=workers), 1):
-        if model.association.delay[lag - 1] > 0:
-            search = Search(
-                lag, NEAREST, movie.position + way, radius=reaches(movie, model.motion, lag, chance)
-            )
-            keys.append(pairs_near(movie, search, workers=workers))
-    start = LinkPosterior.unknown(candidates_of(distinct(keys), movie.frame))
-    return converged(movie, model, start, sweeps=sweeps, still=still, workers=workers)
+    with computing(workers):
+        chance, keys = NEGLIGIBLE * float(np.median(movie.density)), [np.empty(0, np.int64)]
+        flow, rows, longest = model.local.flow, np.arange(len(movie)), model.association.longest
+        for lag, way in enumerate(advected(movie, flow, rows, longest), 1):
+            if model.association.delay[lag - 1] > 0:
+                search = Search(
+                    lag, NEAREST, movie.position + way, radius=reaches(movie, model.motion, lag, chance)
+                )
+                keys.append(pairs_near(movie, search))
+        start = LinkPosterior.unknown(candidates_of(distinct(keys), movie.frame))
+        return converged(movie, model, start, sweeps=sweeps, still=still)

@@ -15,7 +15,7 @@ import pytest
 from commands import assert_refused, run, track, written
 
 from outbid import read_detections, read_tracks
-from outbid.formats import FORMATS
+from outbid.formats import WRITTEN
 from outbid.formats.files import memory
 
 GOOD = "track_id,frame,z,y,x,mass\n1,0,0,5,1.5,7\n1,1,0,5,2.5,8\n2,1,0,9,2.5,9\n"
@@ -187,7 +187,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     while active_count() > threads and monotonic() < end:
         sleep(0.01)
     assert active_count() <= threads  # none waits for what will never come
-    assert_refused(track(tmp_path / "spots.docx"), 3, "spots.docx", "unknown format", *FORMATS)
+    assert_refused(track(tmp_path / "spots.docx"), 3, "spots.docx", "unknown format", *WRITTEN)
     assert_refused(track(tmp_path / "spots"), 3, "no file")
 
 

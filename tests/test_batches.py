@@ -85,8 +85,8 @@ def _solved_there(*given, **settings):
 @pytest.fixture
 def gpu(monkeypatch):
     """The host, taken for a machine with a GPU that has kernels for no solver."""
-    door, linking = import_module("outbid.tracking"), import_module("outbid.gated.linking")
-    for module in (door, import_module("outbid.work.stream")):
+    door, linking = import_module("outbid.gated.movie"), import_module("outbid.gated.linking")
+    for module in (import_module("outbid.tracking"), import_module("outbid.work.stream")):
         monkeypatch.setattr(module, "device_for", lambda *_: "gpu")
     monkeypatch.setattr(door, "to_device", lambda points: points.view(_There))
     monkeypatch.setattr(door, "free_device_memory", lambda: 10**9)

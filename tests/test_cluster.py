@@ -20,7 +20,7 @@ from other_processes import limited
 
 from outbid import Detections, ResourceError, SettingsError, TrackingSettings
 from outbid import write_detections as write
-from outbid.work.chunks.movie import How, track_in_ranges
+from outbid.work.chunks.movie import How, track_in_chunks
 from outbid.work.cluster import Cluster, Workers, connected
 from outbid.work.jobs import TrackJob
 
@@ -67,7 +67,7 @@ def test_two_workers_make_the_bytes_of_one_process_at_the_same_time(
 ) -> None:
     source, wanted = movie
     out = tmp_path / "out.parquet"
-    stats = track_in_ranges(source, out, JOB, How(two, **HOW))
+    stats = track_in_chunks(source, out, JOB, How(two, **HOW))
     assert stats["ranges"] == 15
     assert out.read_bytes() == wanted
     tasks = json.loads((tmp_path / "out.parquet.tasks.json").read_text())["tasks"]
@@ -98,7 +98,7 @@ def test_workers_that_are_killed_change_nothing(
     os.kill(pids(two)[0], signal.SIGKILL)
     killer.start()
     try:
-        track_in_ranges(source, tmp_path / "out.parquet", JOB, How(two, **HOW))
+        track_in_chunks(source, tmp_path / "out.parquet", JOB, How(two, **HOW))
     finally:
         stop.set()
         killer.join()
@@ -121,7 +121,7 @@ def test_four_workers_of_which_one_is_slow(movie: tuple[Path, bytes], tmp_path: 
         halting = threading.Thread(target=halt)
         halting.start()
         try:
-            track_in_ranges(source, tmp_path / "out.parquet", JOB, How(four, **HOW))
+            track_in_chunks(source, tmp_path / "out.parquet", JOB, How(four, **HOW))
         finally:
             halting.join()
     assert (tmp_path / "out.parquet").read_bytes() == wanted
@@ -136,7 +136,7 @@ def test_a_worker_with_a_full_disk_leaves_its_work_to_others(
     with connected(Workers("local", count=2)) as cluster:
         first, second = cluster.client.scheduler_info()["workers"]
         cluster.client.run(limited, 10_000, workers=[first])
-        track_in_ranges(source, out, JOB, How(cluster, **HOW))
+        track_in_chunks(source, out, JOB, How(cluster, **HOW))
         assert out.read_bytes() == wanted
         assert first in caplog.text
         tasks = json.loads((tmp_path / "out.parquet.tasks.json").read_text())["tasks"]
@@ -144,10 +144,10 @@ def test_a_worker_with_a_full_disk_leaves_its_work_to_others(
         out.unlink()
         cluster.client.run(limited, 10_000, workers=[second])
         with pytest.raises(ResourceError, match=r"npz cannot be written on worker tcp:.*arge.*--resume"):
-            track_in_ranges(source, out, JOB, How(cluster, **HOW))
+            track_in_chunks(source, out, JOB, How(cluster, **HOW))
         assert not out.exists()
         cluster.client.run(limited, -1)
-        track_in_ranges(source, out, JOB, How(cluster, resume=True, **HOW))
+        track_in_chunks(source, out, JOB, How(cluster, resume=True, **HOW))
     assert out.read_bytes() == wanted
 
 
@@ -202,7 +202,7 @@ def test_a_scheduler_that_is_lost_ends_the_run_which_is_resumed(
                             scheduler.kill()
 
                     with pytest.raises(ResourceError, match="--resume"):
-                        track_in_ranges(source, out, JOB, How(cluster, progress=end, **HOW))
+                        track_in_chunks(source, out, JOB, How(cluster, progress=end, **HOW))
                 break
             except ResourceError:
                 if time.monotonic() > until:
@@ -212,7 +212,7 @@ def test_a_scheduler_that_is_lost_ends_the_run_which_is_resumed(
             process.kill()
             process.wait()
     assert not out.exists()
-    track_in_ranges(source, out, JOB, How(two, resume=True, **HOW))
+    track_in_chunks(source, out, JOB, How(two, resume=True, **HOW))
     assert out.read_bytes() == wanted
 
 
@@ -221,7 +221,7 @@ def test_errors_of_a_task_are_those_of_one_process(two: Cluster, tmp_path: Path)
     rows = {"frame": [0, 0, 1], "z": [0.0, 1.0, 2.0], "y": [0.0, np.inf, 0.0], "x": [0.0] * 3}
     pa.parquet.write_table(pa.table(rows), source)
     with pytest.raises(Exception, match=r"row 2: y is inf"):
-        track_in_ranges(source, tmp_path / "out.parquet", JOB, How(two))
+        track_in_chunks(source, tmp_path / "out.parquet", JOB, How(two))
 
 
 def test_the_commands_join_a_cluster_that_is_there(

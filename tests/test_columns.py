@@ -31,7 +31,7 @@ from outbid.learned.prepare import read_movie
 from outbid.learned.summary import Summary
 from outbid.settings.columns import check_columns
 from outbid.simulate.motions import BrownianWalk
-from outbid.work.chunks.movie import How, track_in_ranges
+from outbid.work.chunks.movie import How, track_in_chunks
 from outbid.work.jobs import TrackJob
 
 FRAMES = 12
@@ -311,7 +311,7 @@ def test_ranges_and_their_frames_use_columns(truth: Tracks, tmp_path: Path) -> N
     scores = []
     for column in (None, {"brightness": "", "kind": "", "emb_*": ""}):
         job = TrackJob(TrackingSettings(divisions=False, column=column))
-        track_in_ranges(source, tmp_path / "out.parquet", job, How(rows=2000, overwrite=True))
+        track_in_chunks(source, tmp_path / "out.parquet", job, How(rows=2000, overwrite=True))
         pairs = read_tracks(tmp_path / "out.parquet").links
         inside = pairs[(pairs // len(one) == 1).all(axis=1)] - len(one)
         scores.append(score(Tracks(one, inside), truth, families=["links"]).values["link_f1"])

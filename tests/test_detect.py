@@ -395,15 +395,3 @@ def test_the_preview_command(tmp_path: Path) -> None:
         assert done.exit_code != 0
         assert said in f"{done.output}{done.exception}"
     assert [file.name for file in tmp_path.iterdir()] == ["a.tif"]
-
-
-@pytest.mark.parametrize(("depth", "side"), [(1, 128), (24, 96)])
-def test_the_background_does_not_narrow_large_spots(depth: int, side: int) -> None:
-    """Its window cannot be much wider than they are: their measured width was a fifth too small."""
-    rng, sigma, dimensions = np.random.default_rng(0), 5.0, 2 + (depth > 1)
-    light = sum(
-        np.exp(0.4 * rng.standard_normal()) * blob((depth, side, side), place, sigma)
-        for place in rng.uniform(0, (depth - 1, side - 1, side - 1), (30, 3))
-    )
-    _, used = detect([rng.poisson(30 + 40 * light)], DetectionSettings())
-    assert used.radius == pytest.approx(sigma * dimensions**0.5, rel=0.1)

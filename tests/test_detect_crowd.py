@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from test_detect import blob
 
 from outbid import match
 from outbid.detection import detect
@@ -117,3 +118,15 @@ def test_large_spots_in_a_volume_are_divided_until_pairs_are_as_near_as_by_chanc
     seen, _ = detect([rng.poisson(10 + light)], DetectionSettings(spacing=(1, 1, 1)))
     right = len(match(seen.position, place, 4.0).source)
     assert right > 0.6 * (len(seen) + len(place) - right)
+
+
+@pytest.mark.parametrize(("depth", "side"), [(1, 128), (24, 96)])
+def test_the_background_does_not_narrow_large_spots(depth: int, side: int) -> None:
+    """Its window cannot be much wider than they are: their measured width was a fifth too small."""
+    rng, sigma, dimensions = np.random.default_rng(0), 5.0, 2 + (depth > 1)
+    light = sum(
+        np.exp(0.4 * rng.standard_normal()) * blob((depth, side, side), place, sigma)
+        for place in rng.uniform(0, (depth - 1, side - 1, side - 1), (30, 3))
+    )
+    _, used = detect([rng.poisson(30 + 40 * light)], DetectionSettings())
+    assert used.radius == pytest.approx(sigma * dimensions**0.5, rel=0.1)

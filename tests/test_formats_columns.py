@@ -10,7 +10,7 @@ import pytest
 from commands import assert_refused, refused, run, succeed, written
 
 from outbid import SettingsError, read_detections, read_record, read_tracks
-from outbid.formats.tables.axes import place_of
+from outbid.formats.tables.axes import coordinate_of
 
 ROWS = [(0, 5, 1.5, 7), (1, 6, 2.5, 8)]
 
@@ -88,7 +88,7 @@ def test_a_column_that_may_be_z_is_named(name: str, tmp_path: Path, caplog: pyte
 def test_other_columns_are_not(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert list(read_detections(table(tmp_path / "a.csv", "frame", name, "y", "x")).features) == [name]
     assert caplog.messages == []
-    assert place_of(name) is None
+    assert coordinate_of(name) is None
 
 
 def test_a_column_of_text_or_of_nothing_is_no_coordinate(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from outbid import read_record, read_tracks, write_tracks
-from outbid.formats import FORMATS
+from outbid.formats import WRITTEN
 
 SOURCES = [
     "formats/pycellin/Ecoli_growth_on_agar_pad_with_fusions.xml",
@@ -19,7 +19,7 @@ SOURCES = [
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix not in (".tsv", ".pq")])
+@pytest.mark.parametrize("suffix", [suffix for suffix in WRITTEN if suffix not in (".tsv", ".pq")])
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_into_every_format(source: str, suffix: str, real_data: Path, tmp_path: Path) -> None:
     if ".geff" in (suffix, Path(source).suffix):

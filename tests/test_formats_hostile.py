@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
+from checkout import SAMPLES
 from commands import assert_refused, fresh_python, refused, run, written
 
 from outbid import (
@@ -78,6 +79,8 @@ MODEL = count(2) + spot(1, 2, 3, 0) + spot(4, 5, 6, 1) + count(1) + link(0, 1) +
 def a_file(kind: str, folder: Path) -> Path:
     """A good file of each format that is read."""
     path = folder / f"good{kind}"
+    if kind in SAMPLES:
+        return Path(shutil.copy(SAMPLES[kind], folder))
     if kind == ".mastodon":
         return project(path, java(MODEL))
     if kind == ".npy":
@@ -93,7 +96,7 @@ def a_file(kind: str, folder: Path) -> Path:
     return path
 
 
-KINDS = [".csv", ".tsv", ".parquet", ".xml", ".isbi.xml", ".npy", ".mastodon", ".txt", "ptv_is.7"]
+KINDS = [".csv", ".tsv", ".parquet", ".xml", ".isbi.xml", ".npy", ".mastodon", ".txt", "ptv_is.7", *SAMPLES]
 
 
 # ---------------------------------------------------------------- whatever the format
@@ -134,7 +137,7 @@ def test_a_suffix_that_is_wrong(kind: str, other: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(read.position, read_detections(good).position)
 
 
-@pytest.mark.parametrize("kind", [".xml", ".isbi.xml", ".mastodon", ".npy", ".txt"])
+@pytest.mark.parametrize("kind", [".xml", ".isbi.xml", ".mastodon", ".npy", ".txt", *SAMPLES])
 def test_what_does_not_fit_the_memory_is_refused_before_reading(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """Formats that are only read: TrackMate's, Imaris' and other tables, OpenPTV, MyPTV, NumPy arrays."""
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -8,8 +9,18 @@ import pytest
 from commands import refused, written
 from test_formats_xml import assert_same_points
 
-from outbid import InputError, read_detections, read_tracks
+from outbid import (
+    Detections,
+    InputError,
+    ResourceError,
+    read_detections,
+    read_record,
+    read_tracks,
+    write_detections,
+)
 from outbid.formats import holds_tracks
+from outbid.formats.files import memory
+from outbid.work.jobs import stem_of
 
 
 @pytest.mark.smoke
@@ -173,3 +184,28 @@ def test_numbers_are_plain_decimal(name: str, tmp_path: Path) -> None:
     if name.endswith("-edges.csv"):
         path = written(tmp_path / name.replace("edges", "spots"), SPOTS)
     refused(name[:4], read_tracks, path)
+
+
+def test_packed_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.tsv.gz"
+    seen = Detections.from_table([0, 1], [[0, 1, 2], [0, 1, 2.5]], unit="micrometer")
+    write_detections(path, seen, record={"seed": 1})
+    assert path.read_bytes()[3:8] == bytes(5)  # neither a name nor a time
+    text = gzip.decompress(path.read_bytes())
+    assert text == b"frame\tz\ty\tx\n0\t0\t1\t2\n1\t0\t1\t2.5\n"
+    assert read_record(tmp_path / "a.tsv.gz.json") == {"seed": 1, "unit": "micrometer"}
+    assert read_detections(path).unit == "micrometer"
+    assert stem_of("x/a.tsv.gz") == "a"
+    path.write_bytes(gzip.compress(text[:20]) + gzip.compress(text[20:]))  # as some programs append
+    assert read_detections(path).position.tolist() == seen.position.tolist()
+    path.write_bytes(gzip.compress(b""))
+    refused("is empty", read_detections, path)
+    path.write_bytes(gzip.compress(text)[:-4])
+    refused("cannot be unpacked", read_detections, path)
+    path.write_bytes(text)
+    refused("cannot be unpacked", read_detections, path)
+    path.write_bytes(gzip.compress(text + b"1\t0\t1\tx\n"))
+    refused(r"a\.tsv\.gz, line 4: x is 'x'", read_detections, path)
+    path.write_bytes(gzip.compress(text + bytes(1 << 26)))
+    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 25)
+    refused("GB", read_detections, path, error=ResourceError)

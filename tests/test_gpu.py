@@ -166,7 +166,7 @@ def test_movies_get_the_cpus_tracks_gaps_included(cost):
 def test_what_does_not_fit_the_gpu_is_halved_and_ends_on_the_host(monkeypatch):
     detections = walking_movie()
     expected = track(detections, TrackingSettings(0.6, device="cpu")).tracks
-    monkeypatch.setattr("outbid.tracking.free_device_memory", lambda: 40_000)
+    monkeypatch.setattr("outbid.gated.movie.free_device_memory", lambda: 40_000)
     run = track(detections, TrackingSettings(0.6, device="gpu"))
     np.testing.assert_array_equal(run.tracks.links, expected.links)
     assert run.stats["fallbacks"] > 0

@@ -14,7 +14,7 @@ from outbid.learned.inference.jpda import updated
 from outbid.learned.inference.posterior import LinkPosterior
 from outbid.learned.learn.field import Fields
 from outbid.learned.learn.m_steps import raw_steps, sums_of
-from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.learned.model import AssociationModel, LocalFields, Model, MotionModel
 from outbid.learned.model.movie import Movie, movie_of, summed
 from outbid.pins import Pin
 
@@ -50,7 +50,7 @@ def model_of(movie: Movie, classes: int) -> Model:
     flow = np.random.default_rng(1).normal(0, 0.02, movie.position.shape)
     survival = np.linspace(0.9, 1.0, len(movie))
     return Model(
-        motion, AssociationModel(0.7 * fall, 0.7 * fall, 0.02), Surroundings(flow, survival, survival)
+        motion, AssociationModel(0.7 * fall, 0.7 * fall, 0.02), LocalFields(flow, survival, survival)
     )
 
 
@@ -60,7 +60,7 @@ def candidates_up_to(movie: Movie, lags: int) -> LinkPosterior:
 
 
 def on_gpu(movie: Movie) -> Movie:
-    return movie.placed(to_device)
+    return placed(movie, to_device)
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
@@ -98,7 +98,7 @@ def test_sweeps_are_the_cpus(axes, classes, time):
     """Candidates, filters, smoother with its moments, propagation and marginals, twice."""
     movie = small_movie(axes, time=time)
     model, there = model_of(movie, classes), on_gpu(movie)
-    of_there = replace(model, surroundings=placed(model.surroundings, to_device))
+    of_there = placed(model, to_device)
     here, found = candidates_up_to(movie, 3), candidates_up_to(there, 3)
     for name in ("tail", "head", "lag", "row_start", "column_start", "column_link"):
         np.testing.assert_array_equal(
@@ -108,7 +108,7 @@ def test_sweeps_are_the_cpus(axes, classes, time):
         here = updated(movie, model, here, omega=omega)
         found = updated(there, of_there, found, omega=omega)
     assert on_device(found.probability)
-    for name in ("probability", "rivals", "ratio", "past", "future", "clutter", "death", "birth", "fresh"):
+    for name in ("probability", "rivals", "ratio", "clutter", "death", "birth", "birth_forward"):
         np.testing.assert_allclose(
             to_host(getattr(found, name)), getattr(here, name), rtol=1e-3, atol=1e-6, err_msg=name
         )

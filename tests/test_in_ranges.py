@@ -29,7 +29,7 @@ from outbid.formats import write_tracks
 from outbid.formats.tables.parquet import frames_in, rows_between
 from outbid.gated.batches import RECORDED
 from outbid.settings.detection import DetectionSettings
-from outbid.work.chunks.movie import How, detect_in_ranges, track_in_ranges
+from outbid.work.chunks.movie import How, detect_in_chunks, track_in_chunks
 from outbid.work.chunks.tasks import Task, here
 from outbid.work.jobs import DetectJob, TrackJob
 
@@ -71,7 +71,7 @@ def test_the_bytes_of_one_process(gap: int, lost: tuple[int, ...], tmp_path: Pat
     job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=gap, spacing=(2.0, 1.0, 1.0)))
     stats = whole(source, tmp_path / "whole.parquet", job)
     for rows in (1, 150, 400, 10**6):
-        made = track_in_ranges(source, tmp_path / "out.parquet", job, How(rows=rows, overwrite=True))
+        made = track_in_chunks(source, tmp_path / "out.parquet", job, How(rows=rows, overwrite=True))
         assert (made["ranges"] > 1) == (rows < 10**6), rows
         assert {name: made[name] for name in stats} == stats
         assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
@@ -114,19 +114,19 @@ def test_tasks_done_twice_in_any_order_and_resumed(gap: int, tmp_path: Path) -> 
     source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     write(source, movie(2))
     job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=gap))
-    track_in_ranges(source, tmp_path / "whole.parquet", job, How(rows=150))
-    track_in_ranges(source, out, job, How(backwards_and_twice, rows=150))
+    track_in_chunks(source, tmp_path / "whole.parquet", job, How(rows=150))
+    track_in_chunks(source, out, job, How(backwards_and_twice, rows=150))
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     for after in (0, 3, 12):
         out.unlink()
         with pytest.raises(KeyboardInterrupt):
-            track_in_ranges(source, out, job, How(Dies(after), rows=150))
+            track_in_chunks(source, out, job, How(Dies(after), rows=150))
         assert not out.exists()
         with pytest.raises(SettingsError, match="--resume"):
-            track_in_ranges(source, out, job, How(rows=150))
+            track_in_chunks(source, out, job, How(rows=150))
         other = TrackJob(TrackingSettings(max_distance=1.0, max_gap=gap))
         with pytest.raises(SettingsError, match="other settings"):
-            track_in_ranges(source, out, other, How(rows=150, resume=True))
+            track_in_chunks(source, out, other, How(rows=150, resume=True))
         counted: list[dict[str, Any]] = []
 
         def count(tasks: Sequence[Task], counted: list = counted) -> Iterator[dict[str, Any]]:
@@ -134,7 +134,7 @@ def test_tasks_done_twice_in_any_order_and_resumed(gap: int, tmp_path: Path) -> 
                 counted.append(account)
                 yield account
 
-        stats = track_in_ranges(source, out, job, How(count, rows=150, resume=True))
+        stats = track_in_chunks(source, out, job, How(count, rows=150, resume=True))
         assert len(counted) == 2 * stats["ranges"] - after
         assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
@@ -158,8 +158,8 @@ def test_rows_are_written_while_later_ranges_are_linked(gap: int, tmp_path: Path
             left += tasks[known:]
             known = len(tasks)
 
-    track_in_ranges(source, tmp_path / "whole.parquet", job, How(rows=150))
-    track_in_ranges(source, out, job, How(newest_first, rows=150))
+    track_in_chunks(source, tmp_path / "whole.parquet", job, How(rows=150))
+    track_in_chunks(source, out, job, How(newest_first, rows=150))
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     ranges = kinds.count("links")
     assert kinds.count("part") == ranges > 3
@@ -175,7 +175,7 @@ def test_what_was_linked_before_the_input_was_hashed_is_done_again(
     source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     write(source, movie(2))
     job = TrackJob(TrackingSettings(max_distance=1.5, device="cpu"))
-    track_in_ranges(source, tmp_path / "whole.parquet", job, How(rows=150))
+    track_in_chunks(source, tmp_path / "whole.parquet", job, How(rows=150))
     late = threading.Event()
     origin = TrackJob.origin
 
@@ -190,13 +190,13 @@ def test_what_was_linked_before_the_input_was_hashed_is_done_again(
     with monkeypatch.context() as patched:
         patched.setattr(TrackJob, "origin", slow)
         with pytest.raises(KeyboardInterrupt):
-            track_in_ranges(source, out, job, How(killed, rows=150))
+            track_in_chunks(source, out, job, How(killed, rows=150))
         late.set()
     folder = tmp_path / "out.parquet.parts"
     assert "draft" in (folder / "run.json").read_text()
     [left] = folder.glob("links-*.npz")
     left.write_bytes(b"of another input")
-    track_in_ranges(source, out, job, How(rows=150, resume=resume))
+    track_in_chunks(source, out, job, How(rows=150, resume=resume))
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert not folder.exists()
 
@@ -206,7 +206,7 @@ def test_parts_are_read_back_as_one_by_every_command(tmp_path: Path) -> None:
     write(source, movie(3))
     job = TrackJob(TrackingSettings(max_distance=1.5))
     whole(source, tmp_path / "whole.parquet", job)
-    track_in_ranges(source, out, job, How(rows=150), parts=True)
+    track_in_chunks(source, out, job, How(rows=150), parts=True)
     assert len(list(out.iterdir())) > 4
     one, many = read_tracks(tmp_path / "whole.parquet"), read_tracks(out)
     assert many.track_id.tolist() == one.track_id.tolist()
@@ -215,17 +215,17 @@ def test_parts_are_read_back_as_one_by_every_command(tmp_path: Path) -> None:
     assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     succeed("score", out, tmp_path / "whole.parquet", "--fail-under", "link_f1=1")
     # And as the input: of ranges, and of a stream.
-    track_in_ranges(out, tmp_path / "b.parquet", job, How(rows=300))
+    track_in_chunks(out, tmp_path / "b.parquet", job, How(rows=300))
     assert read_tracks(tmp_path / "b.parquet").track_id.tolist() == one.track_id.tolist()
     succeed("track", out, "-o", tmp_path / "c.parquet", "--max-distance", "1.5", "--stream")
     assert read_tracks(tmp_path / "c.parquet").track_id.tolist() == one.track_id.tolist()
     with pytest.raises(SettingsError, match="overwrite"):
-        track_in_ranges(source, out, job, How(rows=150), parts=True)
-    track_in_ranges(source, out, job, How(rows=400, overwrite=True), parts=True)
+        track_in_chunks(source, out, job, How(rows=150), parts=True)
+    track_in_chunks(source, out, job, How(rows=400, overwrite=True), parts=True)
     assert read_tracks(out).track_id.tolist() == one.track_id.tolist()
     (out / "notes.txt").write_text("mine")
     with pytest.raises(SettingsError, match="no folder of parts"):
-        track_in_ranges(source, out, job, How(rows=400, overwrite=True), parts=True)
+        track_in_chunks(source, out, job, How(rows=400, overwrite=True), parts=True)
 
 
 @pytest.mark.smoke
@@ -260,10 +260,10 @@ def test_what_ranges_cannot_do_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", movie(5))
     for settings in (TrackingSettings(), TrackingSettings(1.0)):
         with pytest.raises(SettingsError, match="Parquet"):
-            track_in_ranges(tmp_path / "a.parquet", tmp_path / "o.csv", TrackJob(settings))
+            track_in_chunks(tmp_path / "a.parquet", tmp_path / "o.csv", TrackJob(settings))
     write(tmp_path / "none.parquet", Detections.from_table([], []))
     job = TrackJob(TrackingSettings(1.0))
-    assert track_in_ranges(tmp_path / "none.parquet", tmp_path / "o.parquet", job)["tracks"] == 0
+    assert track_in_chunks(tmp_path / "none.parquet", tmp_path / "o.parquet", job)["tracks"] == 0
     assert len(read_tracks(tmp_path / "o.parquet").detections) == 0
 
 
@@ -283,10 +283,10 @@ def test_what_is_learned_in_ranges_is_near_to_the_whole(tmp_path: Path) -> None:
     source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     write(source, movie(6))
     job = TrackJob(TrackingSettings(divisions=False))
-    stats = track_in_ranges(source, out, job, How(rows=300))
+    stats = track_in_chunks(source, out, job, How(rows=300))
     assert stats["ranges"] > 2
     again = tmp_path / "again.parquet"
-    track_in_ranges(source, again, job, How(backwards_and_twice, rows=300))
+    track_in_chunks(source, again, job, How(backwards_and_twice, rows=300))
     assert again.read_bytes() == out.read_bytes()
     streamed = tmp_path / "streamed.parquet"  # 300 rows of 5,000 bytes
     succeed("track", source, "-o", streamed, "--stream", "--no-divisions", "--memory", "0.0015")
@@ -322,7 +322,7 @@ def test_detection_in_ranges_is_that_of_one_process(
     for voxels in (1, 30_000, 10**9):
         monkeypatch.setattr("outbid.work.chunks.movie._VOXELS", voxels)
         output = tmp_path / f"out{suffix}"
-        summary = detect_in_ranges(str(source), output, job, How(backwards_and_twice, overwrite=True))
+        summary = detect_in_chunks(str(source), output, job, How(backwards_and_twice, overwrite=True))
         assert summary["ranges"] == {1: 3, 30_000: 2, 10**9: 1}[voxels]
         assert output.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
 
@@ -338,7 +338,7 @@ def test_a_graph_is_written_a_group_at_a_time(tmp_path: Path, monkeypatch: pytes
     whole(source, tmp_path / "whole.parquet", job)
     one = read_tracks(tmp_path / "whole.parquet")
     write_tracks(tmp_path / "whole.geff", one)
-    track_in_ranges(source, tmp_path / "ranges.geff", job, How(rows=150))
+    track_in_chunks(source, tmp_path / "ranges.geff", job, How(rows=150))
     succeed("convert", tmp_path / "whole.parquet", tmp_path / "convert.geff")
     stated = [
         json.loads((tmp_path / f"{name}.geff" / ".zattrs").read_text())["geff"]["axes"]

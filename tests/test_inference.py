@@ -12,7 +12,7 @@ from outbid.learned.inference.candidates import Search, candidates_of, pairs_nea
 from outbid.learned.inference.decide import decide, log_odds
 from outbid.learned.inference.jpda import updated
 from outbid.learned.inference.posterior import LinkPosterior
-from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.learned.model import AssociationModel, LocalFields, Model, MotionModel
 from outbid.learned.model.movie import Movie, movie_of
 
 LOST = 0.1
@@ -26,7 +26,7 @@ def model_of(movie: Movie, variance: float, correlation: float, noise: float, de
         np.full((1, axes), variance), correlation * one, one, 1e-6 * one, np.full(axes, noise), scale
     )
     rate = np.array(delay)
-    return Model(motion, AssociationModel(rate, rate, 0.0), Surroundings.uniform(0 * movie.position))
+    return Model(motion, AssociationModel(rate, rate, 0.0), LocalFields.uniform(0 * movie.position))
 
 
 def enumerated(ratio: NDArray[np.float64], none: float) -> NDArray[np.float64]:
@@ -192,9 +192,9 @@ def test_probabilities_of_successor_death_and_clutter_sum_to_one() -> None:
     movie = walks(200, 6)
     known = model_of(movie, 0.08, 0.0, 0.001, [0.9])
     rate = known.association.delay
-    model = Model(known.motion, AssociationModel(rate, rate, 0.05), known.surroundings)
+    model = Model(known.motion, AssociationModel(rate, rate, 0.05), known.local)
     found = posterior_of(movie, model)
-    after, before = found.linked(len(movie))
+    after, before = found.degree_probability()
     assert after + found.death + found.clutter == pytest.approx(1, abs=0.01)
     assert before + found.birth + found.clutter == pytest.approx(1, abs=0.05)
 
@@ -263,5 +263,5 @@ def test_walkers_under_the_model_that_made_them_are_linked() -> None:
     right = links.pairs[:, 1] == links.pairs[:, 0] + count
     assert right.sum() > 0.97 * count * (frames - 1)
     assert links.probability.mean() == pytest.approx(right.mean(), abs=0.03)
-    after, _ = found.linked(len(movie))
+    after, _ = found.degree_probability()
     assert after + found.death + found.clutter == pytest.approx(1, abs=0.02)

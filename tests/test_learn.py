@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 
 from outbid.gated.linking import Links
 from outbid.learned.inference.decide import decide
-from outbid.learned.learn import Learned, em, learn
+from outbid.learned.learn import Fit, em, learn
 from outbid.learned.learn.options import LearnOptions
 from outbid.learned.learn.registration import frame_shifts
-from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.learned.model import AssociationModel, LocalFields, Model, MotionModel
 
 STEP, PERSISTENCE, NOISE, MISS, LOST, CLUTTER = 0.14, 0.8, 0.03, 0.05, 0.02, 0.03
 
@@ -59,16 +59,16 @@ def walkers() -> Walkers:
 
 
 @pytest.fixture(scope="module")
-def of_few() -> Learned:
+def of_few() -> Fit:
     return learn(FEW.position, FEW.frame_start)
 
 
 @pytest.fixture(scope="module")
-def learned(walkers: Walkers) -> Learned:
+def learned(walkers: Walkers) -> Fit:
     return learn(walkers.position, walkers.frame_start)
 
 
-def judged(walkers: Walkers, found: Learned) -> tuple[float, NDArray[np.bool_], Links]:
+def judged(walkers: Walkers, found: Fit) -> tuple[float, NDArray[np.bool_], Links]:
     """Link F1, which links are true, and the links."""
     links = decide(found.posterior.candidates, found.posterior.probability)
     true = {*map(tuple, walkers.links().tolist())}
@@ -77,7 +77,7 @@ def judged(walkers: Walkers, found: Learned) -> tuple[float, NDArray[np.bool_], 
 
 
 @pytest.mark.smoke
-def test_links_are_the_true_ones_and_as_probable_as_they_say(walkers: Walkers, learned: Learned) -> None:
+def test_links_are_the_true_ones_and_as_probable_as_they_say(walkers: Walkers, learned: Fit) -> None:
     f1, hit, links = judged(walkers, learned)
     assert f1 > 0.96
     assert links.probability.mean() == pytest.approx(hit.mean(), abs=0.01)
@@ -86,7 +86,7 @@ def test_links_are_the_true_ones_and_as_probable_as_they_say(walkers: Walkers, l
 
 
 @pytest.mark.smoke
-def test_motion_is_learned(learned: Learned) -> None:
+def test_motion_is_learned(learned: Fit) -> None:
     motion, unit = learned.model.motion, learned.movie.basis
     # Whitened axes may be turned: traces are not.
     inverse = np.linalg.inv(unit)
@@ -98,7 +98,7 @@ def test_motion_is_learned(learned: Learned) -> None:
 
 
 @pytest.mark.smoke
-def test_rates_are_learned(walkers: Walkers, learned: Learned) -> None:
+def test_rates_are_learned(walkers: Walkers, learned: Fit) -> None:
     association = learned.model.association
     assert association.clutter == pytest.approx((walkers.name < 0).mean(), abs=0.012)
     frame = np.repeat(np.arange(20), np.diff(walkers.frame_start))
@@ -107,14 +107,14 @@ def test_rates_are_learned(walkers: Walkers, learned: Learned) -> None:
     assert association.delay[1] / association.delay[0] == pytest.approx(lag[2] / lag[1], rel=0.35)
 
 
-def test_what_is_learned_does_not_depend_on_threads(of_few: Learned) -> None:
+def test_what_is_learned_does_not_depend_on_threads(of_few: Fit) -> None:
     again = learn(FEW.position, FEW.frame_start, LearnOptions(workers=3))
     assert again.posterior.probability.tobytes() == of_few.posterior.probability.tobytes()
     assert again.model.motion.variance.tobytes() == of_few.model.motion.variance.tobytes()
 
 
 @pytest.mark.parametrize("moved", ["turned", "mirrored", "far off"])
-def test_a_movie_that_is_turned_mirrored_or_far_off_has_the_same_links(of_few: Learned, moved: str) -> None:
+def test_a_movie_that_is_turned_mirrored_or_far_off_has_the_same_links(of_few: Fit, moved: str) -> None:
     turn = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
     position = {
         "turned": FEW.position @ turn,
@@ -137,7 +137,7 @@ def test_a_sideways_view_of_noise_is_registered_alike() -> None:
     assert plain == pytest.approx(-mirrored[:, ::-1])
 
 
-def test_gaps_are_bridged_unless_they_are_not_sought(learned: Learned) -> None:
+def test_gaps_are_bridged_unless_they_are_not_sought(learned: Fit) -> None:
     without = learn(FEW.position, FEW.frame_start, LearnOptions(longest_lag=1))
     lags = [one.posterior.candidates.lag[one.posterior.probability > 0.5] for one in (learned, without)]
     assert (lags[0] > 1).sum() > 200
@@ -151,13 +151,13 @@ def test_half_of_those_without_a_successor_are_expected_later(
     monkeypatch.setattr(em, "MISSED", missed)
     one, delay = np.ones(1), np.append(0.8, np.zeros(20))
     motion = MotionModel(one[:, None], 0 * one, one, one, one, one)
-    model = Model(motion, AssociationModel(delay, delay, 0.0), Surroundings.uniform(np.zeros((2, 1))))
+    model = Model(motion, AssociationModel(delay, delay, 0.0), LocalFields.uniform(np.zeros((2, 1))))
     expected = em.expecting_gaps(model).association
     assert expected.delay[1:].sum() == pytest.approx(0.1)
     assert expected.delay_back[1:].sum() == pytest.approx(0.1)
 
 
-def test_a_large_movie_is_linked_by_what_a_part_of_it_shows(walkers: Walkers, learned: Learned) -> None:
+def test_a_large_movie_is_linked_by_what_a_part_of_it_shows(walkers: Walkers, learned: Fit) -> None:
     large = learn(walkers.position, walkers.frame_start, LearnOptions(sample=3000))
     assert judged(walkers, large)[0] == pytest.approx(judged(walkers, learned)[0], abs=0.004)
     rates = (large.model.association, learned.model.association)

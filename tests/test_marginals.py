@@ -6,7 +6,7 @@ from partitions import Assumptions, Scene, enumerated
 from posteriors import posterior_of
 
 from outbid.learned.inference.jpda import no_link
-from outbid.learned.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.learned.model import AssociationModel, LocalFields, Model, MotionModel
 from outbid.learned.model.movie import Movie, movie_of
 
 
@@ -27,12 +27,12 @@ def model_of(movie: Movie, step: float) -> Model:
         np.full(movie.axes, 0.05 * variance[0, 0]), np.ones(movie.frames - 1),
     )  # fmt: skip
     delay = np.array([0.85, 0.08])
-    return Model(motion, AssociationModel(delay, delay, 0.02), Surroundings.uniform(0 * movie.position))
+    return Model(motion, AssociationModel(delay, delay, 0.02), LocalFields.uniform(0 * movie.position))
 
 
 def assumed(movie: Movie, model: Model) -> tuple[Scene, Assumptions]:
     """The same for the oracle."""
-    motion, association, around = model.motion, model.association, model.surroundings
+    motion, association, around = model.motion, model.association, model.local
     scene = Scene(movie.position, movie.frame, movie.density, around.flow)
     rates = (association.delay, *no_link(movie, model), association.clutter / (1 - association.clutter))
     return scene, Assumptions(

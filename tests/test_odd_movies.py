@@ -117,7 +117,7 @@ def test_lengths_without_squares_are_refused(scale):
 def test_a_stray_that_has_no_square_is_refused():
     truth = film(diffusing(0.4), particles=60, frames=3)
     truth.detections.position[7] = 1e300
-    with pytest.raises(InputError, match="drop what is astray"):
+    with pytest.raises(InputError, match="drop outliers"):
         track(truth.detections)
 
 

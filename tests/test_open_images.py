@@ -99,7 +99,8 @@ def test_lazy_arrays_are_read_frame_by_frame(files: dict[str, Path]) -> None:
     assert asked.spacing == SPACING
     again = open_images(lazy)
     assert again.axes == "TZYX"
-    assert any("does not name its axes" in doubt for doubt in again.doubts)
+    assert any("does not name its axes" in warning for warning in again.warnings)
+    assert again.doubts == again.warnings  # its former name
 
 
 @pytest.mark.smoke

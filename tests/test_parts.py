@@ -9,7 +9,7 @@ from commands import assert_refused, run, succeed
 from containers import SPACING, VOXELS, hdf5, tiff
 
 from outbid import Detections, SettingsError, TrackingSettings, read_detections, read_tracks, track
-from outbid.edit.crop import Part, track_part
+from outbid.edit.crop import Crop, track_part
 from outbid.work.jobs import DetectionSettings, DetectJob, Opening
 
 REGION = ":,8:30,10:40"
@@ -77,7 +77,7 @@ def crossing() -> Detections:
 
 @pytest.mark.smoke
 def test_a_path_that_leaves_ends_there_and_is_not_joined_again() -> None:
-    run = track_part(crossing(), TrackingSettings(max_distance=4.0, max_gap=3), Part(region=":,:,:9"))
+    run = track_part(crossing(), TrackingSettings(max_distance=4.0, max_gap=3), Crop(region=":,:,:9"))
     seen = run.tracks.detections
     assert (seen.position[:, 2] < 9).all()
     ids = [run.tracks.track_id[seen.position[:, 1] == y] for y in (0, 20, 40)]
@@ -97,7 +97,7 @@ def test_leaving_is_no_death_to_what_is_learned() -> None:
     steps = np.cumsum(rng.normal(0, 0.1, (12, n, 3)) + np.array([0, 0, 1.5]), axis=0)
     seen = Detections.from_table(frame, (start + steps).reshape(-1, 3))
     whole = track(seen).learned
-    part = track_part(seen, part=Part(region=":,:,20:50"))
+    part = track_part(seen, crop=Crop(region=":,:,20:50"))
     assert whole is not None
     assert part.learned is not None
     assert part.learned.end == whole.end
@@ -135,8 +135,8 @@ def test_the_command_and_its_record(tmp_path: Path) -> None:
 @pytest.mark.smoke
 def test_only_what_the_region_needs_is_read(tmp_path: Path) -> None:
     path = hdf5(tmp_path)
-    job = DetectJob(DetectionSettings(radius=1.0), opening=Opening(), part=Part(region="0:1,0:4,0:4"))
-    cut = job.part.extent().of(job.opening.open(str(path)), (1.0, 1.0))
+    job = DetectJob(DetectionSettings(radius=1.0), opening=Opening(), crop=Crop(region="0:1,0:4,0:4"))
+    cut = job.crop.bounds().of(job.opening.open(str(path)), (1.0, 1.0))
     assert cut.box == (slice(0, 3), slice(0, 12), slice(0, 12))
     with pytest.raises(SettingsError, match="region along y"):
-        Part(region=":,40:50,:").extent().of(job.opening.open(str(path)))
+        Crop(region=":,40:50,:").bounds().of(job.opening.open(str(path)))

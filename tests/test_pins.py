@@ -18,6 +18,7 @@ from commands import assert_refused, run, succeed
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenes import backward, tissue
 
 from outbid import (
     Detections,
@@ -32,7 +33,7 @@ from outbid import (
 from outbid.edit.proofreading import HeldModel, hold, resolve, uncertain_links, write_candidates
 from outbid.gated import linking
 from outbid.pins import Pin, append_pin, check_pins, drop_last, read_pins, resolve_pins
-from outbid.work.chunks.movie import How, track_in_ranges
+from outbid.work.chunks.movie import How, track_in_chunks
 from outbid.work.jobs import TrackJob
 
 WAYS = {"gated": TrackingSettings(max_distance=0.8, max_gap=2), "learned": TrackingSettings()}
@@ -92,6 +93,19 @@ def test_divisions_pinned_give_the_truth_where_the_movie_divides() -> None:
     found = resolve(model, whole_truth(truth)).run
     np.testing.assert_array_equal(found.tracks.links, truth.links)
     assert found.stats["divisions"] > 10
+
+
+def test_pins_hold_where_tracks_merge() -> None:
+    """They are solved again in reversed time, with the evidence of merges as it was."""
+    truth = backward(tissue(cells=60, apart=0.15))
+    model = hold(truth.detections, TrackingSettings(merges=True), workers=1)
+    first = resolve(model).run
+    merging = int(np.flatnonzero(first.tracks.predecessors > 1)[0])
+    source = int(first.tracks.links[first.tracks.links[:, 1] == merging][0, 0])
+    found = resolve(model, [pin("forbid", source, merging, seen=truth.detections)]).run
+    assert [source, merging] not in found.tracks.links.tolist()
+    assert found.stats["merges"] == first.stats["merges"] - 1
+    assert same(resolve(model).run.tracks, first.tracks)
 
 
 @pytest.mark.smoke
@@ -325,7 +339,7 @@ def test_what_does_not_hold_the_whole_movie_refuses_pins(tmp_path: Path) -> None
     assert "and --pins out" in run(*common, "--out-dir", tmp_path / "many").stderr
     job, how = TrackJob(TrackingSettings(0.8, pins=table)), How(ThreadPoolExecutor(1))
     with pytest.raises(SettingsError, match="whole movie: leave out --stream or the cluster"):
-        track_in_ranges(spots, tmp_path / "b.parquet", job, how)
+        track_in_chunks(spots, tmp_path / "b.parquet", job, how)
     (tmp_path / "none.csv").write_text("a,b\n1,2\n")
     assert_refused(run("track", spots, "--pins", tmp_path / "none.csv"), 3, "not a table of pins")
 

@@ -11,7 +11,7 @@ from examples import examples
 from torture.acts import ACTS
 from torture.writers import WRITERS
 
-from outbid.formats import FORMATS
+from outbid.formats import WRITTEN
 
 pytestmark = [
     pytest.mark.timeout(400),
@@ -41,5 +41,5 @@ def test_outputs_are_old_or_new_and_nothing_is_left(report: dict[str, Any]) -> N
 
 
 def test_every_format_that_is_written_has_an_entry() -> None:
-    written = {suffix for suffix in FORMATS if suffix != ".pq"}
+    written = {suffix for suffix in WRITTEN if suffix != ".pq"}
     assert sorted(written - {name.removeprefix("convert ") for name in (one.name for one in WRITERS)}) == []

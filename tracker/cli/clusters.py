@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DaskCluster:
-    """Where ranges or movies are processed, if not by this process."""
+    """Where chunks or movies are processed, if not by this process."""
 
     cluster: str | None = declare(None, Setting(
-        "Start a dask cluster of `workers` processes or SLURM jobs; work there in ranges of frames.",
+        "Start a dask cluster of `workers` processes or SLURM jobs; work there in chunks of frames.",
         choices=("local", "slurm"),
     ))  # fmt: skip
     scheduler: str | None = declare(None, Setting(
-        "Use this dask cluster, in ranges of frames: tcp://…", metavar="ADDRESS"
+        "Use this dask cluster, in chunks of frames: tcp://…", metavar="ADDRESS"
     ))  # fmt: skip
 
     def __bool__(self) -> bool:
@@ -54,7 +54,7 @@ def on_a_cluster(
     """Context in which a movie is processed on a cluster, with a progress bar."""
     from ..work.chunks.movie import How
 
-    with where.connected(workers, gpus=gpus) as runner, progress_bar("Ranges") as bar:
+    with where.connected(workers, gpus=gpus) as runner, progress_bar("Chunks") as bar:
         yield How(runner, overwrite=overwrite, resume=resume, progress=bar)
 
 

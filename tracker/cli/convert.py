@@ -103,7 +103,7 @@ def convert(
         _draw(source, output, image, columns, overwrite)
         return
     formats.check_output(output, overwrite=overwrite, inputs=[source])
-    if image is not None and formats.FORMATS.get(".xml") != formats.format_of(output):
+    if image is not None and formats.WRITTEN[".xml"].module != formats.format_of(output):
         raise SettingsError(f"--image is for TrackMate's XML; {output} is none. Let the output end in .xml.")
     summary = job.run(str(source), output, {}, overwrite=overwrite)
     counted = ", ".join(f"{count} {name}" for name, count in summary.items())

@@ -15,13 +15,13 @@ from ..settings.detection import DetectionSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
 from .options import GroupedCommand, options_of
-from .parts import PathOrUrl, opening_options, part_options
+from .parts import PathOrUrl, crop_options, opening_options
 from .piped import OutputFile, refuse_json_beside_data, shown
 from .several import Outputs, Several, only_one, run_several, several_options
 from .terminal import Stopwatch, common_options, compilation_reported, progress_bar, say
 
 if TYPE_CHECKING:
-    from ..edit.crop import Part
+    from ..edit.crop import Crop
     from ..formats.images.frames import Images
     from ..work.jobs import DetectJob
 
@@ -81,7 +81,7 @@ class _Detect:
 @click.option("-o", "--output", type=OutputFile(), help="Table of detections, .geff or .xml; - is stdout.")
 @options_of(DetectionSettings, "values", make=dict, without=("spacing",))
 @opening_options
-@part_options("voxels")
+@crop_options("voxels")
 @options_of(_Detect, "how", special={"preview_frames": {"multiple": True, "show_default": False}})
 @several_options
 @cluster_options
@@ -92,7 +92,7 @@ def detect(
     output: Path | None,
     values: dict[str, Any],
     opened: dict[str, Any],
-    part: Part,
+    crop: Crop,
     how: _Detect,
     several: Outputs,
     cluster: DaskCluster,
@@ -103,7 +103,7 @@ def detect(
     clock = Stopwatch()
     _refuse_contradictions(output, how, several, cluster)
     settings = DetectionSettings(**values)
-    job = DetectJob(settings, how.labels, Opening(**opened), part, how.workers, intensity=how.intensity)
+    job = DetectJob(settings, how.labels, Opening(**opened), crop, how.workers, intensity=how.intensity)
     gpus = settings.device == "gpu"
     if several:
         run_several(
@@ -142,7 +142,7 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     labels, as_json = job.labels, how.as_json
     if output is not None:
         formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
-    movie = job.opening.open(source, partial=job.part.frames is not None)
+    movie = job.open(source)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
     for doubt in movie.doubts:
         say(doubt)
@@ -152,10 +152,8 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     if output is None:
         _preview(movie, replace(job.settings, spacing=movie.spacing), how.preview_frames, as_json)
         return
-    with progress_bar("Detecting") as progress:
-        found, settings = job.detect(movie, progress)
-    record = job.record(job.origin(source), settings, movie.interval)
-    formats.write_detections(output, found, record=record, overwrite=how.overwrite)
+    with progress_bar("Detecting") as bar:
+        found, settings = job.write(movie, source, output, overwrite=how.overwrite, progress=bar)
     summary = {
         "output": shown(output), "detections": len(found), "frames": job.frame_count(movie),
         "axes": movie.axes, "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
@@ -182,24 +180,24 @@ def _on_a_cluster(
     how: _Detect,
     cluster: DaskCluster,
 ) -> None:
-    """Detect spots range by range, in other processes or on other machines."""
-    from ..work.chunks.movie import detect_in_ranges
+    """Detect spots chunk by chunk, in other processes or on other machines."""
+    from ..work.chunks.movie import detect_in_chunks
 
     if output is None:
         raise click.UsageError("--preview is of one frame: leave --cluster and --scheduler out.")
     gpus = job.settings.device == "gpu"
     with on_a_cluster(cluster, job.workers, overwrite=how.overwrite, resume=how.resume, gpus=gpus) as runs:
-        summary = detect_in_ranges(source, output, job, runs)
+        summary = detect_in_chunks(source, output, job, runs)
     report = {"output": shown(output), **summary, "seconds": clock.seconds}
     if how.as_json:
         click.echo(json.dumps(report))
-    line = "{detections} detections in {frames} frames, {ranges} ranges, {seconds:.2f} s: {output}"
+    line = "{detections} detections in {frames} frames, {ranges} chunks, {seconds:.2f} s: {output}"
     say(line.format_map(report))
 
 
 def _estimate(job: DetectJob, movie: Images, output: str, as_json: bool) -> None:
     """Print what the command would do, with estimated time and memory."""
-    from ..work.estimate_job import estimate_detection
+    from ..work.estimate import estimate_detection
 
     with compilation_reported():
         expected, settings = estimate_detection(job, movie)

@@ -14,7 +14,7 @@ from .options import options_of
 from .terminal import Function
 
 if TYPE_CHECKING:
-    from ..edit.crop import Part
+    from ..edit.crop import Crop
 
 
 class PathOrUrl(click.ParamType):
@@ -32,7 +32,7 @@ class PathOrUrl(click.ParamType):
 
 
 @dataclass(frozen=True)
-class _PartTexts:
+class _CropTexts:
     """Part of a movie; the region is in {}."""
 
     region: str | None = declare(None, Setting(
@@ -61,15 +61,15 @@ class _Opened:
     ))  # fmt: skip
 
 
-def _part(region: str | None, frames: str | None, mask: str | None) -> Part:
-    from ..edit.crop import Part
+def _crop(region: str | None, frames: str | None, mask: str | None) -> Crop:
+    from ..edit.crop import Crop
 
-    return Part(region, frames, mask)
+    return Crop(region, frames, mask)
 
 
-def part_options(unit: str) -> Callable[[Function], Function]:
+def crop_options(unit: str) -> Callable[[Function], Function]:
     """Add ``--region``, ``--frames`` and ``--mask``; the region is in `unit`."""
-    return options_of(_PartTexts, "part", make=_part, said=unit)
+    return options_of(_CropTexts, "crop", make=_crop, said=unit)
 
 
 opening_options = options_of(_Opened, "opened", make=dict)

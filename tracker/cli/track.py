@@ -18,14 +18,14 @@ from ..settings.tracking import TrackingSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
 from .options import GroupedCommand, options_of
-from .parts import part_options
+from .parts import crop_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .several import Outputs, Several, only_one, run_several, several_options
 from .terminal import Stopwatch, columns_option, common_options, compilation_reported, progress_bar, say
 from .values import TRACKING, column_of
 
 if TYPE_CHECKING:
-    from ..edit.crop import Part
+    from ..edit.crop import Crop
     from ..tracking import TrackingRun
     from ..work.jobs import TrackJob
 
@@ -103,7 +103,7 @@ class _Track:
 )  # fmt: skip
 @options_of(TrackingSettings, "values", make=dict, special=TRACKING)
 @options_of(_Track, "how")
-@part_options("the unit of the positions")
+@crop_options("the unit of the positions")
 @columns_option("--columns", "INPUT")
 @several_options
 @cluster_options
@@ -114,7 +114,7 @@ def track(
     output: Path | None,
     values: dict[str, Any],
     how: _Track,
-    part: Part,
+    crop: Crop,
     columns: dict[str, str],
     several: Outputs,
     cluster: DaskCluster,
@@ -128,7 +128,7 @@ def track(
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
     if how.min_length and (how.stream or how.resume or cluster):
         raise click.UsageError("--min-length needs the whole movie in memory. Afterwards: outbid filter.")
-    job = TrackJob(settings, columns, part, how.workers, how.min_length or 1)
+    job = TrackJob(settings, columns, crop, how.workers, how.min_length or 1)
     gpus = settings.device == "gpu"
     if several:
         if output or how.stream or how.resume or how.dry_run or how.parts or settings.pins:
@@ -141,13 +141,13 @@ def track(
         return
     source = Path(only_one(sources))
     if cluster:
-        from ..work.chunks.movie import track_in_ranges
+        from ..work.chunks.movie import track_in_chunks
 
         output = output or source.with_name(f"{source.stem}_tracks.parquet")
         with on_a_cluster(
             cluster, how.workers, overwrite=how.overwrite, resume=how.resume, gpus=gpus
         ) as runs:
-            summary = track_in_ranges(source, output, job, runs, parts=how.parts)
+            summary = track_in_chunks(source, output, job, runs, parts=how.parts)
         _report(output, summary, clock, how.as_json)
         return
     _here(job, source, output or default_output(source, "_tracks.csv"), how, clock)
@@ -185,7 +185,7 @@ def _here(job: TrackJob, source: Path, output: Path, how: _Track, clock: Stopwat
         if not (how.stream or how.resume):
             summary = _in_memory(*files)
         elif job.settings.max_distance is None or job.settings.max_gap:
-            summary = _in_ranges(*files, how)
+            summary = _in_chunks(*files, how)
         else:
             summary = _stream(*files, how.resume, how.memory)
     _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
@@ -239,38 +239,10 @@ def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
 
 def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> dict[str, object]:
     """Link a file as a whole; the summary."""
-    from .. import formats
-    from ..compute.threads import begun
-    from ..compute.timing import lap
-    from ..edit.crop import track_part
-    from ..gated.batches import RECORDED
-    from ..particles.remarks import at_first_sight, doubled, without_links
-
+    with compilation_reported(), progress_bar("Linking") as bar:
+        run, record = job.link(str(source), output, overwrite=overwrite, say=say, progress=bar)
+    _warn_of_other_input(record["input"])
     settings = job.settings
-    hashed = begun(job.origin, str(source))
-    detections = formats.read_detections(source, columns=job.columns)
-    lap("read")
-    _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
-    twice = begun(doubled, detections)
-    for remark in at_first_sight(
-        detections, max_distance=settings.max_distance, max_gap=settings.max_gap, spacing=settings.spacing
-    ):
-        say(remark)
-    with compilation_reported(), progress_bar("Linking") as progress:
-        run = track_part(detections, settings, job.part, workers=job.workers, progress=progress)
-    run = job.without_short(run)
-    _LOG.info("%s", run.settings)
-    origin = hashed.result()
-    lap("hash")
-    _warn_of_other_input(origin)
-    gate = settings.max_distance, settings.max_gap or 0, settings.spacing
-    for remark in [*twice.result().said(), *without_links(detections, run.stats["links"], *gate)]:
-        say(remark)
-    learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
-    counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
-    record = job.record(origin, run.settings) | counted | learned
-    formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
-    lap("write")
     if run.learned is not None:
         merges = f" Merges: {run.stats['merges']}." if settings.merges else ""
         nothing = _NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING
@@ -278,6 +250,7 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
         say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
     if settings.pins:
         say(f"Pins: {run.stats['pins']}; left out: {run.stats['unmatched_pins']}.")
+    learned = {name: record[name] for name in ("learned",) if name in record}
     return {**run.stats, **learned, **_trust(run)}
 
 
@@ -299,7 +272,7 @@ def _stream(
     from ..compute.timing import lap
     from ..work.stream import rows_for, track_stream
 
-    if job.part:
+    if job.crop:
         raise SettingsError("--stream links the whole movie: leave --region, --frames and --mask out.")
     hashed = begun(job.origin, str(source))
     formats.check_input(source, columns=job.columns)
@@ -320,18 +293,18 @@ def _stream(
     return dict(stats)
 
 
-def _in_ranges(source: Path, output: Path, job: TrackJob, overwrite: bool, how: _Track) -> dict[str, object]:
-    """Link a file that may be larger than the memory, with a model or gaps, range by range; the summary."""
+def _in_chunks(source: Path, output: Path, job: TrackJob, overwrite: bool, how: _Track) -> dict[str, object]:
+    """Link a file that may be larger than the memory, with a model or gaps, chunk by chunk; the summary."""
     from ..work.chunks.learned import rows_within
-    from ..work.chunks.movie import How, track_in_ranges
+    from ..work.chunks.movie import How, track_in_chunks
 
     rows, threads = rows_within(how.memory), how.workers or os.cpu_count() or 1
-    with compilation_reported(), progress_bar("Ranges") as bar:
+    with compilation_reported(), progress_bar("Chunks") as bar:
         runs = How(rows=rows, overwrite=overwrite, resume=how.resume, threads=threads, progress=bar)
-        return track_in_ranges(source, output, job, runs)
+        return track_in_chunks(source, output, job, runs)
 
 
-def _warn_of_other_input(origin: Mapping[str, str]) -> None:
+def _warn_of_other_input(origin: Any) -> None:
     """Warn if the settings come from the record of a run on another input."""
     record = click.get_current_context().meta.get("outbid.record", {})
     before = record.get("input", {})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,8 +72,89 @@ def to_device(array: NDArray) -> Any:
     return cupy_module().asarray(array) if way is None or array.nbytes < _LARGE else way.to_device(array)
 
 
+Axis = Literal["row", "link", "division", "frame", "side"]
+"""What an axis of an array counts: detections, links, divisions, frames, or both directions of time."""
+ROW: Mapping[Axis, int] = {"row": 0}
+LINK: Mapping[Axis, int] = {"link": 0}
+DIVISION: Mapping[Axis, int] = {"division": 0}
+FRAME: Mapping[Axis, int] = {"frame": 0}
+ROW_BY_SIDE: Mapping[Axis, int] = {"side": 0, "row": 1}
+LINK_BY_SIDE: Mapping[Axis, int] = {"side": 0, "link": 1}
+BACKWARD = slice(None, None, -1)
+"""Index of all entries of an axis, the last first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Base of records whose fields say what their axes count, so that all are selected in one way.
+
+    ``field(metadata=ROW)`` declares an axis of detections; a field that is such a record declares its own.
+    What is None or empty, because it is not known yet, stays as it is.
+
+    Examples
+    --------
+    >>> from dataclasses import field
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Some(Arrays):
+    ...     weight: NDArray = field(metadata=LINK)
+    ...     rivals: NDArray = field(metadata=LINK_BY_SIDE)
+    ...     omega: float = 1.0
+    >>> some = Some(np.arange(3), np.arange(6).reshape(2, 3))
+    >>> part = some.take("link", some.weight > 0)
+    >>> part.weight.tolist(), part.rivals.tolist(), part.take("side", BACKWARD).rivals.tolist()
+    ([1, 2], [[1, 2], [4, 5]], [[4, 5], [1, 2]])
+    >>> part.join(some, "link").weight.tolist(), some.paste(part, "link", [0, 1]).rivals.tolist()
+    ([1, 2, 0, 1, 2], [[1, 2, 2], [4, 5, 5]])
+    """
+
+    def take(self, axis: Axis, index: Any) -> Self:
+        """The entries of an axis at an index: a mask, a slice or numbers."""
+        taken = {
+            name: value.take(axis, index) if isinstance(value, Arrays) else value[(*before, index)]
+            for name, value, before in self._along(axis)
+        }
+        return replace(self, **taken)
+
+    def join(self, other: Self, axis: Axis) -> Self:
+        """The record with the entries of another one after its own."""
+        both = {
+            name: value.join(getattr(other, name), axis)
+            if isinstance(value, Arrays)
+            else array_module(value).concatenate([value, getattr(other, name)], axis=len(before))
+            for name, value, before in self._along(axis, empty=True)
+        }
+        return replace(self, **both)
+
+    def paste(self, part: Self, axis: Axis, to: Any, of: Any = slice(None)) -> Self:
+        """A copy whose entries `to` are those of a part of the same kind at `of`."""
+        pasted: dict[str, Any] = {}
+        for name, value, before in self._along(axis):
+            other = getattr(part, name)
+            if isinstance(value, Arrays):
+                pasted[name] = value.paste(other, axis, to, of)
+            else:
+                pasted[name] = value.copy()
+                pasted[name][(*before, to)] = other[(*before, of)]
+        return replace(self, **pasted)
+
+    def _along(self, axis: Axis, *, empty: bool = False) -> Iterator[tuple[str, Any, tuple[slice, ...]]]:
+        """Name and value of each field with this axis, and the index of all entries of the axes before it."""
+        for each in fields(self):
+            value, before = getattr(self, each.name), (slice(None),) * each.metadata.get(axis, 0)
+            known = axis in each.metadata and value is not None and (empty or value.shape[len(before)] > 0)
+            if isinstance(value, Arrays) or known:
+                yield each.name, value, before
+
+    def moves(self, each: Field[Any]) -> bool:
+        """Whether a field goes to a GPU: what counts detections or links does, all else is small."""
+        nested = isinstance(getattr(self, each.name), Arrays | tuple)
+        return nested or not {"row", "link"}.isdisjoint(each.metadata)
+
+
 def placed(record: Any, place: Callable[[Any], Any]) -> Any:
     """A record (dataclass or tuple, of records) with its arrays placed by `to_host` or `to_device`.
+
+    Of a record of `Arrays` what counts neither detections nor links stays.
 
     Examples
     --------
@@ -86,8 +167,8 @@ def placed(record: Any, place: Callable[[Any], Any]) -> Any:
         made = [placed(part, place) for part in record]
         return type(record)(*made) if hasattr(record, "_fields") else tuple(made)
     if is_dataclass(record) and not isinstance(record, type):
-        of = {field.name: placed(getattr(record, field.name), place) for field in fields(record)}
-        return replace(record, **of)
+        move = [each.name for each in fields(record) if not isinstance(record, Arrays) or record.moves(each)]
+        return replace(record, **{name: placed(getattr(record, name), place) for name in move})
     return record
 
 

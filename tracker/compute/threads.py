@@ -8,8 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Thread
-from typing import Generic, Self, TypeVar, TypeVarTuple, cast
+from typing import Any, Generic, Self, TypeVar, TypeVarTuple, cast
 
+from .arrays import on_device
 from .timing import lap, timed_beside
 
 FEW = min(os.cpu_count() or 1, 4) if (os.cpu_count() or 1) < 16 else 8
@@ -17,29 +18,37 @@ FEW = min(os.cpu_count() or 1, 4) if (os.cpu_count() or 1) < 16 else 8
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 _Arguments = TypeVarTuple("_Arguments")
+_workers: ContextVar[int] = ContextVar("workers", default=1)
 _lasting: ContextVar[dict[int, ThreadPoolExecutor] | None] = ContextVar("lasting", default=None)
 
 
 @contextmanager
-def threads_kept() -> Iterator[None]:
-    """Keep the threads of `in_threads` inside the block, where starting them would take as long as the jobs.
+def computing(workers: int) -> Iterator[None]:
+    """Let the work inside the block use so many threads, which do not change its result.
 
-    Threads that these jobs start themselves are not kept.
+    Threads of `in_threads` are kept until the outermost block ends, for to start them takes as long as the
+    jobs. Each has one thread for itself, so that work inside of work starts no others.
 
     Examples
     --------
-    >>> with threads_kept():
-    ...     list(in_threads(abs, [-2, 1], workers=2))
-    [2, 1]
+    >>> with computing(3):
+    ...     threads_for(()), list(in_threads(threads_for, [()], workers=2))
+    (3, [1])
     """
-    pools: dict[int, ThreadPoolExecutor] = {}
-    token = _lasting.set(pools)
+    outer, pools = _lasting.get(), dict[int, ThreadPoolExecutor]()
+    tokens = _workers.set(workers), _lasting.set(pools if outer is None else outer)
     try:
         yield
     finally:
-        _lasting.reset(token)
+        _workers.reset(tokens[0])
+        _lasting.reset(tokens[1])
         for pool in pools.values():
             pool.shutdown(cancel_futures=True)
+
+
+def threads_for(array: Any) -> int:
+    """Threads for work on an array: those of `computing`, or one on a GPU, whose kernels are parallel."""
+    return 1 if on_device(array) else _workers.get()
 
 
 def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers: int) -> Iterator[_Made]:

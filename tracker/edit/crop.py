@@ -26,7 +26,7 @@ EVERYWHERE: Range = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
-class Part:
+class Crop:
     """Region, frames and mask as the command line takes them.
 
     Parameters
@@ -44,13 +44,13 @@ class Part:
     mask: str | None = None
 
     def __post_init__(self) -> None:
-        Extent.from_texts(self.region, self.frames)
+        CropBounds.from_texts(self.region, self.frames)
 
     def __bool__(self) -> bool:
-        return self != Part()
+        return self != Crop()
 
-    def extent(self) -> Extent:
-        """The `Extent` of these texts, with the mask opened.
+    def bounds(self) -> CropBounds:
+        """The `CropBounds` of these texts, with the mask opened.
 
         Raises
         ------
@@ -58,11 +58,15 @@ class Part:
             If the mask cannot be read.
         """
         mask = None if self.mask is None else open_images(self.mask)
-        return Extent.from_texts(self.region, self.frames, mask)
+        return CropBounds.from_texts(self.region, self.frames, mask)
+
+
+Part = Crop
+"""The former name, for one release."""
 
 
 @dataclass(frozen=True, eq=False)
-class Extent:
+class CropBounds:
     """The part of a movie that is analysed.
 
     Parameters
@@ -81,9 +85,9 @@ class Extent:
 
     Examples
     --------
-    >>> part = Extent.from_texts(":,2:,0:10", "1:")
+    >>> bounds = CropBounds.from_texts(":,2:,0:10", "1:")
     >>> seen = Detections.from_table([0, 1, 1], [[0, 3, 3], [0, 3, 3], [0, 1, 3]])
-    >>> part.holds(seen).tolist()
+    >>> bounds.holds(seen).tolist()
     [False, True, False]
     """
 
@@ -101,7 +105,7 @@ class Extent:
             raise SettingsError(f"region is {self.region}; each range must be A:B with A < B.")
 
     @classmethod
-    def from_texts(cls, region: str | None, frames: str | None, mask: Images | None = None) -> Extent:
+    def from_texts(cls, region: str | None, frames: str | None, mask: Images | None = None) -> CropBounds:
         """Parse ``z0:z1,y0:y1,x0:x1`` and ``A:B``; a missing start or end leaves a range open.
 
         Raises
@@ -111,7 +115,7 @@ class Extent:
         """
         ranges = [EVERYWHERE] * 3
         if region is not None:
-            ranges = [_range(part, "region is z0:z1,y0:y1,x0:x1") for part in region.split(",")]
+            ranges = [_range(side, "region is z0:z1,y0:y1,x0:x1") for side in region.split(",")]
             if len(ranges) != 3:
                 raise SettingsError(f"region is {region!r}; it must be z0:z1,y0:y1,x0:x1.")
         first, end = (0.0, math.inf) if frames is None else _range(frames, "frames are A:B")
@@ -123,11 +127,11 @@ class Extent:
 
     @property
     def is_all(self) -> bool:
-        """Whether the extent includes the whole movie."""
+        """Whether the bounds include the whole movie."""
         return self.region == (EVERYWHERE,) * 3 and self.frames == (0, None) and self.mask is None
 
     def holds(self, seen: Detections, voxel: tuple[float, float, float] | None = None) -> NDArray[np.bool_]:
-        """(N,) bool: which detections lie within the extent.
+        """(N,) bool: which detections lie within the bounds.
 
         Parameters
         ----------
@@ -172,8 +176,8 @@ class Extent:
             inside[rows] = image[tuple(at[rows].T)] != 0
         return inside
 
-    def of(self, movie: Images, radius: tuple[float, float] | None = None) -> Cut:
-        """The part of the images that must be read for this extent.
+    def of(self, movie: Images, radius: tuple[float, float] | None = None) -> CroppedMovie:
+        """The part of the images that must be read for these bounds.
 
         Parameters
         ----------
@@ -211,14 +215,14 @@ class Extent:
             stop = length if high == math.inf else min(math.ceil(high) + margin, length)
             box.append(slice(start, stop))
         whole = all(side == slice(0, length) for side, length in zip(box, movie.shape, strict=True))
-        return Cut(self, movie, range(first, last), WHOLE if whole else (box[0], box[1], box[2]))
+        return CroppedMovie(self, movie, range(first, last), WHOLE if whole else (box[0], box[1], box[2]))
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
-    """The box and the frames of a movie that must be read for an extent."""
+class CroppedMovie:
+    """The box and the frames of a movie that must be read for a crop."""
 
-    extent: Extent
+    bounds: CropBounds
     movie: Images
     numbers: range
     box: Box
@@ -233,21 +237,21 @@ class Cut:
         return self.movie.frames(self.there, self.box)
 
     def placed(self, found: Detections) -> Detections:
-        """Detections within the extent, with frame numbers and positions of the whole movie."""
-        if self.extent.is_all and not self.movie.missing:
+        """Detections within the bounds, with frame numbers and positions of the whole movie."""
+        if self.bounds.is_all and not self.movie.missing:
             return found
         offset = [side.start or 0 for side in self.box]
         moved = Detections(
             np.asarray(self.there, np.int32)[found.frame],
             found.position + np.multiply(offset, self.movie.spacing), found.unit, found.features,
         )  # fmt: skip
-        return moved.take(self.extent.holds(moved, self.movie.spacing))
+        return moved.take(self.bounds.holds(moved, self.movie.spacing))
 
 
 def track_part(
     detections: Detections,
     settings: TrackingSettings | None = None,
-    part: Part = Part(),
+    crop: Crop = Crop(),
     *,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -258,7 +262,7 @@ def track_part(
     ----------
     detections, settings, workers, progress
         As for `outbid.track`.
-    part : Part
+    crop : Crop
         Its region is in the unit of the positions; voxels of the mask are those that it states, or those of
         ``settings.spacing``, where positions are in voxels.
 
@@ -274,16 +278,16 @@ def track_part(
     Examples
     --------
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 1], [0, 0, 2], [0, 0, 3]])
-    >>> run = track_part(seen, TrackingSettings(max_distance=2.0), Part(region=":,:,0:2.5"))
+    >>> run = track_part(seen, TrackingSettings(max_distance=2.0), Crop(region=":,:,0:2.5"))
     >>> run.tracks.links.tolist(), run.stats["leave"]
     ([[0, 1]], 1)
     """
-    if not part:
+    if not crop:
         return track(detections, settings, workers=workers, progress=progress)
-    extent = part.extent()
-    chosen = Extent(frames=extent.frames).holds(detections)
+    bounds = crop.bounds()
+    chosen = CropBounds(frames=bounds.frames).holds(detections)
     run = track(detections.take(chosen), settings, workers=workers, progress=progress)
-    return linked_within(run, extent.holds(run.tracks.detections))
+    return linked_within(run, bounds.holds(run.tracks.detections))
 
 
 def linked_within(run: TrackingRun, inside: NDArray[np.bool_]) -> TrackingRun:

@@ -28,7 +28,7 @@ from ..tracking import TrackingRun, TrackingSettings, run_of, tracked
 
 if TYPE_CHECKING:
     from ..gated.linking import Links
-    from ..learned.linking import LearnedMovie
+    from ..learned.linking import FittedMovie
 
 _LEAST = 1e-3
 """Error level: probability of a link below which it is no alternative."""
@@ -43,7 +43,7 @@ class HeldModel:
     detections: Detections
     settings: TrackingSettings  # without pins
     workers: int
-    learned: LearnedMovie | None = None  # the model and the posterior without pins; None with a gate
+    learned: FittedMovie | None = None  # the model and the posterior without pins; None with a gate
     known: dict[tuple[int, int], Links] = field(default_factory=dict)
     """With a gate, links of runs of frames in which no pin acts, as they are found."""
 
@@ -133,10 +133,10 @@ def hold(
         return HeldModel(detections, settings, workers)
     if settings.periodic is not None:
         raise SettingsError("In a periodic box pins need a max_distance: set one.")
-    from ..learned.linking import learned_movie
+    from ..learned.linking import fit_movie
 
     used = replace(settings, device="cpu")
-    return HeldModel(detections, used, workers, learned_movie(detections, used, workers, progress))
+    return HeldModel(detections, used, workers, fit_movie(detections, used, workers, progress))
 
 
 def hold_again(held: HeldModel, pins: Sequence[Pin]) -> HeldModel:
@@ -146,10 +146,10 @@ def hold_again(held: HeldModel, pins: Sequence[Pin]) -> HeldModel:
     """
     if held.learned is None or not pins:
         return held
-    from ..learned.linking import learned_again
+    from ..learned.linking import fit_again
 
     found = replace(held.settings, pins=tuple(pins)).pins_in(held.detections)
-    return replace(held, learned=learned_again(held.learned, found))
+    return replace(held, learned=fit_again(held.learned, found))
 
 
 def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
@@ -176,7 +176,7 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
 
     decided, order = under_pins(held.learned, found), held.learned.reading.order
     run = run_of(seen, in_given_order(decided.links, order), used, held.learned.summary)
-    posterior, count = decided.posterior, len(seen)
+    posterior, count = decided.tracks.posterior, len(seen)
     some = posterior.probability > _LEAST
     pairs = order[np.column_stack([posterior.candidates.tail[some], posterior.candidates.head[some]])]
     first = np.lexsort((pairs[:, 1], pairs[:, 0]))

@@ -1,63 +1,35 @@
 """Read and write detections, tracks and run records; the suffix of a file names its format.
 
-Each format is one module. One that is read and written has a line in `FORMATS`, one that is only read a line
-in `READERS`. A module defines, of a path that has been checked:
-
-`recognises`, `read_tracks`
-`read_detections`  else they are those of the tracks
-`holds_tracks`     else there always are some
-`read_record`      else there is none, or with `RECORD_BESIDE` it is a file beside the output
-`read_with`        the files that are read together with the named one
-`foreign`          for an output that is a folder, see `outputs.refuse_output`
-`write_tracks`     (path, tracks, record, overwrite), by which detections without links are written as well
-
-A format of tables has `read_table` for all of these that it does not define, and its functions also take the
-columns that the caller named; one that is written has `write_table` (path, rows, unit, record, overwrite).
+`declared`  all formats, each in one line: where its code is, which files are of it
+`contract`  what the module of a format offers
+`coerce`    what users pass as detections or tracks
+`tables`, `graphs`, `images`  one format a module, and what formats of this kind share
+`files`     what all share: outputs, records, numbers, units, memory
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatch
-from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, cast
 
 from ..errors import InputError, SettingsError
 from ..particles.detections import Detections
 from ..particles.tracks import Tracks
+from .contract import PositionFormat
+from .declared import FORMATS, WRITTEN, Format
 from .files.memory import larger_than_memory
 from .files.outputs import refuse_output
-from .files.records import record_beside, record_from, record_path, sha256_of
+from .files.records import record_from, record_path, sha256_of
 from .files.unknown import advice
 from .tables.columns import AS_NAMED, checked_columns, text_of_columns
 
 __all__ = [
-    "FORMATS", "READERS", "check_input", "check_output", "format_of", "holds_tracks", "input_of",
+    "FORMATS", "WRITTEN", "check_input", "check_output", "format_of", "holds_tracks", "input_of",
     "read_detections", "read_record", "read_tracks", "takes_columns", "write_detections", "write_tracks",
 ]  # fmt: skip
-
-FORMATS: Mapping[str, str] = {
-    ".csv": "tables.csv", ".tsv": "tables.csv", ".parquet": "tables.parquet", ".pq": "tables.parquet",
-    ".isbi.xml": "graphs.isbi", ".xml": "graphs.trackmate", ".geff": "graphs.geff",
-}  # fmt: skip
-"""Suffixes and the modules that read and write them, imported when needed; the first match counts."""
-
-READERS: Sequence[tuple[str, str]] = [
-    ("*.parquet/", "tables.parquet"), ("*.pq/", "tables.parquet"),
-    ("*/", "graphs.geff"), ("*/", "graphs.ctc"), ("*_track.txt", "graphs.ctc"), ("*/", "tables.openptv"),
-    ("*_is.*", "tables.openptv"),
-    ("*.xml", "graphs.isbi"), ("*spots.csv", "tables.trackmate_csv"), ("*.npy", "tables.npy"),
-    ("*traj*", "tables.myptv"),
-    ("particles*", "tables.myptv"), ("*.xlsx", "tables.excel"), ("*.mastodon", "graphs.mastodon"),
-    ("*.txt", "tables.csv"),
-    ("*.h5", "tables.hdf5_tables"), ("*.hdf5", "tables.hdf5_tables"), ("*.he5", "tables.hdf5_tables"),
-]  # fmt: skip
-"""Modules that first check the content of a file, or folder (``*/``), whose name matches the pattern."""
 
 _Path = str | os.PathLike[str]
 
@@ -97,14 +69,8 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
     >>> seen.frame.tolist(), seen.position.tolist(), seen.features["mass"].tolist()
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
-    with _reading(path, columns) as (form, given):
-        if hasattr(form, "read_detections"):
-            return form.read_detections(*given)
-        if not _is_table(form):
-            return form.read_tracks(*given).detections
-        from .tables.table import detections_of
-
-        return detections_of(form.read_table(*given))
+    with _reading(path, columns) as read:
+        return read.read_detections(Path(path), columns)
 
 
 def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
@@ -126,30 +92,21 @@ def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks
     InputError, SettingsError, ResourceError
         As `read_detections`; or if a track has two detections in one frame.
     """
-    with _reading(path, columns) as (form, given):
-        if hasattr(form, "read_tracks"):
-            return form.read_tracks(*given)
-        from .tables.table import tracks_of
-
-        return tracks_of(form.read_table(*given))
+    with _reading(path, columns) as read:
+        return read.read_tracks(Path(path), columns)
 
 
 def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
     """Whether the caller named columns and the file is a table, in which columns can be named."""
     with _reading_errors_explained(Path(path)):
-        return bool(columns) and _is_table(_reader(Path(path), columns))
+        reader = _reader(Path(path), columns) if columns else None
+        return reader is not None and reader.takes_columns
 
 
 def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """Whether the file contains tracks; it raises what `read_detections` does of the file's beginning."""
-    with _reading(path, columns) as (form, given):
-        if hasattr(form, "holds_tracks"):
-            return form.holds_tracks(*given)
-        if not _is_table(form):
-            return True
-        from .tables.table import holds_tracks
-
-        return holds_tracks(form.read_table(*given).roles)
+    with _reading(path, columns) as read:
+        return read.holds_tracks(Path(path), columns)
 
 
 def read_record(path: _Path) -> dict[str, Any]:
@@ -168,9 +125,8 @@ def read_record(path: _Path) -> dict[str, Any]:
     if Path(path).suffix.lower() == ".json":
         with _reading_errors_explained(Path(path)):
             return record_from(Path(path).read_bytes(), Path(path))
-    with _reading(path) as (form, given):
-        kept = record_beside if getattr(form, "RECORD_BESIDE", False) else lambda _: None
-        record: dict[str, Any] | None = getattr(form, "read_record", kept)(given[0])
+    with _reading(path) as read:
+        record = read.read_record(Path(path))
     if record is None:
         raise InputError(
             f"{path} has no run record. Give an output of Outbid; the record of a CSV is the .json beside it."
@@ -215,7 +171,7 @@ def write_detections(
     OSError
         If the disk is full or read-only; an earlier output is then unchanged.
     """
-    _write(path, detections, Tracks(detections, np.empty((0, 2), np.int64)), record, overwrite)
+    _output(path, overwrite).write(Path(path), detections, record, overwrite)
 
 
 def write_tracks(
@@ -248,7 +204,7 @@ def write_tracks(
     >>> read_record("tracks.csv")
     {'command': 'track'}
     """
-    _write(path, tracks, tracks, record, overwrite)
+    _output(path, overwrite).write(Path(path), tracks, record, overwrite)
 
 
 def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
@@ -265,64 +221,48 @@ def check_output(path: _Path, *, overwrite: bool = False, inputs: Iterable[_Path
     _output(path, overwrite, [file for source in inputs for file in _read_with(Path(source))])
 
 
-def _write(
-    path: _Path, what: Detections | Tracks, tracks: Tracks, record: Mapping[str, object] | None,
-    overwrite: bool,
-) -> None:  # fmt: skip
-    """Write what is given as a table, or else as tracks."""
-    form = _output(path, overwrite)
-    if hasattr(form, "write_table"):
-        from .tables.table import table_of
-
-        form.write_table(Path(path), table_of(what), tracks.detections.unit, record, overwrite)
-    else:
-        form.write_tracks(Path(path), tracks, record, overwrite)
-
-
-def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Any:
-    name = format_of(path)
-    if name is None:
+def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> PositionFormat:
+    """The format of an output that may be written."""
+    declared = _by_suffix(Path(path))
+    if declared is None:
         raise SettingsError(
             f"{path} would be of an unknown format. Let the output end in {_known_suffixes()}."
         )
-    form = import_module(f".{name}", __package__)
-    refuse_output(
-        Path(path), overwrite=overwrite, inputs=inputs,
-        record=record_path(Path(path)) if getattr(form, "RECORD_BESIDE", False) else None,
-        foreign=getattr(form, "foreign", None),
-    )  # fmt: skip
-    return form
+    writer = cast(PositionFormat, declared.load())
+    beside = record_path(Path(path)) if writer.has_record_beside else None
+    refuse_output(Path(path), overwrite=overwrite, inputs=inputs, record=beside, foreign=writer.foreign)
+    return writer
 
 
 def _read_with(path: Path) -> list[Path]:
     """An input file and the files that are read together with it."""
-    form: object = None
+    reader = None
     if path.is_file() or path.is_dir():
         with suppress(InputError, OSError):  # reading it says so
-            form = _reader(path, AS_NAMED)
-    return [path, *getattr(form, "read_with", lambda _: [])(path)]
+            reader = _reader(path, AS_NAMED)
+    return [path, *([] if reader is None else reader.read_with(path))]
 
 
 @contextmanager
-def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """The module that reads a file that exists, and what its functions are given."""
+def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[PositionFormat]:
+    """What reads a file that exists."""
     file, columns = Path(path), checked_columns(columns)
     with _reading_errors_explained(file):
         if not file.exists():
             raise InputError(f"There is no file {file}. Check the name.")
         if not file.is_file() and not file.is_dir():
             raise InputError(f"{file} is a device. Give a file.")
-        form = _reader(file, columns)
-        if form is None and file.is_dir():
+        reader = _reader(file, columns)
+        if reader is None and file.is_dir():
             raise InputError(f"{file} is a folder of no known kind. {advice(file)}")
-        if form is None:
+        if reader is None:
             known = f"Outbid reads {_known_suffixes()}. Call a table .csv or .tsv."
             raise InputError(f"{file} is of an unknown format. {advice(file) or known}")
-        if columns and not _is_table(form):
+        if columns and not reader.takes_columns:
             raise SettingsError(
                 f"{file} is no table, and its format says what is what. Name no columns of it."
             )
-        yield form, _given(form, file, columns)
+        yield reader
 
 
 @contextmanager
@@ -340,36 +280,30 @@ def _reading_errors_explained(path: Path) -> Iterator[None]:
         raise larger_than_memory(path) from None
 
 
-def _reader(path: Path, columns: Mapping[str, str]) -> Any:
-    """The module that reads a file or folder; None if there is none."""
-    name = None if path.is_dir() else format_of(path)
-    if name and path.stat().st_size == 0:
+def _reader(path: Path, columns: Mapping[str, str]) -> PositionFormat | None:
+    """What reads a file or folder; None if nothing does."""
+    named = None if path.is_dir() else _by_suffix(path)
+    if named and path.stat().st_size == 0:
         raise InputError(f"{path} is empty. Check where it was made.")
-    asked = path.name.lower() + ("/" if path.is_dir() else "")
-    for pattern, special in READERS:
-        if fnmatch(asked, pattern):
-            form: Any = import_module(f".{special}", __package__)
-            if form.recognises(*_given(form, path, columns)):
-                return form
-    return import_module(f".{name}", __package__) if name else None
-
-
-def _is_table(form: object) -> bool:
-    """Whether columns can be named in files of a format."""
-    return hasattr(form, "read_table")
-
-
-def _given(form: object, path: Path, columns: Mapping[str, str]) -> tuple[Any, ...]:
-    """What the functions of a format are given to read a file."""
-    return (path, columns) if _is_table(form) else (path,)
+    name = path.name.lower() + ("/" if path.is_dir() else "")
+    for declared in FORMATS:
+        if not declared.has_images and declared.may_be(name):
+            reader = cast(PositionFormat, declared.load())
+            if reader.recognises(path, columns):
+                return reader
+    return cast(PositionFormat, named.load()) if named else None
 
 
 def format_of(path: _Path) -> str | None:
-    """The module in `FORMATS` for a file name; None if no suffix matches."""
-    name = Path(path).name.lower()
-    return next((module for suffix, module in FORMATS.items() if name.endswith(suffix)), None)
+    """The module of the format that an output of this name has; None if no suffix fits."""
+    declared = _by_suffix(Path(path))
+    return declared.module if declared else None
+
+
+def _by_suffix(path: Path) -> Format | None:
+    return next((each for suffix, each in WRITTEN.items() if path.name.lower().endswith(suffix)), None)
 
 
 def _known_suffixes() -> str:
-    *others, last = FORMATS
+    *others, last = WRITTEN
     return f"{', '.join(others)} or {last}"

@@ -19,7 +19,7 @@ from .tables.columns import AS_NAMED, checked_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .tables.table import Rows
+    from .tables.rows import Rows
 
 Columnar = object
 """A pandas, polars or other data frame, an Arrow table, or any object that exports Arrow data."""
@@ -153,13 +153,9 @@ def _of_pandas(frame: object) -> pa.Table:
 
 def _rows(table: pa.Table, name: str, columns: Mapping[str, str]) -> Rows:
     """The table as the file readers take it; messages name the argument and count rows from 0."""
-    from .tables.table import Rows
+    from .tables.rows import Rows, cells_of
 
-    def cell(row: int, column: str) -> str:
-        value = table[column][row].as_py()
-        return f"row {row}: {column} is {'blank' if value is None else repr(value)[:60]}"
-
-    return Rows(Path(name), table, cell, _unit_of(table), checked_columns(columns))
+    return Rows(Path(name), table, cells_of(table), _unit_of(table), checked_columns(columns))
 
 
 def _unit_of(table: pa.Table) -> str | None:

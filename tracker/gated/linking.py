@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assignment import AbstractAssignmentSolver, solver_named
-from ..compute.arrays import free_memory, on_device, release_device_memory, to_host
+from ..compute.arrays import LINK, Arrays, free_memory, on_device, release_device_memory, to_host
 from ..compute.streams import in_lanes
 from ..compute.threads import in_threads
 from ..compute.timing import lap
@@ -46,7 +46,7 @@ CANDIDATE_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class Links(Arrays):
     """Links found by assignment, with their optimality gap.
 
     Parameters
@@ -67,12 +67,12 @@ class Links:
         has no kernels for them there, or by divisions or pins.
     """
 
-    pairs: NDArray[np.int64]
-    cost: NDArray[np.float64]
-    margin: NDArray[np.float64]
+    pairs: NDArray[np.int64] = field(metadata=LINK)
+    cost: NDArray[np.float64] = field(metadata=LINK)
+    margin: NDArray[np.float64] = field(metadata=LINK)
     gap: float
     batches: Batches = field(default_factory=Batches)
-    probability: NDArray[np.float64] | None = None
+    probability: NDArray[np.float64] | None = field(metadata=LINK, default=None)
     solved_elsewhere: bool = False
 
 

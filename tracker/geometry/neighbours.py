@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.arrays import array_module, kernels, on_device
-from ..compute.threads import in_threads
+from ..compute.arrays import array_module, kernels
+from ..compute.threads import in_threads, threads_for
 
 
 def nearest(
@@ -17,7 +17,6 @@ def nearest(
     *,
     offset: int = 0,
     within: float = np.inf,
-    workers: int = 1,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """The nearest other points of some points, in the same frame or in one a few frames later.
 
@@ -35,8 +34,6 @@ def nearest(
         Frames from those who ask to those who are asked. In one's own frame one is no neighbour.
     within : float
         Largest distance; farther ones are not sought, but may be returned.
-    workers : int
-        Threads; they do not change the result.
 
     Returns
     -------
@@ -54,7 +51,7 @@ def nearest(
     on, xp = kernels("outbid.geometry.neighbours", position), array_module(position)
     near = xp.full((len(rows), count), -1, dtype=np.int32)
     distance2 = xp.full((len(rows), count), np.inf)
-    workers = 1 if on_device(position) else max(1, workers)
+    workers = max(1, threads_for(position))
     cuts = np.linspace(0, len(rows), workers + 1).astype(int).tolist()
     runs = list(zip(cuts[:-1], cuts[1:], strict=True))
 

@@ -72,7 +72,6 @@ def marks_of(
     features: Mapping[str, NDArray],
     reading: Reading,
     column: Mapping[str, str] | str | None,
-    workers: int = 1,
 ) -> Columns | None:
     """The marks of a movie, of features (N,) in the order of its detections as read; None if none help.
 
@@ -81,7 +80,7 @@ def marks_of(
     wanted, count = kinds_of(features, column), len(reading.order)
     if not wanted or not count:
         return None
-    near, _ = nearest(reading.position, reading.frame_start, np.arange(count), NEIGHBOURS, workers=workers)
+    near, _ = nearest(reading.position, reading.frame_start, np.arange(count), NEIGHBOURS)
     kept: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
     clutter: list[NDArray[np.float64]] = []
     labels, blocks, by_place = dict[str, NDArray[np.int64]](), dict[str, slice](), list[str]()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..compute.arrays import LINK, LINK_BY_SIDE, ROW, Arrays
+from ..compute.threads import computing
 from ..errors import InputError
 from ..geometry.neighbours import nearest
 from .inference.candidates import candidates_of
@@ -21,7 +23,7 @@ from .learn.m_steps import raw_steps
 from .learn.options import LearnOptions
 from .learn.registration import frame_shifts
 from .learn.starts import first_candidates, first_order
-from .model import Model, Surroundings
+from .model import LocalFields, Model
 from .model.movie import OUTER, Movie, movie_of
 from .prepare import HOLE
 from .summary import Summary
@@ -147,7 +149,8 @@ class Live:
             return Joined(np.empty(0, np.int64), np.empty(0), 0.0)
         after, self._waited = 1 if self._uneven else after + self._waited, 0
         earlier = self._window.latest(0 if after > HOLE + 1 else self._frames - 1)
-        return self._joined(earlier.with_frame(place, after))
+        with computing(self._options.workers):
+            return self._joined(earlier.with_frame(place, after))
 
     def _joined(self, window: _Window) -> Joined:
         """Link the latest frame and store the result."""
@@ -171,10 +174,9 @@ class Live:
         """Two sweeps, the first with all candidates of the new frame; the flow follows from the first."""
         movie, model = window.movie, self._model(window)
         posterior = with_gaps(movie, model, window.known, self._options)
-        window = window.with_flow_of(posterior, self._options)
+        window = window.with_flow_of(posterior)
         posterior = updated(
             movie, self._model(window), posterior, omega=exponent(posterior.probability), with_moments=False,
-            workers=self._options.workers,
         )  # fmt: skip
         return posterior, replace(window, tail=posterior.candidates.tail, head=posterior.candidates.head,
             probability=posterior.probability, rivals=posterior.rivals)  # fmt: skip
@@ -182,11 +184,11 @@ class Live:
     def _model(self, window: _Window) -> Model:
         """The learned model, with the flow of the window and even steps."""
         motion = replace(self._learned.motion, step_scale=np.ones(len(window.movie.intervals)))
-        return Model(motion, self._rates, Surroundings.uniform(window.flow))
+        return Model(motion, self._rates, LocalFields.uniform(window.flow))
 
 
 @dataclass(frozen=True, eq=False)
-class _Window:
+class _Window(Arrays):
     """The latest frames, with the tracks of their detections and the candidate links between them.
 
     Parameters
@@ -208,22 +210,27 @@ class _Window:
     """
 
     movie: Movie
-    track: NDArray[np.int64]
-    ended: NDArray[np.bool_]
-    flow: NDArray[np.float64]
-    near: NDArray[np.int32]
-    tail: NDArray[np.int32]
-    head: NDArray[np.int32]
-    probability: NDArray[np.float64]
-    rivals: NDArray[np.float64]
+    track: NDArray[np.int64] = field(metadata=ROW)
+    ended: NDArray[np.bool_] = field(metadata=ROW)
+    flow: NDArray[np.float64] = field(metadata=ROW)
+    near: NDArray[np.int32] = field(metadata=ROW)
+    tail: NDArray[np.int32] = field(metadata=LINK)
+    head: NDArray[np.int32] = field(metadata=LINK)
+    probability: NDArray[np.float64] = field(metadata=LINK)
+    rivals: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
 
     @classmethod
     def empty(cls, basis: NDArray[np.float64]) -> _Window:
         """State before the first frame."""
         place, row, link = np.empty((0, basis.shape[1])), np.empty(0, np.int64), np.empty(0, np.int32)
-        movie = Movie(place, row, np.zeros(1, np.int64), np.empty(0), basis, np.empty(0, np.int64))
-        near = np.empty((0, OUTER), np.int32)
-        return cls(movie, row, row > 0, place, near, link, link, np.empty(0), np.empty((2, 0)))
+        movie = Movie(
+            position=place, frame=row, frame_start=np.zeros(1, np.int64), density=np.empty(0), basis=basis,
+            time=row,
+        )  # fmt: skip
+        return cls(
+            movie=movie, track=row, ended=row > 0, flow=place, near=np.empty((0, OUTER), np.int32),
+            tail=link, head=link, probability=np.empty(0), rivals=np.empty((2, 0)),
+        )  # fmt: skip
 
     @property
     def new(self) -> slice:
@@ -234,23 +241,15 @@ class _Window:
     def known(self) -> LinkPosterior:
         """The candidates between earlier frames."""
         key = self.tail * np.int64(len(self.movie)) + self.head
-        return LinkPosterior(candidates_of(key, self.movie.frame), self.probability, self.rivals)
+        return LinkPosterior.begun(candidates_of(key, self.movie.frame), self.probability, self.rivals)
 
     def latest(self, frames: int) -> _Window:
         """The latest frames, at most this many."""
-        movie, first = self.movie, max(self.movie.frames - frames, 0)
-        rows, start = slice(int(movie.frame_start[first]), None), movie.frame_start[first:]
-        link = self.tail >= rows.start
-        assert movie.time is not None
-        part = replace(
-            movie, position=movie.position[rows], frame=movie.frame[rows] - first,
-            frame_start=start - start[0], density=movie.density[rows], time=movie.time[first:],
-        )  # fmt: skip
-        return _Window(
-            part, self.track[rows], self.ended[rows], self.flow[rows], self.near[rows],
-            self.tail[link] - rows.start,
-            self.head[link] - rows.start, self.probability[link], self.rivals[:, link],
-        )  # fmt: skip
+        first = max(self.movie.frames - frames, 0)
+        row = int(self.movie.frame_start[first])
+        part = self.take("row", slice(row, None)).take("link", self.tail >= row)
+        movie = part.movie.during(slice(first, self.movie.frames))
+        return replace(part, movie=movie, tail=part.tail - row, head=part.head - row)
 
     def with_frame(self, place: NDArray[np.float64], after: int) -> _Window:
         """The window with one more frame, `after` intervals later."""
@@ -263,17 +262,15 @@ class _Window:
             shown = movie_of(place, np.array([0, count]), spacing=1.0)
             density, near = shown.density, shown.near if shown.near is not None else near
         last = int(movie.time[-1]) if movie.frames else 0
-        grown = replace(
-            movie, position=np.concatenate([movie.position, place]),
-            frame=np.append(movie.frame, np.full(count, movie.frames)),
-            frame_start=np.append(movie.frame_start, movie.frame_start[-1] + count),
-            density=np.append(movie.density, density), time=np.append(movie.time, last + after),
+        alone = replace(movie, position=place, frame=np.full(count, movie.frames), density=density)
+        new = replace(
+            self, movie=alone, track=np.full(count, -1), ended=np.ones(count, np.bool_),
+            flow=np.zeros_like(place), near=near,
         )  # fmt: skip
-        return replace(
-            self, movie=grown, track=np.append(self.track, np.full(count, -1)),
-            ended=np.append(self.ended, np.ones(count, np.bool_)),
-            flow=np.concatenate([self.flow, np.zeros_like(place)]), near=np.concatenate([self.near, near]),
-        )  # fmt: skip
+        grown = self.join(new, "row")
+        start = np.append(movie.frame_start, movie.frame_start[-1] + count)
+        time = np.append(movie.time, last + after)
+        return replace(grown, movie=replace(grown.movie, frame_start=start, time=time))
 
     def _pair(self) -> tuple[Movie, slice]:
         """The last frame and the one before, and the rows of the latter."""
@@ -292,8 +289,8 @@ class _Window:
         steady[: before.stop - before.start] = self._steady(before)
         flow = min((0 * steady, steady), key=partial(_distance, pair))
         flow += frame_shifts(pair.position + flow, pair.frame_start)[pair.frame]
-        candidates = first_candidates(pair, flow, max(options.nearest // 2, 1), options.workers)
-        found = first_order(pair, candidates, flow, Fields.of(pair), options.workers)
+        candidates = first_candidates(pair, flow, max(options.nearest // 2, 1))
+        found = first_order(pair, candidates, flow, Fields.of(pair))
         return self._with_flow(before, found.flow)
 
     def _steady(self, before: slice) -> NDArray[np.float64]:
@@ -310,12 +307,12 @@ class _Window:
         lasts = np.diff(self.movie.time[-3:])  # type: ignore[index]
         return self.flow[rows][near[:, 0]] * (lasts[1] / lasts[0])
 
-    def with_flow_of(self, posterior: LinkPosterior, options: LearnOptions) -> _Window:
+    def with_flow_of(self, posterior: LinkPosterior) -> _Window:
         """The window with the flow to the last frame, estimated from probable links."""
         pair, before = self._pair()
         if before.start == before.stop:
             return self
-        step, weight = (each[before.start :] for each in raw_steps(self.movie, posterior, options.workers))
+        step, weight = (each[before.start :] for each in raw_steps(self.movie, posterior))
         return self._with_flow(before, Fields.of(pair).flow(step, weight))
 
     def _with_flow(self, before: slice, flow: NDArray[np.float64]) -> _Window:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..gated.linking import Links
 from ..particles.detections import Detections
+from ..settings.tracking import TrackingSettings
 from .linking import Progress, linked
 from .summary import Summary
-
-if TYPE_CHECKING:
-    from ..settings.tracking import TrackingSettings
 
 _REACH = 5.0
 """Guard: width of the margin with images, in distances between neighbours, at most half of the box: steps and
@@ -106,8 +103,5 @@ def folded(links: Links, row: NDArray[np.int64], inside: NDArray[np.bool_], *, m
     first = np.append(True, np.diff(pairs[order, 1]) > 0)[: len(order)] | merges
     kept = kept[order[first]]
     pairs = row[links.pairs[kept]]
-    kept = kept[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return replace(
-        links, pairs=row[links.pairs[kept]], cost=links.cost[kept], margin=links.margin[kept],
-        probability=links.probability[kept],
-    )  # fmt: skip
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    return replace(links.take("link", kept), pairs=pairs).take("link", order)

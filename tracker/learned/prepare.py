@@ -17,7 +17,7 @@ _SAMPLE = 10_000
 """Guard: detections from which the extent is estimated."""
 _ROUNDED = 1e-14
 """Guard: extent relative to the distance from the origin below which it is rounding."""
-_STRAY = 1e4
+_OUTLIER = 1e4
 """Guard: distance from the middle, in median distances, beyond which a detection gets no link."""
 HOLE, _MANY = 10, 10
 """Priors: most consecutive empty frames that count as not recorded; and least mean number of detections in
@@ -71,13 +71,13 @@ class Reading:
         some = to_host(_sample(self.position))
         return np.array([_slice_distance(np.sort(column)) for column in some.T])
 
-    def without_strays(self) -> Reading:
+    def without_outliers(self) -> Reading:
         """The detections whose distance from the middle does not make all others look like one point."""
         away = np.zeros_like(self.position, shape=len(self.position))
         for column in self.position.T:  # several times faster than rows of all axes
             np.maximum(away, np.abs(column - np.median(column)), out=away)
         middle = float(np.median(away)) if len(away) else 0.0
-        near = away <= _STRAY * middle
+        near = away <= _OUTLIER * middle
         if near.all() or not middle > 0:
             return self
         here = to_host(near)
@@ -133,13 +133,19 @@ def read_movie(
     start = np.concatenate([[0], np.cumsum(many)])[np.searchsorted(number, frames)].astype(np.int64)
     frame = np.repeat(number, many)
     if not len(point):
-        return Reading(frame, point[:, :1], frame, start, "z", interval, time)
+        return Reading(
+            frame=frame, position=point[:, :1], order=frame, frame_start=start, axes="z", interval=interval,
+            time=time,
+        )  # fmt: skip
     bounds = np.array([[float(column.min()), float(column.max())] for column in point.T])
     wide = np.ptp(bounds, axis=1) > LEAST * _extent(to_host(_sample(point)), bounds)
     axes = np.flatnonzero(wide) if wide.any() else np.array([0])
     order = _by_place(point, place(frame), axes, bounds, int(many.max()))
     position = array_module(point).ascontiguousarray(point[order][:, place(axes)])
-    return Reading(frame, position, order, start, "".join("zyx"[axis] for axis in axes), interval, time)
+    return Reading(
+        frame=frame, position=position, order=order, frame_start=start,
+        axes="".join("zyx"[axis] for axis in axes), interval=interval, time=time,
+    )  # fmt: skip
 
 
 def _sample(position: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -147,14 +153,14 @@ def _sample(position: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _extent(sample: NDArray[np.float64], bounds: NDArray[np.float64]) -> float:
-    """Extent of four fifths of the points along the longest axis, which strays do not change."""
+    """Extent of four fifths of the points along the longest axis, which outliers do not change."""
     some = np.quantile(sample, (0.1, 0.9), axis=0)
     width, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(bounds).max())
     still = width <= _ROUNDED * float(np.abs(some).max())
     if farthest > LARGEST**2 or not (still or 1 / LARGEST < width < LARGEST):
         raise InputError(
-            f"Positions x spacing vary by {width:g} and are up to {farthest:g}, too large or small to reckon "
-            "with: choose another unit of length, or drop what is astray."
+            f"Positions x spacing vary by {width:g} and are up to {farthest:g}, too large or small to "
+            "compute with: choose another unit of length, or drop outliers."
         )
     return width
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..compute.arrays import array_module, rows_here, to_host
 from ..compute.tolerances import LEAST, NEGLIGIBLE, TINY
 from .features import ColumnBits, Columns
-from .learn import Learned
+from .learn import Fit
 from .learn.em import LEAST_REACH
 from .learn.errors import standard_errors
 from .learn.marks import bits_of_clutter, bits_of_links
@@ -161,12 +161,11 @@ class Summary:
 
 def summarise(
     reading: Reading,
-    learned: Learned,
+    fit: Fit,
     known: Mapping[str, float | tuple[float, ...]],
     *,
     columns: Columns | None = None,
     shorten: bool = True,
-    workers: int = 1,
 ) -> Summary:
     """Sum up what was learned.
 
@@ -174,23 +173,21 @@ def summarise(
     ----------
     reading : Reading
         The movie in the user's units.
-    learned : Learned
+    fit : Fit
     known : mapping
         The values that were fixed, as `known.values_along`.
     columns : Columns, optional
         Those that were given to learning.
     shorten : bool
         Whether to leave out late detections that occur in no link; not if a longest gap was given.
-    workers : int
-        Threads; they do not change the result.
     """
-    movie, motion, rates = learned.movie, learned.model.motion, learned.model.association
+    movie, motion, rates = fit.movie, fit.model.motion, fit.model.association
     given = movie.variance_given
     own = np.sqrt(given(weighted(motion.share, motion.variance) + 2 * motion.noise))  # beside the flow
-    flow = learned.model.surroundings.flow
+    flow = fit.model.local.flow
     flow = flow @ array_module(flow).asarray(np.linalg.pinv(movie.basis))
     reach = max(radius(motion, 1, NEGLIGIBLE * float(np.median(movie.density))), LEAST_REACH)
-    mean = movie.mean_by_frame(learned.model.surroundings.flow)
+    mean = movie.mean_by_frame(fit.model.local.flow)
     drift, scale = _drift(reading, movie, mean, own), motion.step_scale
     summary = Summary(
         step=np.sqrt(np.square(own) + movie.mean_square(flow)), noise=np.sqrt(given(motion.noise)),
@@ -198,18 +195,18 @@ def summarise(
         persistence=persistence_of(motion.kept(1), motion.kept(2)),
         follow=_follow(rates, len(movie) if shorten else None), end=_rate(rates.clutter, rates.delay),
         start=_rate(rates.clutter, rates.delay_back), clutter=rates.clutter,
-        neighbours=_neighbours(learned, mean, drift), uncertainty=_errors(learned, workers),
-        sweeps=learned.posterior.sweeps, axes=reading.axes, motion=motion, association=rates,
+        neighbours=_neighbours(fit, mean, drift), uncertainty=_errors(fit),
+        sweeps=fit.posterior.sweeps, axes=reading.axes, motion=motion, association=rates,
         basis=movie.basis, interval=reading.interval, drift=drift,
         step_scale=scale if scale.std() > _UNEVEN else None, time=reading.time,
-        columns=None if columns is None else _bits(learned, columns),
+        columns=None if columns is None else _bits(fit, columns),
     )  # fmt: skip
     return _with_known(summary, known)
 
 
-def _bits(learned: Learned, columns: Columns) -> ColumnBits:
+def _bits(fit: Fit, columns: Columns) -> ColumnBits:
     """What columns say, by the movie that they were learned from."""
-    part, marks = learned.motion_from, learned.model.marks
+    part, marks = fit.motion_from, fit.model.marks
     links = bits_of_links(part.movie, part.posterior, columns.blocks, columns.labels)
     if marks is None or not marks.links():  # they explain less than they cost
         links = dict.fromkeys(links, 0.0)
@@ -240,13 +237,13 @@ def _with_known(summary: Summary, known: Mapping[str, float | tuple[float, ...]]
     return replace(summary, **stated, uncertainty=uncertainty, known=tuple(known))  # type: ignore[arg-type]
 
 
-def _errors(learned: Learned, workers: int) -> dict[str, float]:
+def _errors(fit: Fit) -> dict[str, float]:
     """Standard errors; those of end and start are of shares of so many detections."""
-    part, rates = learned.motion_from, learned.model.association
-    errors = standard_errors(part.movie, part.model, part.posterior, workers)
+    part, rates = fit.motion_from, fit.model.association
+    errors = standard_errors(part.movie, part.model, part.posterior)
     for name, delay in (("end", rates.delay), ("start", rates.delay_back)):
         rest = _rate(rates.clutter, delay)
-        errors |= {name: float(np.sqrt(rest * (1 - rest) / len(learned.movie)))} if errors else {}
+        errors |= {name: float(np.sqrt(rest * (1 - rest) / len(fit.movie)))} if errors else {}
     return errors
 
 
@@ -264,12 +261,12 @@ def _follow(rates: AssociationModel, detections: int | None) -> tuple[float, ...
     return tuple(kept.tolist())
 
 
-def _neighbours(learned: Learned, mean: NDArray[np.float64], drift: NDArray[np.float64] | None) -> int | None:
+def _neighbours(fit: Fit, mean: NDArray[np.float64], drift: NDArray[np.float64] | None) -> int | None:
     """Number of neighbours whose steps predict that of a particle: 0 for the whole frame, None for none.
 
     mean (F, D) is that of the flow.
     """
-    movie, flow, motion = learned.movie, learned.model.surroundings.flow, learned.model.motion
+    movie, flow, motion = fit.movie, fit.model.local.flow, fit.model.motion
     shared = sum(
         float(np.square(column - movie.of_frames(each)).mean())
         for column, each in zip(flow.T, mean.T, strict=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compute.arrays import BACKWARD, ROW, Arrays, Axis
 from ..particles.detections import Detections
 from .pin import KINDS, Pin, check_pins
 
@@ -41,16 +42,16 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PinnedRows:
+class PinnedRows(Arrays):
     """What pins say of N detections."""
 
     forced: Rows  # (K, 2) source and target of links that hold, without those of divisions
     divided: Rows  # (D, 3) mothers and their daughters
     forbidden: Rows  # (M, 2) links that do not hold
     same: Rows  # (S, 2) detections of one particle, the earlier first
-    row_closed: NDArray[np.bool_]  # (N,) whose successors are stated
-    column_closed: NDArray[np.bool_]  # (N,) whose predecessors are stated
-    clutter: NDArray[np.bool_]  # (N,) which are no particle
+    row_closed: NDArray[np.bool_] = field(metadata=ROW)  # (N,) whose successors are stated
+    column_closed: NDArray[np.bool_] = field(metadata=ROW)  # (N,) whose predecessors are stated
+    clutter: NDArray[np.bool_] = field(metadata=ROW)  # (N,) which are no particle
 
     @classmethod
     def of(cls, found: Found, count: int) -> PinnedRows:
@@ -69,7 +70,10 @@ class PinnedRows:
             for of in (*stated, by["no_particle"]):
                 mask[of] = True
         forbidden, same = (by[kind].reshape(-1, 2) for kind in ("forbid", "same_cell"))
-        return cls(forced, divided, forbidden, same, row, column, clutter)
+        return cls(
+            forced=forced, divided=divided, forbidden=forbidden, same=same, row_closed=row,
+            column_closed=column, clutter=clutter,
+        )  # fmt: skip
 
     @property
     def pairs(self) -> Rows:
@@ -102,22 +106,23 @@ class PinnedRows:
         forced = np.unique(np.concatenate([self.forced, pairs]), axis=0)
         return replace(self, forced=forced, row_closed=row, column_closed=column)
 
-    def at(self, rows: Rows) -> PinnedRows:
-        """Those of some increasing rows (M,); others are left out."""
-        place = np.full(len(self.clutter), -1)
-        place[rows] = np.arange(len(rows))
-        pairs = [place[each] for each in (self.forced, self.divided, self.forbidden, self.same)]
-        forced, divided, forbidden, same = (each[(each >= 0).all(axis=1)] for each in pairs)
-        masks = self.row_closed[rows], self.column_closed[rows], self.clutter[rows]
-        return PinnedRows(forced, divided, forbidden, same, *masks)
+    def take(self, axis: Axis, index: Any) -> PinnedRows:
+        """As of all `Arrays`; of rows that are taken all are named anew, and pins on others are left out."""
+        part = super().take(axis, index)
+        if axis != "row":
+            return part
+        new = np.full(len(self.clutter), -1)
+        new[index] = np.arange(len(part.clutter))
+        stated = [new[each] for each in (self.forced, self.divided, self.forbidden, self.same)]
+        forced, divided, forbidden, same = (each[(each >= 0).all(axis=1)] for each in stated)
+        return replace(part, forced=forced, divided=divided, forbidden=forbidden, same=same)
 
     def in_reverse(self) -> PinnedRows:
         """What they say of the movie in reversed time, in which row i is row N - 1 - i."""
-        last, none = len(self.clutter) - 1, np.empty((0, 3), np.int64)
-        forced, forbidden, same = (last - each[:, ::-1] for each in (self.forced, self.forbidden, self.same))
-        return PinnedRows(
-            forced, none, forbidden, same, self.column_closed[::-1], self.row_closed[::-1],
-            self.clutter[::-1],
+        back = self.take("row", BACKWARD)
+        return replace(
+            back, forced=back.forced[:, ::-1], divided=back.divided[:0], forbidden=back.forbidden[:, ::-1],
+            same=back.same[:, ::-1], row_closed=back.column_closed, column_closed=back.row_closed,
         )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Run tasks on many machines by dask.distributed; only this module imports it.
 
-Workers read their own ranges and write their own files, so only file names are sent to them. If a worker
+Workers read their own chunks and write their own files, so only file names are sent to them. If a worker
 is lost, its task runs again elsewhere and writes the same file. All machines of the cluster must see the
 same folders.
 """

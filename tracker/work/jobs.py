@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
 from .. import formats
+from ..compute.threads import begun
+from ..compute.timing import lap
 from ..detection.frames import detect_frames, learn_from
-from ..edit.crop import Cut, Part, track_part
+from ..edit.crop import Crop, CroppedMovie, track_part
 from ..edit.fill_gaps import with_time
 from ..edit.filter import of_length
 from ..errors import InputError, OutbidError
@@ -25,6 +29,7 @@ from ..formats.images.stacks import WHOLE
 from ..formats.tables.columns import AS_NAMED
 from ..gated.batches import RECORDED
 from ..particles.detections import Detections
+from ..particles.remarks import at_first_sight, doubled, without_links
 from ..settings.detection import DetectionSettings
 from ..tracking import TrackingRun, TrackingSettings
 
@@ -34,9 +39,11 @@ if TYPE_CHECKING:  # its kernels are loaded when they are needed
 _WHOLE_FRAMES = 50_000_000
 """Voxels of a frame up to which it is looked at as a whole, whatever region counts: so a region has exactly
 the spots that the whole frame has there."""
-_ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".isbi.xml", ".zarr.zip")
+_WRITTEN = (suffix for suffix in formats.WRITTEN if suffix.count(".") > 1)
+_ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".zarr.zip", *_WRITTEN)
 """Suffixes of two parts, both of which are removed to name an output."""
 Progress = Callable[[int, int], None] | None
+_LOG = logging.getLogger("outbid")
 
 
 class Job(Protocol):
@@ -91,7 +98,7 @@ class DetectJob(Job):
     intensity : str or None
         A movie in whose channels the objects of label images are measured.
     opening : Opening
-    part : Part
+    crop : Crop
         Its region is in voxels.
     workers : int
         Threads.
@@ -104,7 +111,7 @@ class DetectJob(Job):
     settings: DetectionSettings = field(default_factory=DetectionSettings)
     labels: bool = False
     opening: Opening = field(default_factory=Opening)
-    part: Part = field(default_factory=Part)
+    crop: Crop = field(default_factory=Crop)
     workers: int = 1
     model: SpotModel | None = None
     intensity: str | None = None
@@ -112,7 +119,7 @@ class DetectJob(Job):
     def request(self) -> dict[str, object]:
         used = asdict(self.settings)
         del used["spacing"], used["device"]  # those of the movie, and what decides no result
-        return used | self._kind() | asdict(self.opening) | asdict(self.part)
+        return used | self._kind() | asdict(self.opening) | asdict(self.crop)
 
     def _kind(self) -> dict[str, object]:
         """What is detected, as records have it."""
@@ -139,9 +146,9 @@ class DetectJob(Job):
         there = [number for number in range(movie.frame_count) if number not in movie.missing]
         return learn_from(read, len(there), settings, workers=self.workers)
 
-    def _cut(self, movie: Images, radius: tuple[float, float] | None = None) -> Cut:
+    def _cut(self, movie: Images, radius: tuple[float, float] | None = None) -> CroppedMovie:
         """The part of the movie that is read."""
-        cut = self.part.extent().of(movie, radius)
+        cut = self.crop.bounds().of(movie, radius)
         whole = not self.labels and prod(movie.shape) <= _WHOLE_FRAMES
         return replace(cut, box=WHOLE) if whole else cut
 
@@ -170,7 +177,7 @@ class DetectJob(Job):
         placed = cut.placed(found)
         return (with_time(placed, movie.interval) if movie.interval else placed), settings
 
-    def _channels(self, cut: Cut) -> list[Iterator[NDArray]]:
+    def _channels(self, cut: CroppedMovie) -> list[Iterator[NDArray]]:
         """The frames of each channel of the movie in which objects are measured."""
         count = 0 if self.intensity is None else open_images(self.intensity).channel_count
         channels = [open_images(self.intensity, channel=k) for k in range(count)]
@@ -184,7 +191,7 @@ class DetectJob(Job):
 
     def frame_count(self, movie: Images) -> int:
         """Number of frames of a movie that are processed."""
-        return len(self.part.extent().of(movie).numbers)
+        return len(self.crop.bounds().of(movie).numbers)
 
     def record(
         self, origin: Mapping[str, str], used: DetectionSettings, interval: float | None = None
@@ -193,7 +200,7 @@ class DetectJob(Job):
         opened = {name: value for name, value in asdict(self.opening).items() if name != "spacing"}
         if not opened["level"]:
             del opened["level"]
-        resolved = asdict(used) | self._kind() | opened | _given(self.part)
+        resolved = asdict(used) | self._kind() | opened | _given(self.crop)
         clock = {} if interval is None else {"interval": interval}
         known = {"settings": resolved, "seed": None, "device": used.device}
         return run_record("detect", origin) | known | clock
@@ -201,11 +208,29 @@ class DetectJob(Job):
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
-        movie = self.opening.open(source, partial=self.part.frames is not None)
-        found, used = self.detect(movie)
+        movie = self.open(source)
+        found, _ = self.write(movie, source, output, record, overwrite=overwrite)
+        return {"detections": len(found), "frames": self.frame_count(movie)}
+
+    def open(self, source: str) -> Images:
+        """Open the movie, of which frames may be missing if some are chosen."""
+        return self.opening.open(source, partial=self.crop.frames is not None)
+
+    def write(
+        self,
+        movie: Images,
+        source: str,
+        output: Path,
+        record: Mapping[str, object] = MappingProxyType({}),
+        *,
+        overwrite: bool = False,
+        progress: Progress = None,
+    ) -> tuple[Detections, DetectionSettings]:
+        """Write the detections of an open movie with their record; returns what `detect` does."""
+        found, used = self.detect(movie, progress)
         whole = self.record(self.origin(source), used, movie.interval) | dict(record)
         formats.write_detections(output, found, record=whole, overwrite=overwrite)
-        return {"detections": len(found), "frames": self.frame_count(movie)}
+        return found, used
 
 
 @dataclass(frozen=True)
@@ -217,7 +242,7 @@ class TrackJob(Job):
     settings : TrackingSettings
     columns : mapping of str to str
         As for `outbid.read_detections`.
-    part : Part
+    crop : Crop
     workers : int or None
         Threads; None is one a core.
     min_length : int
@@ -228,7 +253,7 @@ class TrackJob(Job):
 
     settings: TrackingSettings = field(default_factory=TrackingSettings)
     columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
-    part: Part = field(default_factory=Part)
+    crop: Crop = field(default_factory=Crop)
     workers: int | None = 1
     min_length: int = 1
 
@@ -237,7 +262,7 @@ class TrackJob(Job):
         del used["device"]  # decides no result, and is known only when the movie is
         if self.settings.max_distance is not None:
             used["max_gap"] = self.settings.max_gap or 0
-        return used | asdict(self.part) | self._shortest() | {"columns": dict(self.columns)}
+        return used | asdict(self.crop) | self._shortest() | {"columns": dict(self.columns)}
 
     def origin(self, source: str) -> dict[str, str]:
         """The entry of the run record, with the seconds between frames if that of the detections has them."""
@@ -250,21 +275,56 @@ class TrackJob(Job):
 
     def record(self, origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
         """The run record; `--config` of it repeats the run."""
-        settings = used.as_dict() | _given(self.part) | self._shortest()
+        settings = used.as_dict() | _given(self.crop) | self._shortest()
         return run_record("track", origin) | {"settings": settings, "seed": None, "device": used.device}
 
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
-        detections = formats.read_detections(source, columns=self.columns)
-        run = self.without_short(track_part(detections, self.settings, self.part, workers=self.workers))
-        learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
-        counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
-        whole = self.record(self.origin(source), run.settings) | counted | learned | dict(record)
-        formats.write_tracks(output, run.tracks, record=whole, overwrite=overwrite)
+        run, _ = self.link(source, output, record, overwrite=overwrite)
         return {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
 
-    def without_short(self, run: TrackingRun) -> TrackingRun:
+    def link(
+        self,
+        source: str,
+        output: Path,
+        record: Mapping[str, object] = MappingProxyType({}),
+        *,
+        overwrite: bool = False,
+        say: Callable[[str], None] | None = None,
+        progress: Progress = None,
+    ) -> tuple[TrackingRun, Mapping[str, object]]:
+        """Link a file, and write the tracks with their record; returns the run and the record.
+
+        `say` is given each warning on the movie; without it there are none.
+        """
+        used = self.settings
+        hashed = begun(self.origin, source)
+        detections = formats.read_detections(source, columns=self.columns)
+        lap("read")
+        _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
+        gate = used.max_distance, used.max_gap or 0, used.spacing
+        if say is not None:
+            twice = begun(doubled, detections)
+            for warning in at_first_sight(
+                detections, max_distance=gate[0], max_gap=used.max_gap, spacing=used.spacing
+            ):
+                say(warning)
+        run = track_part(detections, used, self.crop, workers=self.workers, progress=progress)
+        run = self._without_short(run)
+        _LOG.info("%s", run.settings)
+        if say is not None:
+            for warning in [*twice.result().said(), *without_links(detections, run.stats["links"], *gate)]:
+                say(warning)
+        learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
+        origin = hashed.result()
+        lap("hash")
+        whole = recorded(self.record(origin, run.settings), run.stats) | learned | dict(record)
+        formats.write_tracks(output, run.tracks, record=whole, overwrite=overwrite)
+        lap("write")
+        return run, whole
+
+    def _without_short(self, run: TrackingRun) -> TrackingRun:
         """A run without the tracks that are shorter than `min_length`."""
         tracks = of_length(run.tracks, self.min_length)
         if tracks is run.tracks:
@@ -282,6 +342,11 @@ def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
     return {"command": command, "version": metadata.version("outbid"), "input": dict(origin)}
 
 
+def recorded(record: Mapping[str, object], stats: Mapping[str, object]) -> dict[str, object]:
+    """The run record of tracks with the statistics that it has."""
+    return dict(record) | {name: stats[name] for name in RECORDED if name in stats}
+
+
 def stem_of(source: str) -> str:
     """The name of a file, folder or URL without its ending.
 
@@ -295,6 +360,6 @@ def stem_of(source: str) -> str:
     return name[: -len(ending)] if ending else Path(name).stem
 
 
-def _given(part: Part) -> dict[str, object]:
-    """The options of a part that are set."""
-    return {name: value for name, value in asdict(part).items() if value is not None}
+def _given(crop: Crop) -> dict[str, object]:
+    """The options of a crop that are set."""
+    return {name: value for name, value in asdict(crop).items() if value is not None}

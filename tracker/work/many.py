@@ -185,8 +185,8 @@ def outputs_of(sources: Sequence[str], out_dir: Path, suffix: str) -> dict[str, 
     >>> [path.name for path in found.values()]
     ['a_spots.csv', 'b_spots.csv', 'x.csv']
     """
-    if suffix not in formats.FORMATS and suffix not in _PAGES:
-        raise SettingsError(f"{suffix} is no format. Choose from: {', '.join(formats.FORMATS)}.")
+    if suffix not in formats.WRITTEN and suffix not in _PAGES:
+        raise SettingsError(f"{suffix} is no format. Choose from: {', '.join(formats.WRITTEN)}.")
     names = {source: stem_of(source) for source in sources}
     often = Counter(names.values())
     for source, name in names.items():

@@ -1,4 +1,9 @@
-"""Link movies larger than the memory: read, link and write some frames at a time."""
+"""Link movies larger than the memory: read, link and write some frames at a time.
+
+`chunks` do the same for gaps, models and clusters. Without these they are slower: for 10^8 rows, with four
+chunks linked at the same time and a thread that writes, 20.7 s instead of 16.5 on 16 cores, and 13.5 s
+instead of 8.2 with an H100; with one chunk at a time, which reads ahead, 34 and 22 s. They take less memory.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +70,7 @@ def _refuse_what_is_no_stream(source: Path, output: Path, settings: TrackingSett
     if settings.max_distance is None or settings.max_gap:
         raise SettingsError(
             "Frames that are streamed here are linked one to the next: set max_distance, and leave out "
-            "max_gap. With gaps, or a model: outbid.work.chunks.movie.track_in_ranges."
+            "max_gap. With gaps, or a model: outbid.work.chunks.movie.track_in_chunks."
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from napari.layers import Labels, Points
 from qtpy.QtCore import QObject, Signal
 
-from outbid.edit.crop import Part
+from outbid.edit.crop import Crop
 from outbid.errors import InputError
 from outbid.formats.images.frames import Images
 from outbid.formats.images.opening import open_images
@@ -68,8 +68,8 @@ class Source:
         frames : range, optional
             All by default.
         """
-        part = Part(frames=None if frames is None else f"{frames.start}:{frames.stop}")
-        job = DetectJob(settings, labels=self.labels, part=part, workers=2)
+        crop = Crop(frames=None if frames is None else f"{frames.start}:{frames.stop}")
+        job = DetectJob(settings, labels=self.labels, crop=crop, workers=2)
         found, used = job.detect(self.movie, report)
         return replace(found, position=found.position / used.spacing), used
 

@@ -40,10 +40,10 @@ def posterior(frame: NDArray[np.int32], position: NDArray[np.float64], change: s
 
 def lineage(frame: NDArray[np.int32], position: NDArray[np.float64], change: str = "") -> Linked:
     """The same with divisions, by `outbid.learned.lineage`."""
-    from outbid.learned.lineage import with_divisions
+    from outbid.learned.lineage import hypothesis
 
     found, order = _found(frame, position, change)
-    links, _ = with_divisions(found.movie, found.model, found.posterior)
+    links = hypothesis(found.movie, found.model, found.posterior).decide()
     return order[links.pairs], links.probability
 
 

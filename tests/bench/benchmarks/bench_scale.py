@@ -1,7 +1,7 @@
 """Rates of work in ranges of frames: by one process, and by 1, 2, 4, … workers of dask.distributed.
 
 A movie of random walks, 250,000 particles a frame at density 1, step .2, gate 1 (lengths in units of
-density^(-1/3)), is written as Parquet and linked by `track_in_ranges` into parts, by this process with one
+density^(-1/3)), is written as Parquet and linked by `track_in_chunks` into parts, by this process with one
 thread and by workers of one thread each, on the CPU or (`--devices cpu gpu`) on one GPU that all workers
 share. Start of the cluster, of CUDA, and compilation are not timed. Bytes are those of the files. Memory is
 the peak of this process in a run, and of the largest of its workers (of images: bench_voxels.py). `--record`
@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from outbid import TrackingSettings
-from outbid.work.chunks.movie import How, track_in_ranges
+from outbid.work.chunks.movie import How, track_in_chunks
 from outbid.work.chunks.tasks import here
 from outbid.work.cluster import Workers, connected
 from outbid.work.jobs import TrackJob
@@ -78,7 +78,7 @@ def warm(device: str = "cpu") -> None:
         source = Path(made) / "movie.parquet"
         write_movie(source, 4000)
         job = job_on(device)
-        track_in_ranges(source, Path(made) / "out.parquet", job, How(here, rows=2000), parts=True)
+        track_in_chunks(source, Path(made) / "out.parquet", job, How(here, rows=2000), parts=True)
 
 
 def linked(source: Path, rows: int, workers: int, folder: Path, device: str) -> dict[str, object]:
@@ -87,7 +87,7 @@ def linked(source: Path, rows: int, workers: int, folder: Path, device: str) -> 
     with runner(workers, device) as how:
         forget_peak()
         start = time.perf_counter()
-        stats = track_in_ranges(source, output, job_on(device), how, parts=True)
+        stats = track_in_chunks(source, output, job_on(device), how, parts=True)
         seconds = time.perf_counter() - start
         peaks = [peak()] if isinstance(how.run, FunctionType) else how.run.client.run(peak).values()
     tasks = json.loads((folder / "out.parquet.tasks.json").read_text())["tasks"]

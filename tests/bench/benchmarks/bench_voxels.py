@@ -27,7 +27,7 @@ import numpy as np
 from bench_scale import RECORD, peak
 
 from outbid import DetectionSettings, Images, TrackingSettings, open_images, read_detections, track
-from outbid.work.chunks.movie import How, detect_in_ranges
+from outbid.work.chunks.movie import How, detect_in_chunks
 from outbid.work.chunks.tasks import Task
 from outbid.work.jobs import DetectJob, Opening
 
@@ -122,7 +122,7 @@ def measured(folder: Path, frames: int, lanes: Lanes) -> measure.Row:
     source, output = folder / "movie.json", folder / "spots.parquet"
     source.write_text(json.dumps({"frames": frames, "shape": SHAPE}))
     job = DetectJob(DetectionSettings(radius=3.5), opening=Rendering(), workers=THREADS)
-    detect_in_ranges(str(source), output, job, How(lanes))
+    detect_in_chunks(str(source), output, job, How(lanes))
     detected, learned = time.monotonic(), lanes.begun - begin - rendered()
     run = track(read_detections(output), TrackingSettings(max_distance=GATE, device="cpu"), workers=THREADS)
     tracked = time.monotonic() - detected

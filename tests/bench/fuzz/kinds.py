@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from outbid import Detections, InputError, Tracks, read_detections, read_record, read_tracks
-from outbid.formats import holds_tracks
+from outbid.formats import FORMATS, format_of, holds_tracks
 from outbid.formats.images.folders import open_movie
 from outbid.formats.tables.npy import read_matrix
 
@@ -30,6 +31,10 @@ from . import (
 )
 from .cases import Harm, Kind, Seed
 from .second import Found, Unsure, found
+from .seeds import one_file
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from checkout import SAMPLES
 
 _TEXT = harm.BYTES | harm_text.NUMBERS | harm_text.LINES | harm_text.ENCODING
 _ARCHIVE = harm.BYTES | harm_binary.MEMBERS
@@ -90,6 +95,10 @@ def _every_seed(name: str, made: Callable[[Path], list[Seed]], folder: Path) -> 
     return [*made(folder), *seeds_bad.of(name)]
 
 
+def _sampled(module: str, _folder: Path) -> list[Seed]:
+    return [one_file(name, file.read_bytes()) for name, file in SAMPLES.items() if format_of(file) == module]
+
+
 _CSV = ("csv", "csv_layout", "table", "columns", "axes", "units", "times", "decimals", "memory")
 _WITH_FIELDS, _WITH_XML = _TEXT | harm_text.FIELDS, _TEXT | harm_text.XML
 _BYTES_AND_NUMBERS, _FOLDER = harm.BYTES | harm_text.NUMBERS, harm.BYTES | harm.WHOLE
@@ -123,7 +132,14 @@ _ENTRIES = (
     *((name, modules, partial(containers.images, name), harms, containers.ours, containers.second)
       for name, (modules, harms) in _CONTAINERS.items()),
 )  # fmt: skip
+_KNOWN = {module for _, modules, *_ in _ENTRIES for module in modules}
+_SAMPLED = (
+    (each.name, (module,), partial(_sampled, each.module), harm.BYTES | harm.WHOLE, _read, unjudged)
+    for each in FORMATS
+    if (module := each.module.rpartition(".")[2]) not in _KNOWN and not each.has_images
+)
+"""Formats that have no entry: from their samples."""
 KINDS: Mapping[str, Kind] = {
     name: Kind(name, modules, partial(_every_seed, name, made), harms, ours, second)
-    for name, modules, made, harms, ours, second in _ENTRIES
+    for name, modules, made, harms, ours, second in (*_ENTRIES, *_SAMPLED)
 }

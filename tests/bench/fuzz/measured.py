@@ -37,7 +37,7 @@ def measuring(into: dict[str, float]) -> Iterator[None]:
     spec = find_spec("outbid")
     assert spec is not None
     folder = Path(str(spec.origin)).parent / "formats"
-    files = [str(file) for file in folder.glob("*.py") if file.stem not in (*WRITERS, *_CONTAINERS)]
+    files = [str(file) for file in folder.rglob("*.py") if file.stem not in (*WRITERS, *_CONTAINERS)]
     watch = coverage.Coverage(branch=True, data_file=None, config_file=False, include=files)
     for pattern in _LEFT_OUT:
         watch.exclude(pattern)

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,17 @@ Report = dict[str, Any]
 def trials(
     seed: int, writers: list[Writer], acts: list[str]
 ) -> Iterator[tuple[str, Writer, bool, random.Random]]:
-    """Acts and commands in a random order, each once a round; with a random number generator of its own."""
+    """Acts and commands in a random order, each once a round; with a random number generator of its own.
+
+    Every act has its turn before any has its next.
+    """
     for turn in range(10**9):
         every = [(act, writer, replaces) for act in acts for writer in writers for replaces in (False, True)]
         every = [one for one in every if not one[1].slow or turn % _SLOW == 1]
         random.Random(f"{seed} {turn}").shuffle(every)
+        turns = {act: count() for act in acts}
+        order = [(next(turns[act]), place) for place, (act, *_) in enumerate(every)]
+        every = [every[place] for _, place in sorted(order)]
         for act, writer, replaces in every:
             yield act, writer, replaces, random.Random(f"{seed} {turn} {act} {writer.name} {replaces}")
 

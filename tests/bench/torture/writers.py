@@ -10,6 +10,7 @@ import numpy as np
 import tifffile
 
 from outbid import Detections, Tracks, write_detections, write_tracks
+from outbid.formats import WRITTEN
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Writer:
         return [*self.words.format(n=run).split(), *more]
 
 
-_CONVERTED = (".csv", ".tsv", ".parquet", ".xml", ".isbi.xml", ".geff")
+_CONVERTED = [suffix for suffix in WRITTEN if suffix != ".pq"]
 _TRACK = "track spots{n}.parquet --max-distance 3 -o"
 _SIMULATE = "simulate -o out.csv --movie out.ome.tif --box 3 24 24 --frames 3 --particles 5 --seed {n}"
 WRITERS: Sequence[Writer] = (

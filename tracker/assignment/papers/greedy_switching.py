@@ -203,20 +203,13 @@ class _Switching:
         self.costs, row_out, col_out, self.forbidden = _finite(problem)
         self.transposed = self.costs.transposed()
         self.state = State(
-            costs=_as_kernels_read(self.costs),
-            by_col=_as_kernels_read(self.transposed),
-            row_out=row_out,
-            col_out=col_out,
-            job=xp.full(rows, -1, np.int32),
-            agent=xp.full(cols, -1, np.int32),
-            row_held=row_out.copy(),
-            col_held=col_out.copy(),
-            row_choice=xp.full(rows, -2, np.int32),
-            row_gain=0 * row_out,
-            col_choice=xp.full(cols, -2, np.int32),
-            col_gain=0 * col_out,
+            costs=_as_kernels_read(self.costs), by_col=_as_kernels_read(self.transposed),
+            row_out=row_out, col_out=col_out, row_held=row_out.copy(), col_held=col_out.copy(),
+            job=xp.full(rows, -1, np.int32), agent=xp.full(cols, -1, np.int32),
+            row_choice=xp.full(rows, -2, np.int32), row_gain=0 * row_out,
+            col_choice=xp.full(cols, -2, np.int32), col_gain=0 * col_out,
             waits=xp.zeros(rows + cols, bool),
-        )
+        )  # fmt: skip
         self.on = kernels("outbid.assignment.papers.greedy_switching", self.state.job)
         self._evaluate = getattr(self.on, f"evaluate_{evaluation}")
         pairs = _PAIRS_A_CALL[on_device(problem.array)]

@@ -173,28 +173,14 @@ class Forest:
 def unmatched_forest(row_dual: NDArray, col_dual: NDArray) -> Forest:
     """A forest without pairs and trees, in the memory of the duals."""
     xp, rows, cols = array_module(row_dual), len(row_dual), len(col_dual)
-    of_rows = iter(xp.full((6, rows), -1, np.int32))  # one allocation for all
-    of_cols = iter(xp.full((5, cols), -1, np.int32))
+    of_rows, of_cols = iter(xp.full((6, rows), -1, np.int32)), iter(xp.full((5, cols), -1, np.int32))
     return Forest(
-        row_dual=row_dual,
-        col_dual=col_dual,
-        col_of_row=next(of_rows),
-        row_of_col=next(of_cols),
-        waiting=next(of_rows),
-        joined=next(of_rows),
-        roots=next(of_rows),
-        entries=xp.empty(cols, np.int64),
-        bases=xp.empty(cols, row_dual.dtype),
-        row_before=next(of_rows),
-        col_before=next(of_cols),
-        col_root=next(of_cols),
-        ends=next(of_cols),
-        end_of_root=next(of_rows),
-        claim=xp.empty(cols, np.int64),
-        gathered=next(of_cols),
-        covered=xp.empty(cols, bool),
-        words=xp.empty(32 + 3 * 1024, np.int64),
-    )
+        row_dual=row_dual, col_dual=col_dual, col_of_row=next(of_rows), row_of_col=next(of_cols),
+        waiting=next(of_rows), joined=next(of_rows), roots=next(of_rows), row_before=next(of_rows),
+        entries=xp.empty(cols, np.int64), bases=xp.empty(cols, row_dual.dtype), col_before=next(of_cols),
+        col_root=next(of_cols), ends=next(of_cols), end_of_root=next(of_rows), gathered=next(of_cols),
+        claim=xp.empty(cols, np.int64), covered=xp.empty(cols, bool), words=xp.empty(3104, np.int64),
+    )  # fmt: skip
 
 
 class _Search:

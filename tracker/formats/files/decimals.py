@@ -24,6 +24,14 @@ def decimal(text: str) -> float:
     return float(text)
 
 
+def decimal_or_nan(text: str) -> float:
+    """A number as `decimal` parses it, or NaN for what is none."""
+    try:
+        return decimal(text)
+    except ValueError:
+        return float("nan")
+
+
 def whole(text: str) -> int:
     """A whole number.
 

@@ -10,8 +10,6 @@ from typing import Any
 from ...errors import InputError
 from ..files.packages import opened
 
-SUFFIXES = (".h5", ".hdf5", ".he5")
-
 _HEAP = re.compile(rb"GCOL\x01\x00\x00\x00(.{8})", re.DOTALL)
 """Signature and length of a collection of strings (a global heap)."""
 
@@ -35,14 +33,14 @@ def _refuse_damaged_heaps(path: Path) -> None:
     with path.open("rb") as file:
         content = file.read(_LOOKED_AT)
     for found in _HEAP.finditer(content):
-        place, end = found.start() + 16, found.start() + int.from_bytes(found[1], "little")
-        while place + 16 <= end <= len(content):
-            number = int.from_bytes(content[place : place + 2], "little")
-            size = int.from_bytes(content[place + 8 : place + 16], "little")
+        start, end = found.start() + 16, found.start() + int.from_bytes(found[1], "little")
+        while start + 16 <= end <= len(content):
+            number = int.from_bytes(content[start : start + 2], "little")
+            size = int.from_bytes(content[start + 8 : start + 16], "little")
             step = size if number == 0 else 16 + -(-size // 8) * 8  # free space counts its header
-            if step < 16 or place + step > end:
-                raise InputError(f"{path} is damaged at byte {place}: a text of {size} bytes. Copy it again.")
-            place += step
+            if step < 16 or start + step > end:
+                raise InputError(f"{path} is damaged at byte {start}: a text of {size} bytes. Copy it again.")
+            start += step
 
 
 def objects_in(group: Any, seen: set[Any]) -> Iterator[Any]:

@@ -207,7 +207,7 @@ def staged(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
         temporary = final.with_name(f"{final.name}.{secrets.token_hex(4)}.tmp")
         make(temporary)
         try:
-            handle = _hold(temporary) if _LOCKS else None
+            handle = _lock(temporary) if _LOCKS else None
             break
         except (BlockingIOError, FileNotFoundError):
             continue  # another run removed it as a leftover before it was locked
@@ -222,7 +222,7 @@ def staged(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
 
 
 @contextmanager
-def held_here(file: Path) -> Iterator[None]:
+def locked_here(file: Path) -> Iterator[None]:
     """Lock a file that names this process, and remove it at the end; an unlocked file is of a killed run.
 
     If another process holds the lock, a SettingsError names that process.
@@ -230,7 +230,7 @@ def held_here(file: Path) -> Iterator[None]:
     file.touch()
     before = file.read_text("utf-8", "replace").strip()
     try:
-        handle = _hold(file)
+        handle = _lock(file)
     except (BlockingIOError, FileNotFoundError):
         raise SettingsError(
             f"{file.parent} is in use by {before or 'another process'}. Wait until that ends, or choose "
@@ -266,7 +266,7 @@ def remove_leftovers(final: Path) -> None:
     for found in filter(None, (_ENDING.fullmatch(name, len(final.name)) for name in names)):
         left, whole = final.with_name(found.string), final.with_name(final.name + (found[1] or ""))
         with suppress(OSError):  # in use by a running process, or impossible to remove
-            if (handle := _hold(left)) is not None:
+            if (handle := _lock(left)) is not None:
                 with _closed_at_the_end(handle):
                     put_back = _discard(left, whole)
                 done = f"what it was replacing is at {whole} again" if put_back else "removed"
@@ -312,7 +312,7 @@ def _written(final: Path, write: Callable[[BinaryIO], object]) -> Iterator[Path]
         yield temporary
 
 
-def _hold(path: Path) -> int | None:
+def _lock(path: Path) -> int | None:
     """Lock a file or folder until its descriptor is closed or the process ends; None if there are no locks.
 
     It raises BlockingIOError or FileNotFoundError if another process holds the lock, or has removed the file.

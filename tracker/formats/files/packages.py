@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, OutbidError, ResourceError
@@ -31,6 +32,22 @@ def opened(source: str, kind: str, reader: str) -> Iterator[Any]:
         yield found
 
 
+def reason_of(error: Exception) -> str:
+    """What an error says, in one line."""
+    return " ".join(str(error).split())[:200].rstrip(". ") or type(error).__name__
+
+
+@contextmanager
+def refused_if_damaged(path: Path, said: str, remedy: str) -> Iterator[None]:
+    """Turn any error of what reads a file into an InputError with its reason: it may be of many kinds."""
+    try:
+        yield
+    except (OutbidError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(f"{path} {said}: {reason_of(error)}. {remedy}") from None
+
+
 @contextmanager
 def damage_explained(name: str, what: str) -> Iterator[None]:
     """Turn errors of a reader at damaged data into an InputError."""
@@ -44,7 +61,7 @@ def damage_explained(name: str, what: str) -> Iterator[None]:
             "the file again if it is damaged."
         ) from None
     except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        reason = reason_of(error)
         absent = error.name if isinstance(error, ModuleNotFoundError) else None
         if absent == "imagecodecs" or "requires the 'imagecodecs' package" in reason:
             raise missing(f"The compression of {name}", "images") from None

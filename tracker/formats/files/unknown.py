@@ -7,9 +7,15 @@ from fnmatch import fnmatch
 from pathlib import Path
 from shlex import quote
 
+from ..declared import FORMATS
+
 _IMAGE = "It is an image. Find its spots first: outbid detect {name} -o spots.csv"
+_POSITIONS = {pattern for each in FORMATS if not each.has_images for pattern in each.of_files}
+_IMAGES = tuple(
+    pattern for each in FORMATS if each.has_images for pattern in each.of_files if pattern not in _POSITIONS
+)
 _ADVICE: Sequence[tuple[tuple[str, ...], str]] = [
-    (("*.tif", "*.tiff", "*.btf", "*.png", "*.nd2", "*.czi", "*.lif", "*.ims", "*.zarr"), _IMAGE),
+    (_IMAGES, _IMAGE),
     (("*.dv", "*.oir"), "Export it as OME-TIFF, for outbid detect."),
     (("*.zip", "*.tar", "*.gz", "*.tgz", "*.bz2", "*.xz", "*.7z"), "It is an archive: unpack it first."),
     (("*.xls", "*.xlsx", "*.ods"), "It is a spreadsheet: save its table as .xlsx or CSV."),
@@ -36,9 +42,8 @@ def advice(path: Path) -> str:
     ''
     """
     if path.is_dir() and not path.name.lower().endswith(".zarr"):
-        kinds, _ = _ADVICE[0]
         files = sorted(file for file in path.iterdir() if not file.name.startswith("."))
-        if any(fnmatch(file.name.lower(), kind) for file in files for kind in kinds):
+        if any(fnmatch(file.name.lower(), kind) for file in files for kind in _IMAGES):
             return f"It holds images. Find their spots first: outbid detect {quote(str(path))} -o spots.csv"
         tables = [file for file in files if fnmatch(file.name.lower(), "*.[ctp][sa][vr]*")]
         return f"Give a file of it, such as {(tables or files)[0]}." if files else "It is empty. Give a file."

@@ -67,13 +67,19 @@ def root_of(path: Path) -> str:
 
     Raises InputError as `read_xml` does.
     """
+    return first_of(path, lambda _: True)
+
+
+def first_of(path: Path, wanted: Callable[[str], bool]) -> str:
+    """Name of the first element whose name is wanted, where reading stops; empty if there is none."""
     found: list[str] = []
 
-    def first(name: str, *_: object) -> None:
-        found.append(name)
-        raise Enough
+    def begin(name: str, *_: object) -> None:
+        if wanted(name):
+            found.append(name)
+            raise Enough
 
-    read_xml(path, first)
+    read_xml(path, begin)
     return found[0] if found else ""
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
+from ..contract import PositionFormat
 from ..files.outputs import write_whole_folder
 from ..images.folders import open_movie
 from ..images.labels import centroids
@@ -29,18 +30,18 @@ _MOST = 2**16 - 1
 _IMAGE = re.compile(r"(?:mask|man_track)([0-9]+)\.tiff?")
 
 
-def recognises(path: Path) -> bool:
+def recognises(path: Path, *_: object) -> bool:
     """Whether the path is a folder with such images and a table, or the table in such a folder."""
     folder = path if path.is_dir() else path.parent
     return path.name in (*_TABLES, folder.name) and any((folder / name).is_file() for name in _TABLES)
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
     return _read(path)[0]
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     detections, label = _read(path)
     table = _table(path)
@@ -48,17 +49,17 @@ def read_tracks(path: Path) -> Tracks:
     if len(unknown):
         raise InputError(f"{path}: label {unknown[0]} is in the images and not in the table. Add its row.")
     first, last = table[:, 1], table[:, 2]
-    place = np.searchsorted(table[:, 0], label)
-    outside = (detections.frame < first[place]) | (detections.frame > last[place])
+    index = np.searchsorted(table[:, 0], label)
+    outside = (detections.frame < first[index]) | (detections.frame > last[index])
     if outside.any():
         row = int(np.argmax(outside))
         raise InputError(
             f"{path}: label {label[row]} is in frame {detections.frame[row]}, outside frames "
-            f"{first[place[row]]} to {last[place[row]]} of its row. Fix the table."
+            f"{first[index[row]]} to {last[index[row]]} of its row. Fix the table."
         )
     # A parent may be in the table but in no image: then its child gets no link to it.
     parent = np.where(np.isin(table[:, 3], label) & (table[:, 3] > 0), table[:, 3], -1)
-    return Tracks.from_track_ids(detections, label, parent[place])
+    return Tracks.from_track_ids(detections, label, parent[index])
 
 
 def write_masks(
@@ -113,10 +114,10 @@ def _read(path: Path) -> tuple[Detections, NDArray[np.int64]]:
         movie = open_movie(file)
         if movie.frame_count > 1:  # in a folder of stacks, an unnamed axis is z
             movie = open_movie(file, axes=movie.axes.replace("T", "Z"))
-        label, place, size = centroids(next(movie.frames()))
-        found.append((np.full(len(label), frame), label, place, size))
-    frames, labels, places, sizes = map(np.concatenate, zip(*found, strict=True))
-    return detections_of(path, frames, places, None, {"size": sizes}), labels
+        label, position, size = centroids(next(movie.frames()))
+        found.append((np.full(len(label), frame), label, position, size))
+    frames, labels, positions, sizes = map(np.concatenate, zip(*found, strict=True))
+    return detections_of(path, frames, positions, None, {"size": sizes}), labels
 
 
 def _images(folder: Path) -> dict[int, Path]:
@@ -173,3 +174,6 @@ def _table(path: Path) -> NDArray[np.int64]:
             f"{file}: label {table[:-1][np.diff(table[:, 0]) == 0][0, 0]} has two rows. Keep one."
         )
     return table
+
+
+FORMAT = PositionFormat(read_detections=read_detections, read_tracks=read_tracks, recognises=recognises)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...particles.tracks import LINK_MEASURES, Tracks
+from ..contract import PositionFormat
 from ..files.packages import package
 from ..files.units import TIMES
 from ..tables import columns
@@ -25,7 +26,6 @@ from ..tables import edges as numbered
 from .geff_checks import absent_chunks, checked, explained, foreign, inside, row_count
 from .geff_write import write_tracks
 
-__all__ = ["foreign", "holds_tracks", "read_record", "read_tracks", "recognises", "write_tracks"]
 _LOG = logging.getLogger("outbid")
 _TIME = ("t", "time", "frame")
 _FRAME = ("frame", "timepoint")
@@ -35,21 +35,21 @@ _Read = tuple[
 """Node numbers, properties, links and link properties; and names of arrays that lack chunks."""
 
 
-def recognises(path: Path) -> bool:
+def recognises(path: Path, *_: object) -> bool:
     """Whether a folder is a zarr group or container."""
     return path.is_dir() and any(
         (folder / name).is_file() for folder in inside(path) for name in (".zgroup", ".zattrs", "zarr.json")
     )
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     package("geff", "GEFF", "geff")
     with explained(path):
         return _tracks(path)
 
 
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, *_: object) -> bool:
     """See `outbid.formats.holds_tracks`."""
     with explained(path):
         return row_count(checked(path)[0] / "edges" / "ids") > 0
@@ -72,16 +72,16 @@ def _tracks(path: Path) -> Tracks:
         of_edge = {named.get(name, name): of[chosen] for name, of in of_edge.items() if name != "pin"}
         edges = edges[chosen]
     axes = _axes(path, metadata, nodes)
-    place = np.zeros((len(node), 3))
+    position = np.zeros((len(node), 3))
     for name, axis in axes.items():
         if axis in "zyx":
-            place[:, "zyx".index(axis)] = nodes[name]
+            position[:, "zyx".index(axis)] = nodes[name]
     time = _time(nodes, next(name for name, axis in axes.items() if axis == "t"))
     frame = _frames(path, nodes, time)
     listed = metadata.get("axes") or ()
     of_axis = {axes[axis["name"]]: axis for axis in listed if axis.get("name") in axes}
     unit, scale = _calibration(path, of_axis)
-    place *= scale
+    position *= scale
     # Use the order in the metadata: the order in the folder differs from machine to machine.
     order = [name for name in metadata.get("node_props_metadata", ()) if name in nodes]
     features = {
@@ -103,7 +103,7 @@ def _tracks(path: Path) -> Tracks:
         )
     _refuse_lost(path, absent, listed, {*axes, time})
     _say_filled(path, absent, [*features, *measures])
-    return numbered.tracks_of(path, node, frame, place, edges, unit, features, measures)
+    return numbered.tracks_of(path, node, frame, position, edges, unit, features, measures)
 
 
 def _calibration(path: Path, axes: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, NDArray[np.float64]]:
@@ -218,10 +218,10 @@ def _read_old(where: Path) -> _Read:
     ids, edges = group["nodes/ids"][:], group["edges/ids"][:].reshape(-1, 2)
     if ids.dtype.kind == "U":
         known, node = np.unique(ids, return_inverse=True)
-        place = np.searchsorted(known, edges)
-        if (known[np.minimum(place, len(known) - 1)] != edges).any():
+        index = np.searchsorted(known, edges)
+        if (known[np.minimum(index, len(known) - 1)] != edges).any():
             raise InputError("an edge names a node that is not there")
-        return node.astype(np.int64), nodes, place.astype(np.int64), {}, absent
+        return node.astype(np.int64), nodes, index.astype(np.int64), {}, absent
     return _whole(ids), nodes, _whole(edges), {}, absent
 
 
@@ -273,3 +273,10 @@ def _frames(path: Path, nodes: Mapping[str, NDArray], time: str) -> NDArray:
     if not (np.isfinite(frame) & (frame == np.rint(frame))).all():
         raise InputError(f"{path}: time {time!r} is not in whole frames. Add a property called frame.")
     return frame.astype(np.int64)
+
+
+FORMAT = PositionFormat(
+    read_detections=lambda path, _: read_tracks(path).detections, read_tracks=read_tracks,
+    holds_tracks=holds_tracks, recognises=recognises, write=write_tracks, read_record=read_record,
+    foreign=foreign,
+)  # fmt: skip

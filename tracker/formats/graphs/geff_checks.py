@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, OutbidError
+from ...errors import InputError
 from ..files.memory import refuse_if_larger_than_memory
+from ..files.packages import refused_if_damaged
 
 _HARMLESS = {
     "blosc", "zstd", "lz4", "zlib", "gzip", "bz2", "lzma", "shuffle", "delta", "vlen-utf8", "bytes", "crc32c",
@@ -43,16 +44,12 @@ _MOST_ABSENT = 100_000
 def explained(path: Path) -> Iterator[None]:
     """Turn any error about a damaged folder into an InputError that names the folder and the reason."""
     try:
-        yield
+        with refused_if_damaged(path, "cannot be read as GEFF", "Export it again."):
+            yield
     except InputError as error:
         if str(path) in str(error):
             raise
         raise InputError(f"{path}: {error}. Export the graph again.") from None
-    except (OutbidError, MemoryError):
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(f"{path} cannot be read as GEFF: {reason}. Export it again.") from error
 
 
 def inside(path: Path) -> Iterator[Path]:
@@ -261,7 +258,7 @@ def _refuse_cut_blosc(chunk: Path, codecs: set[str], needed: int) -> None:
         return
     with chunk.open("rb") as file:
         head = file.read(16)
-    unpacked, packed = (int.from_bytes(head[place : place + 4], "little") for place in (4, 12))
+    unpacked, packed = (int.from_bytes(head[offset : offset + 4], "little") for offset in (4, 12))
     size = chunk.stat().st_size
     if len(head) < 16 or packed > size or unpacked < needed:
         raise InputError(

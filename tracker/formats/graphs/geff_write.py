@@ -22,6 +22,7 @@ from ...errors import InputError
 from ...particles.arrow import floats_of, integers_of
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
+from ..contract import Record, with_links
 from ..files.outputs import write_whole_folder
 from ..files.packages import package
 from ..files.records import record_bytes
@@ -32,13 +33,13 @@ from .geff_checks import declare_no_fill, foreign
 _ID = "track_id"
 _CHUNK = 1 << 18
 """Rows of a chunk: two megabytes of uncompressed numbers."""
-Record = Mapping[str, object] | None
 Edges = tuple[NDArray[np.int64], Mapping[str, NDArray]]
 """Pairs of rows (E, 2), and properties of them (E,)."""
 
 
-def write_tracks(path: Path, tracks: Tracks, record: Record, overwrite: bool) -> None:
+def write_tracks(path: Path, given: Detections | Tracks, record: Record, overwrite: bool) -> None:
     """See `outbid.formats.write_tracks`."""
+    tracks = with_links(given)
     write_graph(path, tracks.detections, (tracks.links, tracks.measures), record, overwrite)
 
 

@@ -12,45 +12,28 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
+from ..contract import Record, with_links
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
-from ..files.records import to_stand_beside, unit_beside
+from ..files.records import record_beside, to_stand_beside, unit_beside
 from ..files.xml_stream import Enough, number, read_xml, root_of
-from ..tables.edges import detections_of, labelled
+from ..tables.edges import Labelled, format_of_labelled
 
-RECORD_BESIDE = True
 _LOG = logging.getLogger("outbid")
 _ROOTS = ("root", "Tracks")
 _PARTICLE = ("particle", "track")
 
 
-def recognises(path: Path) -> bool:
-    """Whether the root element is that of this format."""
-    return root_of(path) in _ROOTS
-
-
-def read_detections(path: Path) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    _, table = _read(path)
-    return detections_of(path, table[:, 0], table[:, 1:], unit_beside(path))
-
-
-def read_tracks(path: Path) -> Tracks:
-    """See `outbid.formats.read_tracks`."""
-    particle, table = _read(path)
-    return labelled(path, particle, table[:, 0], table[:, 1:], unit_beside(path))
-
-
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, *_: object) -> bool:
     """See `outbid.formats.holds_tracks`: whether some particle has two detections."""
     count = 0
 
@@ -64,8 +47,9 @@ def holds_tracks(path: Path) -> bool:
     return count > 1
 
 
-def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+def write_tracks(path: Path, given: Detections | Tracks, record: Record, overwrite: bool) -> None:
     """See `outbid.formats.write_tracks`."""
+    tracks = with_links(given)
     detections = tracks.detections
     if len(detections) - tracks.track_count < len(tracks.links):
         _LOG.warning("%s: ISBI XML has no place for divisions and merges; their links are left out.", path)
@@ -91,8 +75,8 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 
-def _read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The particle number of each detection; and its t, z, y, x."""
+def _read(path: Path) -> Labelled:
+    """See `edges.Labelled`."""
     values, particle = array("d"), array("q")
     count, current = 0, -1
     inside = False
@@ -125,4 +109,11 @@ def _read(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
     refuse_if_larger_than_memory(path, path.stat().st_size)  # numbers take less than their text
     read_xml(path, begin, end=end)
-    return np.array(particle, dtype=np.int64), np.array(values, dtype=np.float64).reshape(-1, 4)
+    rows = np.array(values, dtype=np.float64).reshape(-1, 4)
+    return np.array(particle, dtype=np.int64), rows[:, 0], rows[:, 1:], unit_beside(path)
+
+
+FORMAT = replace(
+    format_of_labelled(_read), holds_tracks=holds_tracks, recognises=lambda path, _: root_of(path) in _ROOTS,
+    write=write_tracks, read_record=record_beside,
+)  # fmt: skip

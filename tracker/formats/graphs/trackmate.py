@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
-from ..files.decimals import decimal
+from ..contract import PositionFormat
+from ..files.decimals import decimal_or_nan
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.records import record_from
 from ..files.units import TIMES
-from ..files.xml_stream import Enough, number, read_xml
+from ..files.xml_stream import Enough, first_of, number, read_xml
 from ..tables.edges import detections_of, tracks_of
 from .trackmate_write import CONTOUR, RECORD_MARK, key_of, write_tracks
 
-__all__ = ["holds_tracks", "read_detections", "read_record", "read_tracks", "write_tracks"]
-_PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
-_NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
+_POSITION = ("POSITION_Z", "POSITION_Y", "POSITION_X")
+_NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_POSITION}
 _MOST = 2**53
 """Upper bound of spot and track numbers, which are then exact as floats."""
 _OF_LINKS = {
@@ -42,32 +42,19 @@ _LOG = logging.getLogger("outbid")
 _MEASURES = {name.upper(): name for name in LINK_MEASURES}
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
     model = _Model(path)
-    _, frame, position, features = model.spots()
+    frame, position, features = model.spots()[1:]
     return detections_of(path, frame, position, model.unit, features)
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     model = _Model(path)
     node, frame, position, features = model.spots()
     edges, measures = model.edges()
     return tracks_of(path, node, frame, position, edges, model.unit, features, measures)
-
-
-def holds_tracks(path: Path) -> bool:
-    """See `outbid.formats.holds_tracks`."""
-    found: list[str] = []
-
-    def begin(name: str, *_: object) -> None:
-        if name == "Edge":
-            found.append(name)
-            raise Enough
-
-    read_xml(path, begin)
-    return bool(found)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
@@ -99,7 +86,7 @@ class _Model:
         self._declares_spot_features = False
         self._frame_around = -1.0
         self._ids, self._frames, self._visible = array("q"), array("d"), array("b")
-        self._places = array("d")
+        self._positions = array("d")
         self._features: dict[str, array[float]] = {}
         self._joins, self._track = array("q"), array("q")
         self._measures = {name: array("d") for name in _MEASURES}
@@ -127,8 +114,8 @@ class _Model:
             exact = np.isfinite(values) & (np.abs(values) < 2**53)
             features[name] = values.astype(np.int64) if whole and exact.all() else values
         features |= self._of_spots(shown)
-        place = np.array(self._places).reshape(-1, 3)
-        return ids.astype(np.int64)[shown], np.array(self._frames)[shown], place[shown], features
+        position = np.array(self._positions).reshape(-1, 3)
+        return ids.astype(np.int64)[shown], np.array(self._frames)[shown], position[shown], features
 
     def _of_spots(self, shown: NDArray[np.bool_]) -> dict[str, NDArray]:
         """Times in seconds, names and contours of the visible spots, as far as they say something."""
@@ -207,35 +194,35 @@ class _Model:
 
     def _spot(self, attributes: Mapping[str, str], line: int) -> None:
         what = f"spot {attributes.get('ID', '')[:20]}".strip()
-        place = [number(self._path, line, what, attributes, axis) for axis in _PLACE]
+        position = [number(self._path, line, what, attributes, axis) for axis in _POSITION]
         frame = self._frame_around
         if "FRAME" in attributes:
             frame = number(self._path, line, what, attributes, "FRAME")
-        if not np.isfinite([frame, *place]).all():
+        if not np.isfinite([frame, *position]).all():
             raise InputError(
-                f"{self._path}, line {line}: {what} is in frame {frame:g} at z, y, x = {place}; numbers must "
-                "be finite. Fix or remove it."
+                f"{self._path}, line {line}: {what} is in frame {frame:g} at z, y, x = {position}; numbers "
+                "must be finite. Fix or remove it."
             )
         row = len(self._ids)
         self._ids.append(self._whole(what, attributes, "ID", line))
         self._frames.append(frame)
-        self._times.append(_float(attributes.get("POSITION_T", "NaN")))
+        self._times.append(decimal_or_nan(attributes.get("POSITION_T", "NaN")))
         self._titles.append(attributes.get("name", ""))
-        self._places.extend(place)
+        self._positions.extend(position)
         self._visible.append(attributes.get("VISIBILITY", "1") not in ("0", "0.0"))
         for key, value in attributes.items():
             if key in self._names:
                 column = self._features.setdefault(key, array("d"))
                 if len(column) < row:
                     column.extend([np.nan] * (row - len(column)))
-                column.append(_float(value))
+                column.append(decimal_or_nan(value))
 
     def _edge(self, attributes: Mapping[str, str], line: int) -> None:
         self._joins.append(self._whole("Edge", attributes, "SPOT_SOURCE_ID", line))
         self._joins.append(self._whole("Edge", attributes, "SPOT_TARGET_ID", line))
         self._track.append(self._current)
         for name, column in self._measures.items():
-            column.append(_float(attributes.get(name, "NaN")))
+            column.append(decimal_or_nan(attributes.get(name, "NaN")))
 
     def _whole(self, what: str, attributes: Mapping[str, str], name: str, line: int) -> int:
         value = number(self._path, line, what, attributes, name)
@@ -248,8 +235,7 @@ class _Model:
         return int(value)
 
 
-def _float(value: str) -> float:
-    try:
-        return decimal(value)
-    except ValueError:
-        return float("nan")
+FORMAT = PositionFormat(
+    read_detections=read_detections, read_tracks=read_tracks, read_record=read_record,
+    holds_tracks=lambda path, _: first_of(path, lambda name: name == "Edge") != "", write=write_tracks,
+)  # fmt: skip

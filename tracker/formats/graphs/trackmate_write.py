@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
+from ..contract import Record, with_links
 from ..files.outputs import write_whole
 from ..files.records import record_bytes
 from ..tables.edges import families, interval_of, is_text, refuse_unwritable
@@ -73,9 +74,8 @@ class _Image:
 
 
 def write_with_image(
-    path: Path, tracks: Tracks, image: Path, movie: Images, *, record: Mapping[str, object] | None,
-    overwrite: bool,
-) -> None:  # fmt: skip
+    path: Path, tracks: Tracks, image: Path, movie: Images, *, record: Record, overwrite: bool
+) -> None:
     """Write tracks in a file that TrackMate opens together with their image.
 
     Positions in pixels are multiplied by the voxel size, because TrackMate expects physical units.
@@ -86,22 +86,19 @@ def write_with_image(
         tracks = replace(tracks, detections=scaled)
     interval = float(movie.interval or 1.0)
     size = tuple(float(length) for length in movie.spacing)
-    place = image.resolve()
+    file = image.resolve()
     shown = _Image(
-        f"{place.parent}/", place.name, movie.shape, movie.frame_count, size, interval,
+        f"{file.parent}/", file.name, movie.shape, movie.frame_count, size, interval,
         "sec" if movie.interval else "frame",
     )  # fmt: skip
     write_tracks(path, tracks, record, overwrite, shown)
 
 
 def write_tracks(
-    path: Path,
-    tracks: Tracks,
-    record: Mapping[str, object] | None,
-    overwrite: bool,
-    image: _Image | None = None,
+    path: Path, given: Detections | Tracks, record: Record, overwrite: bool, image: _Image | None = None
 ) -> None:
     """See `outbid.formats.write_tracks`."""
+    tracks = with_links(given)
     seen = tracks.detections
     refuse_unwritable(seen)
     columns = _columns({name: of for name, of in seen.features.items() if not _is_of_spot(name, of)})
@@ -128,7 +125,7 @@ def write_tracks(
     write_whole(path, lambda file: file.writelines(piece.encode() for piece in pieces()), overwrite=overwrite)
 
 
-def _record(record: Mapping[str, object] | None) -> str:
+def _record(record: Record) -> str:
     if record is None:
         return ""
     # In ASCII, since XML cannot contain control characters.
@@ -187,8 +184,8 @@ def _spots(seen: Detections, columns: Mapping[str, str], interval: float) -> Ite
         yield f'      <SpotsInFrame frame="{frame}">\n'
         columns_here = [map(_text, seen.features[name][rows].tolist()) for name in columns.values()]
         keys = [f' {key}="' for key in columns]
-        place = zip(_spots_of(seen, rows, interval), seen.position[rows].tolist(), strict=True)
-        for ((spot, name, time, contour), (z, y, x)), *values in zip(place, *columns_here, strict=True):
+        spots = zip(_spots_of(seen, rows, interval), seen.position[rows].tolist(), strict=True)
+        for ((spot, name, time, contour), (z, y, x)), *values in zip(spots, *columns_here, strict=True):
             measured = "".join(f'{key}{value}"' for key, value in zip(keys, values, strict=True))
             end = (
                 f' ROI_N_POINTS="{len(contour.split()) // 2}">{escape(contour)}</Spot>' if contour else " />"

@@ -1,4 +1,5 @@
 """Images, one format a module; `opening` opens any of them, `frames` reads them frame by frame.
 
-`labels` turns images of labels into centroids.
+`stacks` is what a format of images offers, and `folders` opens TIFF, PNG and folders of these. `labels` turns
+images of labels into centroids.
 """

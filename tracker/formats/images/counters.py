@@ -33,7 +33,7 @@ class Arrangement:
     axes: str  # the counters, of TSCZ
     files: Mapping[tuple[int, int, int, int], Path]  # by frame, position, channel and plane, each from 0 up
     names: Mapping[str, tuple[str, ...]]  # what the files of each axis are called by, also of missing frames
-    doubts: tuple[str, ...] = ()  # sentences about what was guessed
+    warnings: tuple[str, ...] = ()  # sentences about what was guessed
 
     def size(self, axis: str) -> int:
         """How many there are along an axis."""
@@ -78,30 +78,30 @@ def arranged(files: Sequence[Path], given: str | None = None) -> Arrangement:
     >>> found.axes, found.names["T"], [len(planes) for planes in found.frames(0, 1)]
     ('TC', ('1', '2', '3', '4'), [1, 1, 0, 1])
     """
-    rows, roles, said = _counters(files)
+    rows, roles, guessed = _counters(files)
     if not rows:
         numbers = tuple(map(str, range(len(files))))
-        return Arrangement("T", {(t, 0, 0, 0): file for t, file in enumerate(files)}, {"T": numbers}, said)
+        return Arrangement("T", {(t, 0, 0, 0): file for t, file in enumerate(files)}, {"T": numbers}, guessed)
     roles = _named(files[0].parent, rows, roles, given)
     names: dict[str, tuple[str, ...]] = {}
-    places: dict[tuple[int, int, int, int], Path] = {}
-    doubts = list(said)
+    by_place: dict[tuple[int, int, int, int], Path] = {}
+    warnings = list(guessed)
     for axis, values in zip(roles, zip(*rows, strict=True), strict=True):
-        names[axis], doubt = _values(values, axis)
-        doubts += doubt
+        names[axis], warning = _values(values, axis)
+        warnings += warning
     for file, row in zip(files, rows, strict=True):
         at = {axis: names[axis].index(str(value)) for axis, value in zip(roles, row, strict=True)}
         where = at.get("T", 0), at.get("S", 0), at.get("C", 0), at.get("Z", 0)
-        if where in places:
-            raise InputError(f"{file} and {places[where].name} are of the same frame. Leave one out.")
-        places[where] = file
+        if where in by_place:
+            raise InputError(f"{file} and {by_place[where].name} are of the same frame. Leave one out.")
+        by_place[where] = file
     axes = "".join(axis for axis in "TSCZ" if axis in roles)
     if len(axes) > 1 and given is None:
         counted = ", ".join(f"{len(names[axis])} along {axis.lower()}" for axis in axes)
-        doubts.append(
+        warnings.append(
             f"By their names the files are {counted}. If not: --axes, with a letter for each number."
         )
-    return Arrangement(axes, places, names, tuple(doubts))
+    return Arrangement(axes, by_place, names, tuple(warnings))
 
 
 def counts_scenes(files: Sequence[Path]) -> bool:
@@ -130,7 +130,7 @@ def _pattern(file: Path) -> tuple[str, ...]:
 
 
 def _counters(files: Sequence[Path]) -> tuple[list[_Row], list[str], tuple[str, ...]]:
-    """What distinguishes each file; for each of these the axis, or a blank; and doubts."""
+    """What distinguishes each file; for each of these the axis, or a blank; and warnings."""
     if len(files) < 2:
         return [], [], ()
     parts = [re.split(r"(\d+)", file.stem) for file in files]

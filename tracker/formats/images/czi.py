@@ -15,9 +15,8 @@ from ...errors import InputError
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import Held, Stack, chosen, refuse_level
+from .stacks import ImageFormat, OpenFile, Stack, refuse_level, scene_in
 
-SUFFIXES = (".czi",)
 _LETTERS = "TCZYX"
 _EMPTY = 100
 """Guard: voxels of a movie for each that is stored; more come from a damaged position of a tile."""
@@ -27,7 +26,7 @@ _EMPTY = 100
 class _Tile:
     """A block of pixels: its start and length along each axis, and its reader."""
 
-    place: dict[str, tuple[int, int]]
+    spans: dict[str, tuple[int, int]]
     scene: int
     mosaic: int
     dtype: np.dtype
@@ -36,17 +35,17 @@ class _Tile:
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """See `stacks.Opener`."""
+    """See `stacks.ImageFormat`."""
     refuse_level(source, level)
     with opened(source, "CZI", "czifile") as czifile:
-        held = Held(czifile.CziFile(source))
-        tiles = [_tile(entry) for entry in held.file.subblock_directory if _is_whole(entry)]
+        opened_file = OpenFile(czifile.CziFile(source))
+        tiles = [_tile(entry) for entry in opened_file.file.subblock_directory if _is_whole(entry)]
         scenes = sorted({tile.scene for tile in tiles})
         if not tiles:
             raise InputError(f"{source} holds no image. Check where it was made.")
-        number, listed = chosen(source, scene, list(map(str, scenes)))
-        pixels = _Pixels(held, source, [tile for tile in tiles if tile.scene == scenes[number]])
-        text = held.file.metadata()
+        number, listed = scene_in(source, scene, list(map(str, scenes)))
+        pixels = _Pixels(opened_file, source, [tile for tile in tiles if tile.scene == scenes[number]])
+        text = opened_file.file.metadata()
         stack = Stack(pixels, _LETTERS + "S", scenes=listed)
         return _described(stack, text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
 
@@ -54,30 +53,34 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
 class _Pixels:
     """Array (T, C, Z, Y, X, S) that reads tiles when it is indexed."""
 
-    def __init__(self, held: Held, source: str, tiles: Sequence[_Tile]) -> None:
-        self._held, self._source, self._tiles = held, source, sorted(tiles, key=lambda tile: tile.mosaic)
+    def __init__(self, opened_file: OpenFile, source: str, tiles: Sequence[_Tile]) -> None:
+        self._file, self._source, self._tiles = (
+            opened_file,
+            source,
+            sorted(tiles, key=lambda tile: tile.mosaic),
+        )
         self._start, shape = [], []
         for axis in _LETTERS:
-            ends = [tile.place.get(axis, (0, 1)) for tile in tiles]
+            ends = [tile.spans.get(axis, (0, 1)) for tile in tiles]
             self._start.append(min(start for start, _ in ends))
             shape.append(max(start + size for start, size in ends) - self._start[-1])
-        for axis in {axis for tile in tiles for axis in tile.place} - {*_LETTERS}:
-            if len({tile.place.get(axis, (0, 1)) for tile in tiles}) > 1:
+        for axis in {axis for tile in tiles for axis in tile.spans} - {*_LETTERS}:
+            if len({tile.spans.get(axis, (0, 1)) for tile in tiles}) > 1:
                 raise InputError(
                     f"{source} has several images along {axis}. Export the one meant as OME-TIFF."
                 )
         self.shape = (*shape, tiles[0].samples)
         self.dtype = np.result_type(*{tile.dtype for tile in tiles})
-        planes = sum(tile.place.get("T", (0, 1))[1] * tile.place.get("C", (0, 1))[1] for tile in tiles)
+        planes = sum(tile.spans.get("T", (0, 1))[1] * tile.spans.get("C", (0, 1))[1] for tile in tiles)
         if planes > Path(source).stat().st_size:
             raise InputError(f"{source} declares {planes} planes, more than its bytes. Copy it again.")
         self._by_plane: dict[tuple[int, int], list[_Tile]] = {}
         for tile in self._tiles:
-            (t, times), (c, channels) = (tile.place.get(axis, (0, 1)) for axis in "TC")
+            (t, times), (c, channels) = (tile.spans.get(axis, (0, 1)) for axis in "TC")
             for when in range(t, t + times):
                 for channel in range(c, c + channels):
                     self._by_plane.setdefault((when, channel), []).append(tile)
-        stored = sum(math.prod(tile.place.get(axis, (0, 1))[1] for axis in _LETTERS) for tile in tiles)
+        stored = sum(math.prod(tile.spans.get(axis, (0, 1))[1] for axis in _LETTERS) for tile in tiles)
         if len(self._by_plane) * math.prod(shape[2:]) > _EMPTY * stored:
             raise InputError(
                 f"{source} has tiles far from each other: they fill less than 1/{_EMPTY} of frames of "
@@ -101,18 +104,18 @@ class _Pixels:
 
     def _paint(self, tile: _Tile, t: int, c: int, planes: slice, found: NDArray) -> None:
         """Copy a tile into the planes, if it lies within them."""
-        place = [tile.place.get(axis, (0, 1)) for axis in _LETTERS]
-        inside = [start - least for (start, _), least in zip(place, self._start, strict=True)][2:]
+        spans = [tile.spans.get(axis, (0, 1)) for axis in _LETTERS]
+        inside = [start - least for (start, _), least in zip(spans, self._start, strict=True)][2:]
         wanted = range(*planes.indices(found.shape[0]))
-        if not any(inside[0] <= z < inside[0] + place[2][1] for z in wanted):
+        if not any(inside[0] <= z < inside[0] + spans[2][1] for z in wanted):
             return
-        data = _values(tile.entry, self._held.file)
-        order = [axis for axis in tile.place if axis in _LETTERS]
-        data = data.reshape([tile.place[axis][1] for axis in order] + [self.shape[-1]])
+        data = _values(tile.entry, self._file.file)
+        order = [axis for axis in tile.spans if axis in _LETTERS]
+        data = data.reshape([tile.spans[axis][1] for axis in order] + [self.shape[-1]])
         data = data.transpose([order.index(axis) for axis in _LETTERS if axis in order] + [len(order)])
         missing_axes = [k for k, axis in enumerate(_LETTERS) if axis not in order]
         data = np.expand_dims(data, tuple(missing_axes))
-        data = data[t - place[0][0], c - place[1][0]]
+        data = data[t - spans[0][0], c - spans[1][0]]
         found[tuple(slice(at, at + size) for at, size in zip(inside, data.shape[:3], strict=True))] = data
 
 
@@ -126,13 +129,13 @@ def _tile(entry: Any) -> _Tile:
     dtype = np.dtype(entry.dtype)
     dtype = dtype if dtype.subdtype is None else dtype.subdtype[0]
     if hasattr(entry, "dims"):
-        place = dict(zip(entry.dims[:-1], zip(entry.start, entry.shape, strict=True), strict=False))
+        spans = dict(zip(entry.dims[:-1], zip(entry.start, entry.shape, strict=True), strict=False))
         scene, mosaic = max(entry.scene_index, 0), entry.mosaic_index
     else:
-        place = {each.dimension: (each.start, each.size) for each in entry.dimension_entries}
-        mosaic = place.pop("M", (-1, 1))[0]
-        scene = place.pop("S", (0, 1))[0]
-    return _Tile(place, scene, mosaic, dtype, int(entry.shape[-1]), entry)
+        spans = {each.dimension: (each.start, each.size) for each in entry.dimension_entries}
+        mosaic = spans.pop("M", (-1, 1))[0]
+        scene = spans.pop("S", (0, 1))[0]
+    return _Tile(spans, scene, mosaic, dtype, int(entry.shape[-1]), entry)
 
 
 def _values(entry: Any, file: Any) -> NDArray:
@@ -166,3 +169,6 @@ def _described(stack: Stack, text: str) -> Stack:
         stack, spacing=(spacing[0], spacing[1], spacing[2]), unit="micrometer", interval=interval or None,
         depth=metres[0] > 0, channels=channels,
     )  # fmt: skip
+
+
+FORMAT = ImageFormat(open_stack)

@@ -16,35 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ..declared import TIFF
 from ..files.memory import refuse_if_larger_than_memory
-from ..files.packages import package
+from ..files.packages import package, refused_if_damaged
 from .counters import arranged, counts_scenes, main_pattern
-from .frames import Images
-from .stacks import WHOLE, Box, doubts_of, grey, named_axes, refuse_absent
+from .frames import Images, movie_of
+from .stacks import WHOLE, Box, Chosen, grey, named_axes, refuse_absent, warnings_of
 from .tiff import files_of_ome, look_at_tiff, planes_by_frame
 from .tiff_scenes import Header
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 """First bytes of a PNG file."""
 _LOG = logging.getLogger("outbid")
-SUFFIXES = (".tif", ".tiff", ".btf", ".png")
+SUFFIXES = tuple(pattern.removeprefix("*") for pattern in TIFF.patterns)
 """Suffixes of the images that are read."""
 COPIES = 24
 """Bytes of working memory per voxel: several copies in single precision."""
-Spacing = tuple[float, float, float] | None
-"""Size of a voxel along z, y, x, if the caller gave it."""
-
-
-@dataclass(frozen=True)
-class _Given:
-    """What the caller chose; `outer` are the axes that the names of files count."""
-
-    axes: str | None
-    outer: str | None
-    channel: int
-    scene: int | None
-    spacing: Spacing
-    partial: bool
 
 
 @dataclass(frozen=True)
@@ -110,17 +97,21 @@ def open_movie(
     partial: bool = False,
 ) -> Images:
     """Open a TIFF or PNG file, or a folder with one image per frame; see `outbid.open_images`."""
-    path = Path(path)
+    return open_chosen(Path(path), Chosen(axes, channel, scene, 0, spacing, partial))
+
+
+def open_chosen(path: Path, chosen: Chosen) -> Images:
+    """Open what the caller chose of such a file or folder."""
     try:
         if not path.exists():
             raise InputError(f"There is no file {path}. Check the name.")
-        return _look_at(path, _Given(axes, None, channel, scene, spacing, partial))
+        return _look_at(path, chosen)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}. Check the file.") from None
 
 
-def _look_at(path: Path, given: _Given) -> Images:
-    axes, channel, scene, spacing = given.axes, given.channel, given.scene, given.spacing
+def _look_at(path: Path, chosen: Chosen) -> Images:
+    axes, scene = chosen.axes, chosen.scene
     files = _images_in(path) if path.is_dir() else [path]
     first = files[0]
     if first.suffix.lower() not in SUFFIXES:
@@ -130,7 +121,7 @@ def _look_at(path: Path, given: _Given) -> Images:
     if first.stat().st_size == 0:
         raise InputError(f"{first} is empty. Check where it was made.")
     inner = None if counts_scenes(files) else scene
-    header = _header(first, inner, given.partial)
+    header = _header(first, inner, chosen.partial)
     if len(files) > 1 and {*files_of_ome(first)} >= {file.name for file in files}:
         files = files[:1]  # all are read together
     outer = None
@@ -148,20 +139,21 @@ def _look_at(path: Path, given: _Given) -> Images:
         first, float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * COPIES
     )
     if len(files) > 1:
-        return _of_folder(path, files, replace(given, axes=axes, outer=outer), header, named)
-    refuse_absent("channel", channel, first, size.get("C", 1))
-    doubts = tuple(doubts_of(header, named, axes=axes, channel=channel, spacing=spacing))
-    one = _Files(((first,),) * size.get("T", 1), named, header.sizes, channel, scene)
-    return Images(
-        str(path), named, header.sizes, size.get("T", 1), spacing or header.spacing, header.unit,
-        header.interval, one.read if first.suffix.lower() == ".png" else one.read_one, channel, doubts, scene,
-        header.scenes, header.channels,
-    )  # fmt: skip
+        return _of_folder(path, files, outer, replace(chosen, axes=axes), header, named)
+    refuse_absent("channel", chosen.channel, first, size.get("C", 1))
+    one = _Files(((first,),) * size.get("T", 1), named, header.sizes, chosen.channel, scene)
+    read = one.read if first.suffix.lower() == ".png" else one.read_one
+    return movie_of(str(path), header, named, chosen, read)
 
 
-def _of_folder(path: Path, files: list[Path], given: _Given, header: Header, named: str) -> Images:
-    """The movie of a folder whose files are frames, or planes and channels of frames."""
-    found = arranged(files, given.outer)
+def _of_folder(
+    path: Path, files: list[Path], counted: str | None, chosen: Chosen, header: Header, named: str
+) -> Images:
+    """The movie of a folder whose files are frames, or planes and channels of frames.
+
+    `counted` are the axes that the names of the files count, as the caller names them.
+    """
+    found = arranged(files, counted)
     size = dict(zip(named, header.sizes, strict=True))
     for axis in "TCZ":
         if size.get(axis, 1) > 1 and (axis == "T" or axis in found.axes):
@@ -169,27 +161,23 @@ def _of_folder(path: Path, files: list[Path], given: _Given, header: Header, nam
                 f"{files[0]} has {size[axis]} images along {axis.lower()}; the file names count these "
                 "too. Name the axes, those of the names first: --axes TZCYX, or give one file."
             )
-    of_names, of_files = (given.scene or 0, None) if "S" in found.axes else (0, given.scene)
+    of_names, of_files = (chosen.scene or 0, None) if "S" in found.axes else (0, chosen.scene)
     refuse_absent("scene", of_names, path, found.size("S"))
-    refuse_absent("channel", given.channel, path, found.size("C") * size.get("C", 1))
-    by_name = given.channel if "C" in found.axes else 0
+    refuse_absent("channel", chosen.channel, path, found.size("C") * size.get("C", 1))
+    by_name = chosen.channel if "C" in found.axes else 0
     frames = found.frames(of_names, by_name)
     outer = [axis for axis in found.axes if axis in "CZ"]
     axes = "".join(outer) + "".join(axis for axis in named if axis not in outer)
     sizes = tuple(found.size(axis) if axis in outer else size[axis] for axis in axes)
-    scenes = found.names["S"] if "S" in found.axes and given.scene is None else header.scenes
+    scenes = found.names["S"] if "S" in found.axes and chosen.scene is None else header.scenes
     seen = replace(
         header, axes=axes, sizes=sizes, scenes=scenes, channels=found.names.get("C", header.channels)
     )
-    doubts = doubts_of(
-        seen, axes, several=True, axes=given.axes, channel=given.channel, spacing=given.spacing
-    )
-    read = _Files(frames, named, header.sizes, 0 if by_name else given.channel, of_files).read
-    return Images(
-        str(path), axes, sizes, len(frames), given.spacing or header.spacing, header.unit, header.interval,
-        read, given.channel, (*found.doubts, *doubts), given.scene, scenes, seen.channels,
-        missing=tuple(number for number, there in enumerate(frames) if not there),
-    )  # fmt: skip
+    read = _Files(frames, named, header.sizes, 0 if by_name else chosen.channel, of_files).read
+    missing = tuple(number for number, there in enumerate(frames) if not there)
+    warnings = (*found.warnings, *warnings_of(seen, axes, chosen, several=True))
+    movie = movie_of(str(path), seen, axes, chosen, read)
+    return replace(movie, frame_count=len(frames), warnings=warnings, missing=missing)
 
 
 def _header(path: Path, scene: int | None, partial: bool = False) -> Header:
@@ -231,24 +219,24 @@ def _png(path: Path) -> Iterator[Any]:
     """Open a PNG; errors at damaged data become an InputError."""
     pillow = package("PIL.Image", "PNG", "images")
     _refuse_cut_png(path)
-    try:
-        with pillow.open(path, formats=["PNG"]) as image:
-            yield image
-    except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
-        raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
+    with (
+        refused_if_damaged(path, "is damaged", "Copy it again."),
+        pillow.open(path, formats=["PNG"]) as image,
+    ):
+        yield image
 
 
 def _refuse_cut_png(path: Path) -> None:
     """Refuse a PNG chunk that would end beyond the file: Pillow allocates the declared size."""
-    size, place = path.stat().st_size, len(_PNG)
+    size, offset = path.stat().st_size, len(_PNG)
     with path.open("rb") as file:
-        while place + 8 <= size:
-            file.seek(place)
+        while offset + 8 <= size:
+            file.seek(offset)
             length, kind = struct.unpack(">I4s", file.read(8))
-            place += 12 + length  # plus length, type and checksum
-            if place > size:
+            offset += 12 + length  # plus length, type and checksum
+            if offset > size:
                 raise InputError(
-                    f"{path} is cut short: a piece would end at byte {place} of {size}. Copy it again."
+                    f"{path} is cut short: a piece would end at byte {offset} of {size}. Copy it again."
                 )
             if kind == b"IEND":
                 return

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from ...errors import SettingsError
 from ..files.packages import package
-from .stacks import WHOLE, Box
+from .stacks import WHOLE, Box, Chosen, warnings_of
+
+Read = Callable[[Sequence[int], Box], Iterator[NDArray]]
+"""Yields these frames, each (z, y, x), of which it reads the region in the box."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,7 @@ class Images:
         Function of frame numbers and a box along z, y, x that yields the frames.
     channel : int
         The channel that is read.
-    doubts : tuple of str
+    warnings : tuple of str
         Sentences that say which metadata were guessed and how to set them.
     scene : int or None
         Number of the image that is read, if the caller chose one of several.
@@ -56,9 +59,9 @@ class Images:
     spacing: tuple[float, float, float]
     unit: str
     interval: float | None
-    read: Callable[[Sequence[int], Box], Iterator[NDArray]] = field(repr=False)
+    read: Read = field(repr=False)
     channel: int = 0
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     scene: int | None = None
     scenes: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
@@ -70,6 +73,11 @@ class Images:
         """Shape of a frame along z, y, x; z is 1 in 2D."""
         size = dict(zip(self.axes, self.sizes, strict=True))
         return size.get("Z", 1), size["Y"], size["X"]
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The former name of the warnings."""
+        return self.warnings
 
     @property
     def channel_count(self) -> int:
@@ -118,3 +126,13 @@ class Images:
         return arrays.map_blocks(
             block, chunks=chunks, dtype=first.dtype, meta=np.empty((0,) * len(shape), first.dtype)
         )
+
+
+def movie_of(name: str, header: Any, named: str, chosen: Chosen, read: Read) -> Images:
+    """The movie of a `Stack` or `Header`, whose axes are named, as the caller chose it."""
+    count = dict(zip(named, header.sizes, strict=True)).get("T", 1)
+    return Images(
+        name, named, header.sizes, count, chosen.spacing or header.spacing, header.unit, header.interval,
+        read, chosen.channel, tuple(warnings_of(header, named, chosen)), chosen.scene, header.scenes,
+        header.channels, header.levels,
+    )  # fmt: skip

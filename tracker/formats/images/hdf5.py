@@ -10,20 +10,20 @@ import numpy as np
 from ...errors import InputError
 from ..files.hdf5 import file_at, objects_in
 from ..files.packages import damage_explained
-from .stacks import Stack, chosen, refuse_level
+from .stacks import ImageFormat, Stack, refuse_level, scene_in
 
 _MOST_AXES = 6
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """See `stacks.Opener`."""
+    """See `stacks.ImageFormat`."""
     refuse_level(source, level, ": choose a data set with --scene")
     file = file_at(source)
     with damage_explained(source, "HDF5"):
         found = [each for each in objects_in(file, {file}) if _is_image(each)]
         if not found:
             raise InputError(f"{source} holds no data set of numbers over y and x. Check where it was made.")
-        number, listed = chosen(source, scene, [f"{each.name} {each.shape}" for each in found])
+        number, listed = scene_in(source, scene, [f"{each.name} {each.shape}" for each in found])
         data = found[number]
         spacing, depth = _spacing(data)
         unit = "micrometer" if spacing != (1.0, 1.0, 1.0) else "pixel"
@@ -76,3 +76,6 @@ def _spacing(data: Any) -> tuple[tuple[float, float, float], bool]:
         return (1.0, 1.0, 1.0), False
     z, y, x = sizes.tolist()
     return (z, y, x), True
+
+
+FORMAT = ImageFormat(open_stack)

@@ -13,13 +13,11 @@ from ...errors import InputError
 from ..files.hdf5 import file_at
 from ..files.packages import damage_explained
 from ..files.units import unit_of
-from .stacks import Stack, refuse_absent
-
-SUFFIXES = (".ims",)
+from .stacks import ImageFormat, Stack, refuse_absent
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """See `stacks.Opener`."""
+    """See `stacks.ImageFormat`."""
     refuse_absent("scene", scene or 0, source, 1)
     file = file_at(source)
     with damage_explained(source, "Imaris"):
@@ -89,3 +87,6 @@ def _interval(attributes: Any) -> float | None:
     steps = [(after - before).total_seconds() for before, after in pairwise(times)]
     mean = sum(steps) / len(steps) if steps else 0.0
     return mean if mean > 0 else None
+
+
+FORMAT = ImageFormat(open_stack)

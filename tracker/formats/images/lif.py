@@ -11,22 +11,20 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ..files.packages import damage_explained, opened
 from ..files.units import MICROMETRES
-from .stacks import Held, Stack, chosen, refuse_level
-
-SUFFIXES = (".lif",)
+from .stacks import ImageFormat, OpenFile, Stack, refuse_level, scene_in
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """See `stacks.Opener`."""
+    """See `stacks.ImageFormat`."""
     refuse_level(source, level)
     with opened(source, "LIF", "liffile") as liffile:
-        held = Held(liffile.LifFile(source))
-        images = [each for each in held.file.images if {"Y", "X"} <= {*each.dims}]
+        opened_file = OpenFile(liffile.LifFile(source))
+        images = [each for each in opened_file.file.images if {"Y", "X"} <= {*each.dims}]
         if not images:
             raise InputError(f"{source} holds no image. Check where it was made.")
-        number, listed = chosen(source, scene, [f"{each.name} {dict(each.sizes)}" for each in images])
+        number, listed = scene_in(source, scene, [f"{each.name} {dict(each.sizes)}" for each in images])
         image = images[number]
-        pixels = _Pixels(held, image, source)
+        pixels = _Pixels(opened_file, image, source)
         steps = {axis: _step(values) for axis, values in image.coords.items()}
     spacing = [MICROMETRES * abs(steps.get(axis) or 0.0) or 1.0 for axis in "ZYX"]
     return Stack(
@@ -43,8 +41,8 @@ def _step(values: NDArray) -> float | None:
 class _Pixels:
     """An image of the file as an array that reads planes when it is indexed."""
 
-    def __init__(self, held: Held, image: Any, source: str) -> None:
-        self._held, self._image, self._source = held, image, source
+    def __init__(self, opened_file: OpenFile, image: Any, source: str) -> None:
+        self._file, self._image, self._source = opened_file, image, source
         self.shape, self.dtype = tuple(image.shape), image.dtype
         within = image.frames.frame_dims
         self._outside = {axis: image.sizes[axis] for axis in image.dims if axis not in within}
@@ -55,8 +53,11 @@ class _Pixels:
         inside = tuple(by_axis[axis] for axis in self._image.dims if axis not in self._outside)
         with damage_explained(self._source, "LIF"):
             planes = [
-                self._image.frame(**dict(zip(self._outside, map(int, place), strict=True)))[inside]
-                for place in product(*chosen.values())
+                self._image.frame(**dict(zip(self._outside, map(int, index), strict=True)))[inside]
+                for index in product(*chosen.values())
             ]
         lengths = [len(chosen[axis]) for axis in self._outside if isinstance(by_axis[axis], slice)]
         return np.stack(planes).reshape(*lengths, *planes[0].shape)
+
+
+FORMAT = ImageFormat(open_stack)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..files.packages import opened
-from .stacks import Stack, chosen, refuse_level
-
-SUFFIXES = (".nd2",)
+from .stacks import ImageFormat, Stack, refuse_level, scene_in
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """See `stacks.Opener`."""
+    """See `stacks.ImageFormat`."""
     refuse_level(source, level)
     with opened(source, "ND2", "nd2") as nd2, nd2.ND2File(source) as file:
         axes = "".join(file.sizes)
-        number, several = chosen(source, scene, [f"position {k}" for k in range(file.sizes.get("P", 1))])
+        number, several = scene_in(source, scene, [f"position {k}" for k in range(file.sizes.get("P", 1))])
         array = file.to_dask()
         if "P" in axes:
             array = array[tuple(number if axis == "P" else slice(None) for axis in axes)]
@@ -44,3 +42,6 @@ def _interval(loops: list[Any]) -> float | None:
 def _z_is_known(loops: list[Any]) -> bool:
     """Whether the file states the distance between planes."""
     return any(loop.type == "ZStackLoop" and loop.parameters.stepUm for loop in loops)
+
+
+FORMAT = ImageFormat(open_stack)

@@ -6,10 +6,7 @@ import hashlib
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from fnmatch import fnmatch
-from importlib import import_module
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,17 +14,13 @@ from numpy.typing import NDArray
 
 from ...errors import InputError, SettingsError
 from .. import input_of
+from ..declared import FORMATS, TIFF, Format
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained
 from . import folders as image_files
-from .frames import Images
-from .stacks import Box, Stack, doubts_of, frames_of, named_axes, refuse_absent
+from .frames import Images, movie_of
+from .stacks import Box, Chosen, ImageFormat, Stack, frames_of, named_axes, refuse_absent
 
-READERS: Mapping[str, str] = {
-    "*.ims": "imaris", "*.h5": "hdf5", "*.hdf5": "hdf5", "*.he5": "hdf5", "*.nd2": "nd2", "*.czi": "czi",
-    "*.lif": "lif",
-}  # fmt: skip
-"""Module of `outbid.formats` for each file suffix; Zarr is recognised by its content as well."""
 Source = str | os.PathLike[str] | Any
 """Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
 
@@ -56,7 +49,7 @@ def open_images(
         Which channel to read where there are several.
     scene : int, optional
         Which image to read where there are several, from 0 up. Without it the first is read, and
-        `Images.doubts` lists all; images of a TIFF file that no header names are frames.
+        `Images.warnings` lists all; images of a TIFF file that no header names are frames.
     level : int
         Level of resolution: 0 is the finest.
     spacing : tuple of 3 float, optional
@@ -84,28 +77,26 @@ def open_images(
     >>> movie.frame_count, movie.shape, [frame.sum().item() for frame in movie.frames()]
     (2, (1, 3, 4), [66, 210])
     """
+    chosen = Chosen(axes, channel, scene, level, spacing, partial)
     if not isinstance(source, str | os.PathLike):
-        return _of_array(source, axes, channel, scene, level, spacing)
+        return _of_array(source, chosen)
     name = os.fspath(source)
-    reader = _reader(name)
-    if reader is None:
+    declared = _format_of(name)
+    if declared is None:
         if level:
             raise SettingsError(f"{name} has no levels of resolution. Leave --level out.")
-        return image_files.open_movie(
-            Path(name), axes=axes, channel=channel, scene=scene, spacing=spacing, partial=partial
-        )
+        return image_files.open_chosen(Path(name), chosen)
     if "://" not in name and not Path(name).exists():
         raise InputError(f"There is no file {name}. Check the name.")
     try:
         if Path(name).is_file() and Path(name).stat().st_size == 0:
             raise InputError(f"{name} is empty. Check where it was made.")
-        if reader == "hdf5" and _is_table(name):
+        if _is_table(name, declared):
             raise InputError(f"{name} holds a table of positions and no images. To link them: outbid track.")
-        stack = cast(Stack, import_module(f".{reader}", __package__).open_stack(name, scene, level))
+        stack = cast(ImageFormat, declared.load()).open_stack(name, scene, level)
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror or error}. Check the file.") from None
-    found = _of_stack(name, stack, axes, channel, spacing)
-    return replace(found, scene=scene)
+    return _of_stack(name, stack, chosen)
 
 
 def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
@@ -129,51 +120,46 @@ def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
 def is_movie(source: str | os.PathLike[str]) -> bool:
     """Whether a file, folder or URL has an image suffix, or contains images."""
     name = os.fspath(source)
-    if _reader(name) == "hdf5" and _is_table(name):
+    declared = _format_of(name)
+    if declared is None:
+        return Path(name).suffix.lower() in image_files.SUFFIXES
+    return not _is_table(name, declared)
+
+
+def _is_table(name: str, declared: Format) -> bool:
+    """Whether a file that may hold images holds a table of positions."""
+    if declared.module != "images.hdf5":
         return False
-    return _reader(name) is not None or Path(name).suffix.lower() in image_files.SUFFIXES
-
-
-def _is_table(name: str) -> bool:
-    """Whether an HDF5 file holds a table of positions."""
     from ..tables import hdf5_tables  # imported here: it loads pyarrow
 
     return hdf5_tables.recognises(Path(name))
 
 
-def _reader(name: str) -> str | None:
-    """The module that reads a file with this suffix; None for TIFF and folders of images."""
-    from . import zarr
-
+def _format_of(name: str) -> Format | None:
+    """The format of a file, folder or URL; None for TIFF and folders of images."""
     lower = name.lower().rstrip("/")
-    if zarr.recognises(lower, False) or ("://" not in name and zarr.recognises(name, Path(name).is_dir())):
-        return "zarr"
-    return next((module for pattern, module in READERS.items() if fnmatch(lower, pattern)), None)
+    names = [lower, f"{lower}/"] if "://" not in name and Path(name).is_dir() else [lower]
+    for declared in FORMATS:
+        named = declared.has_images and declared is not TIFF and any(map(declared.may_be, names))
+        if named and cast(ImageFormat, declared.load()).recognises(name):
+            return declared
+    return None
 
 
-def _of_array(
-    array: Any,
-    axes: str | None,
-    channel: int,
-    scene: int | None,
-    level: int,
-    spacing: tuple[float, float, float] | None,
-) -> Images:
+def _of_array(array: Any, chosen: Chosen) -> Images:
     """Open an array in memory, or one that is read when it is indexed."""
     if not (hasattr(array, "shape") and hasattr(array, "dtype") and hasattr(array, "__getitem__")):
         raise TypeError(f"open_images() takes a path, a URL or an array, not {type(array).__name__}.")
-    if scene or level:
+    if chosen.scene or chosen.level:
         raise SettingsError("An array has one scene and one level. Index it before.")
     if not 2 <= len(array.shape) <= 6:
         raise InputError(f"An array of shape {array.shape} is no movie. Give one over T, Z, Y, X.")
     stack = Stack(array, "Q" * (len(array.shape) - 2) + "YX")
-    return _of_stack("The array", stack, axes, channel, spacing)
+    return _of_stack("The array", stack, Chosen(chosen.axes, chosen.channel, spacing=chosen.spacing))
 
 
-def _of_stack(
-    name: str, stack: Stack, axes: str | None, channel: int, spacing: tuple[float, float, float] | None
-) -> Images:
-    named = named_axes(name, stack, axes)
+def _of_stack(name: str, stack: Stack, chosen: Chosen) -> Images:
+    named = named_axes(name, stack, chosen.axes)
     size = dict(zip(named, stack.sizes, strict=True))
     if min(stack.sizes) < 1:
         raise InputError(f"{name} has sizes {stack.sizes}, so no voxels. Check where it was made.")
@@ -181,18 +167,13 @@ def _of_stack(
         raise InputError(f"{name} declares sizes {stack.sizes}, which no memory holds. Copy it again.")
     if stack.array.dtype.kind not in "biuf":
         raise InputError(f"{name} holds {stack.array.dtype}; real numbers are needed. Convert it.")
-    refuse_absent("channel", channel, name, size.get("C", 1))
+    refuse_absent("channel", chosen.channel, name, size.get("C", 1))
 
     def read(numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
         sides = zip(box, (size.get("Z", 1), size["Y"], size["X"]), strict=True)
         voxels = math.prod(len(range(*side.indices(length))) for side, length in sides)
         refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * image_files.COPIES)
         with damage_explained(name, "images"):
-            yield from frames_of(stack, named, channel, numbers, box)
+            yield from frames_of(stack, named, chosen.channel, numbers, box)
 
-    doubts = doubts_of(stack, named, axes=axes, channel=channel, spacing=spacing)
-    return Images(
-        name, named, stack.sizes, size.get("T", 1), spacing if spacing is not None else stack.spacing,
-        stack.unit, stack.interval, read, channel, tuple(doubts),
-        None, stack.scenes, stack.channels, stack.levels,
-    )  # fmt: skip
+    return movie_of(name, stack, named, chosen, read)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import finalize
@@ -17,6 +17,18 @@ Box = tuple[slice, slice, slice]
 WHOLE: Box = (slice(None), slice(None), slice(None))
 _SHOWN = 8
 """Scenes that a message lists."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the caller chose of a movie, see `opening.open_images`."""
+
+    axes: str | None = None
+    channel: int = 0
+    scene: int | None = None
+    level: int = 0
+    spacing: tuple[float, float, float] | None = None
+    partial: bool = False
 
 
 class Sliced(Protocol):
@@ -92,19 +104,12 @@ def named_axes(name: str, stack: Any, given: str | None, *, several: bool = Fals
     return named
 
 
-def doubts_of(
-    stack: Any,
-    named: str,
-    *,
-    several: bool = False,
-    axes: str | None = None,
-    channel: int = 0,
-    spacing: tuple[float, float, float] | None = None,
-) -> Iterator[str]:
+def warnings_of(stack: Any, named: str, chosen: Chosen, *, several: bool = False) -> Iterator[str]:
     """Sentences about metadata that were guessed, because neither the caller nor the file stated them.
 
-    `named` are the axes as they were interpreted; the others are as for `named_axes`, or the caller's.
+    `named` are the axes as they were interpreted; `several` as for `named_axes`.
     """
+    axes = chosen.axes
     size = dict(zip(named, stack.sizes, strict=True))
     deep = size.get("Z", 1) > 1
     if stack.scenes:
@@ -116,14 +121,14 @@ def doubts_of(
         times = ""
         if "T" not in size:
             times = f" If they are times: --axes {named.replace('C', 'T').rstrip('S')}."
-        taken = f"There are {size['C']} channels{names}: channel {channel} is taken."
+        taken = f"There are {size['C']} channels{names}: channel {chosen.channel} is taken."
         yield f"{taken} For another: --channel N, from 0.{times}"
     if axes is None and {*stack.axes} - {*"TZCYXS"} and not several:
         yield f"The file does not name its axes of {stack.sizes}: taken for {named}. To name them: --axes."
     elif axes is None and deep and not several and size.get("T", 1) == 1:
         times = named.replace("T", "").replace("Z", "T").rstrip("S")
         yield f"This is one frame of {size['Z']} planes. If they are times: --axes {times}."
-    if spacing is None and deep and not stack.depth:
+    if chosen.spacing is None and deep and not stack.depth:
         yield f"How far planes are apart is not known: taken for 1 {stack.unit}. To set it: --spacing Z Y X."
 
 
@@ -156,24 +161,26 @@ def grey(samples: NDArray) -> NDArray:
     return samples[..., 0] if samples.shape[-1] < 3 else samples[..., :3].mean(axis=-1, dtype=np.float32)
 
 
-class Opener(Protocol):
-    """A module that reads one format of images."""
+@dataclass(frozen=True)
+class ImageFormat:
+    """What the module of a format of images offers, as its `FORMAT`.
 
-    def open_stack(self, source: str, scene: int | None, level: int) -> Stack:
-        """Open an image of a file, or of a URL for Zarr, at a level of resolution, of which 0 is the finest.
+    Parameters
+    ----------
+    open_stack : callable
+        Opens an image of a file, or of a URL for Zarr, given the number of a scene, if the caller chose one,
+        and a level of resolution, of which 0 is the finest. It raises InputError if the file is damaged, has
+        no image, or has axes beyond T, C, Z, Y, X; SettingsError if there is no such scene or level; and
+        ResourceError if the package is missing that reads the format.
+    recognises : callable
+        Whether a file, folder or URL whose name fits a pattern is of this format.
+    """
 
-        Raises
-        ------
-        InputError
-            If the file is damaged, has no image, or has axes beyond T, C, Z, Y, X.
-        SettingsError
-            If there is no such scene or level.
-        ResourceError
-            If the package is missing that reads the format.
-        """
+    open_stack: Callable[[str, int | None, int], Stack]
+    recognises: Callable[[str], bool] = lambda _: True
 
 
-class Held:
+class OpenFile:
     """Keeps a file open as long as frames may be read: it is closed when this object is deleted.
 
     By a finalizer, for in a cycle of objects, such as the trace of an error, a ``__del__`` may run after that
@@ -193,9 +200,9 @@ def refuse_absent(what: str, number: int, path: object, count: int) -> None:
 
 def listed(choice: Sequence[str]) -> str:
     """Descriptions of the first scenes with their numbers, for messages."""
-    said = [f"scene {number}: {what}" for number, what in enumerate(choice[:_SHOWN])]
-    left = len(choice) - len(said)
-    return "; ".join(said) + (f"; and {left} more" if left else "")
+    shown = [f"scene {number}: {what}" for number, what in enumerate(choice[:_SHOWN])]
+    left = len(choice) - len(shown)
+    return "; ".join(shown) + (f"; and {left} more" if left else "")
 
 
 def refuse_level(source: str, level: int, remedy: str = "") -> None:
@@ -204,7 +211,7 @@ def refuse_level(source: str, level: int, remedy: str = "") -> None:
         raise SettingsError(f"{source} has no levels{remedy}. Leave --level out.")
 
 
-def chosen(source: str, scene: int | None, described: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+def scene_in(source: str, scene: int | None, described: Sequence[str]) -> tuple[int, tuple[str, ...]]:
     """The number of the image to read; and the descriptions of all, if there are several to choose from.
 
     Raises SettingsError if there is no such scene.

@@ -32,7 +32,7 @@ _LSM = 34412
 """Tag of Zeiss' files, whose strips are not divided as their header says."""
 _STRIPS_AND_TILES = {273, 324}
 """Tags with the offsets of the data; readers differ in which of the two they use."""
-_PLACES = {273, 279, 324, 325}
+_OFFSETS = {273, 279, 324, 325}
 """Tags with the offsets and with the lengths of the data."""
 _UNSIGNED = {3, 4, 13, 16, 18}
 """Tag types of unsigned whole numbers: data at a negative offset are read as a page of zeros."""
@@ -152,9 +152,9 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
                 name, kind, count, value = struct.unpack(order + "HH" + 2 * offset_form, content)
                 _refuse_odd_entry(path, len(found) - 1, (name, kind, count), counts)
                 counts[name] = count
-                form, place = order + _NUMBERS.get(kind, "Q"), 4 + struct.calcsize(offset_form)
-                if name in _DECIDING and count == 1 and struct.calcsize(form) <= entry - place:
-                    (deciding[name],) = struct.unpack_from(form, content, place)
+                form, value_at = order + _NUMBERS.get(kind, "Q"), 4 + struct.calcsize(offset_form)
+                if name in _DECIDING and count == 1 and struct.calcsize(form) <= entry - value_at:
+                    (deciding[name],) = struct.unpack_from(form, content, value_at)
                 length = count * _WIDTHS.get(kind, 1)
                 if length > struct.calcsize(offset_form) and value + length > size:
                     raise InputError(
@@ -176,7 +176,7 @@ def _refuse_odd_entry(path: Path, page: int, entry: tuple[int, int, int], before
         reason = f"is not one whole number (type {kind}, {count + before.get(name, 0)} values)"
     elif name in _DECIDING and kind not in _NUMBERS:
         reason = f"holds values of type {kind}, not whole numbers"
-    elif name in _PLACES and (kind not in _UNSIGNED or name in before):
+    elif name in _OFFSETS and (kind not in _UNSIGNED or name in before):
         reason = f"places its data by values of type {kind}, not by unsigned numbers given once"
     else:
         return

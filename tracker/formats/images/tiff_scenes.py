@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ..files.decimals import decimal
+from ..files.decimals import decimal, decimal_or_nan
 from ..files.units import TIMES, unit_of
 from .stacks import listed, refuse_absent
 
@@ -89,11 +89,11 @@ def planes_of(
     `refuse` checks the pages to be decoded against a reference page.
     """
     first = scene.series[0]
-    held = math.prod(first.shape[: len(first.axes.rstrip("S")) - 2])
-    samples = math.prod(first.shape) // held
+    count = math.prod(first.shape[: len(first.axes.rstrip("S")) - 2])
+    samples = math.prod(first.shape) // count
     pieces = []
-    for number, group in groupby(planes, key=lambda plane: plane // held):
-        series, own = scene.series[number], [plane % held for plane in group]
+    for number, group in groupby(planes, key=lambda plane: plane // count):
+        series, own = scene.series[number], [plane % count for plane in group]
         if math.prod(series.keyframe.shape) == samples:
             pages = [series.pages[plane] for plane in own]
             refuse(pages, series.keyframe)
@@ -103,7 +103,7 @@ def planes_of(
             found = tiff.asarray(key=own, series=series)
         else:  # several planes in one page
             refuse(list(series.pages), series.keyframe)
-            found = series.asarray().reshape(held, -1)[own]
+            found = series.asarray().reshape(count, -1)[own]
         pieces.append(found.reshape(len(own), samples))
     return np.concatenate(pieces)
 
@@ -120,10 +120,10 @@ def _refuse_unknown_pages(path: Path, tiff: Any, images: list[Any]) -> None:
     if count <= sum(len(one.pages) for one in tiff.series):
         return
     there = sum(not tiff.pages.get(page, aspage=True).is_reduced for page in range(count))
-    held = sum(len(one.pages) for one in images)
-    if there > held:
+    described = sum(len(one.pages) for one in images)
+    if there > described:
         raise InputError(
-            f"{path} holds {there} images, of which its header describes {held}. Save the file again; "
+            f"{path} holds {there} images, of which its header describes {described}. Save the file again; "
             "to read no more than the header describes: --scene 0."
         )
 
@@ -140,6 +140,7 @@ class Header:
     depth: bool = False  # whether the file states the distance between planes
     scenes: tuple[str, ...] = ()  # all, if there are several and none was chosen
     channels: tuple[str, ...] = ()
+    levels: tuple[tuple[int, ...], ...] = ()  # none
 
 
 def with_imagej(header: Header, tiff: Any) -> Header:
@@ -174,8 +175,8 @@ def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequ
     except Exception as error:  # a parse error, or an attack that defusedxml detects
         raise InputError(f"{path}: its OME header cannot be read ({error}). Save the file again.") from None
     found = [each for each in root.iter() if each.tag.rpartition("}")[2] == "Pixels"]
-    place = scene.number if len(found) == len(tiff.series) else 0  # some planes may be in other files
-    known = dict(found[place].attrib) if found else {}
+    index = scene.number if len(found) == len(tiff.series) else 0  # some planes may be in other files
+    known = dict(found[index].attrib) if found else {}
     needed = math.prod(int(known.get(f"Size{axis}", 1)) for axis in "TZCYX")
     if needed > math.prod(header.sizes) and lost is not None:
         others = f"; there is no {lost[0]} beside it" if lost else ""
@@ -189,7 +190,7 @@ def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequ
     interval = (_positive(known.get("TimeIncrement")) or 0) * TIMES.get(
         known.get("TimeIncrementUnit", "s"), 1.0
     )
-    inside = [(each.tag.rpartition("}")[2], each.attrib) for each in (found[place] if found else ())]
+    inside = [(each.tag.rpartition("}")[2], each.attrib) for each in (found[index] if found else ())]
     names = tuple(of.get("Name", "") for tag, of in inside if tag == "Channel")
     interval = interval or _interval_of([of for _, of in inside])
     return replace(
@@ -213,8 +214,5 @@ def _interval_of(planes: Sequence[Mapping[str, str]]) -> float:
 
 
 def _positive(text: str | None) -> float | None:
-    try:
-        value = decimal(text or "nan")
-    except ValueError:
-        return None
+    value = decimal_or_nan(text or "nan")
     return value if math.isfinite(value) and value > 0 else None

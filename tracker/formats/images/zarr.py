@@ -12,30 +12,26 @@ from ...errors import InputError
 from ..files.packages import damage_explained, missing, opened
 from ..files.units import TIMES, unit_of
 from .hdf5 import letters
-from .stacks import Stack, chosen, refuse_absent, refuse_level
-
-SUFFIXES = (".zarr", ".zarr.zip")
+from .stacks import ImageFormat, Stack, refuse_absent, refuse_level, scene_in
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """See `stacks.Opener`."""
+    """See `stacks.ImageFormat`."""
     node = _opened(source)
     with damage_explained(source, "Zarr"):
         images = _images(node)
         if not images:
             raise InputError(f"{source} holds no image. Give the array or image inside, such as {source}/0.")
-        number, listed = chosen(source, scene, [*images])
+        number, listed = scene_in(source, scene, [*images])
         image = list(images.values())[number]
         stack = _plain(source, image, level) if hasattr(image, "dtype") else _multiscale(source, image, level)
         return replace(stack, scenes=listed)
 
 
-def recognises(source: str, is_folder: bool) -> bool:
+def recognises(source: str) -> bool:
     """Whether a name is that of a zarr store, or a folder with any name contains one."""
-    if ".zarr" in source.lower():
-        return True
     marks = ("zarr.json", ".zgroup", ".zarray")
-    return is_folder and any((Path(source) / mark).exists() for mark in marks)
+    return ".zarr" in source.lower() or any((Path(source) / mark).exists() for mark in marks)
 
 
 def _opened(source: str) -> Any:
@@ -131,3 +127,6 @@ def _scale(stated: Mapping[str, Any], count: int) -> list[float]:
         if each.get("type") == "scale":
             total = [a * float(b) for a, b in zip(total, each["scale"], strict=True)]
     return total
+
+
+FORMAT = ImageFormat(open_stack, recognises=recognises)

@@ -36,7 +36,7 @@ _DEPTH = re.compile(
 """Parts of column names that may mean z."""
 
 
-class Place(NamedTuple):
+class Coordinate(NamedTuple):
     """The axis, naming scheme and unit that the name of a coordinate column states."""
 
     axis: str
@@ -47,30 +47,30 @@ class Place(NamedTuple):
     """The unit's full name, if the name states it."""
 
 
-def place_of(name: str) -> Place | None:
+def coordinate_of(name: str) -> Coordinate | None:
     """Parse the name of a coordinate column; None for any other name.
 
     Examples
     --------
-    >>> place_of("Position X"), place_of("posZ")
-    (Place(axis='x', style='position*', unit=None), Place(axis='z', style='pos*', unit=None))
-    >>> place_of("z [µm]") == place_of("Z_um") == ("z", "*", "micrometer")
+    >>> coordinate_of("Position X"), coordinate_of("posZ")
+    (Coordinate(axis='x', style='position*', unit=None), Coordinate(axis='z', style='pos*', unit=None))
+    >>> coordinate_of("z [µm]") == coordinate_of("Z_um") == ("z", "*", "micrometer")
     True
-    >>> place_of("Location_Center_X").style
+    >>> coordinate_of("Location_Center_X").style
     'locationcenter*'
-    >>> place_of("size_z"), place_of("x (s)")
+    >>> coordinate_of("size_z"), coordinate_of("x (s)")
     (None, None)
     """
     special = "_".join(name.lower().split())
     if special in SPECIAL:
-        return Place(SPECIAL[special], re.sub(r"_(\d|row|col)$", "_*", special), None)
+        return Coordinate(SPECIAL[special], re.sub(r"_(\d|row|col)$", "_*", special), None)
     bracket = _IN_BRACKETS.fullmatch(name.strip())
     found = _AXIS.fullmatch(re.sub(r"[\s_-]+", "", bracket[1] if bracket else name))
     if found is None or (bracket and found[4]):
         return None
     unit = bracket[2] if bracket else found[4]
     style = f"{found[1] or ''}*{found[3] or ''}".lower()
-    return Place(found[2].lower(), style, LENGTHS[unit.lower()] if unit else None)
+    return Coordinate(found[2].lower(), style, LENGTHS[unit.lower()] if unit else None)
 
 
 def axes_of(names: Sequence[str]) -> dict[str, str]:
@@ -91,9 +91,9 @@ def axes_of(names: Sequence[str]) -> dict[str, str]:
     """
     sets: dict[tuple[str, str | None], dict[str, list[str]]] = {}
     for name in names:
-        place = place_of(name)
-        if place is not None:
-            sets.setdefault((place.style, place.unit), {}).setdefault(place.axis, []).append(name)
+        parsed = coordinate_of(name)
+        if parsed is not None:
+            sets.setdefault((parsed.style, parsed.unit), {}).setdefault(parsed.axis, []).append(name)
     best = sorted(sets, key=lambda style: (-len(sets[style]), len(style[0]), style[1] is not None))
     found: dict[str, str] = {}
     for axis in "zyx":
@@ -154,8 +154,8 @@ If it is z: --columns z=posZ (Python: columns=); if there is no z: --columns z=
     found = {axis: name for axis, name in axes.items() if axis not in given}
     styles: dict[object, list[str]] = {}
     for axis, name in found.items():
-        place = place_of(name)
-        styles.setdefault(None if place is None else place[1:], []).append(axis)
+        parsed = coordinate_of(name)
+        styles.setdefault(None if parsed is None else parsed[1:], []).append(axis)
     if len(styles) < 2 or not {"y", "x"} <= set(axes):
         return ""
     *others, most = sorted(styles.values(), key=len)
@@ -167,7 +167,9 @@ If it is z: --columns z=posZ (Python: columns=); if there is no z: --columns z=
     remedy += ",".join(f"{axis}={axes[axis]}" for axis in odd) + " (Python: columns=)"
     if "z" in found:
         remedy += "; if there is no z: --columns z="
-    units = [{place.unit for axis in group if (place := place_of(axes[axis]))} for group in (odd, most)]
+    units = [
+        {parsed.unit for axis in group if (parsed := coordinate_of(axes[axis]))} for group in (odd, most)
+    ]
     stated = [" and ".join(sorted(filter(None, each))) or "none stated" for each in units]
     which = f" ({stated[0]} beside {stated[1]})" if stated[0] != stated[1] else ""
     return f"{named} {are} named in another way than {rest}, and may be in another unit{which}. {remedy}"
@@ -186,8 +188,8 @@ def unused_axes(names: Iterable[str], axes: Mapping[str, str], given: Mapping[st
     settled = {axis for axis in "zyx" if axis in given}
     found = []
     for name in names:
-        place = place_of(name)
-        axis = place.axis if place is not None else "z" if "z" not in axes and _may_be_depth(name) else None
+        parsed = coordinate_of(name)
+        axis = parsed.axis if parsed is not None else "z" if "z" not in axes and _may_be_depth(name) else None
         if axis is not None and axis not in settled and name not in axes.values():
             found.append(name)
     return found
@@ -201,8 +203,8 @@ def unit_in_names(axes: Iterable[str]) -> str | None:
     >>> unit_in_names(["z [µm]", "y [µm]", "x [µm]"]), unit_in_names(["z_um", "x"])
     ('micrometer', None)
     """
-    places = [place_of(name) for name in axes]
-    units = {None if place is None else place.unit for place in places}
+    all_parsed = [coordinate_of(name) for name in axes]
+    units = {None if parsed is None else parsed.unit for parsed in all_parsed}
     return units.pop() if len(units) == 1 else None
 
 

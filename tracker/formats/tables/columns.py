@@ -97,16 +97,16 @@ def columns_from(texts: Iterable[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for text in texts:
-        places = [
+        matches = [
             match for match in _GIVEN.finditer(text) if match.start() == 0 or text[match.start() - 1] == ","
         ]
-        if not places or places[0].start():
+        if not matches or matches[0].start():
             raise SettingsError(
                 f"Columns {text!r} must be ROLE=NAME, several with commas between: z=posZ,y=posY. "
                 f"Roles are {', '.join(ALIASES)}."
             )
-        ends = [match.start() - 1 for match in places[1:]] + [len(text)]
-        for match, end in zip(places, ends, strict=True):
+        ends = [match.start() - 1 for match in matches[1:]] + [len(text)]
+        for match, end in zip(matches, ends, strict=True):
             if match[1] in found:
                 raise SettingsError(
                     f"Columns {text!r}: {match[1]} has a column already. Name one for each role."
@@ -209,11 +209,11 @@ def alike(names: Sequence[str]) -> dict[str, list[int]]:
     {'frame': [0, 2], 'x': [1, 4]}
     """
     ours = {alias for aliases in ALIASES.values() for alias in aliases}
-    places: dict[str, list[int]] = {}
+    indices: dict[str, list[int]] = {}
     for at, name in enumerate(names):
         if not is_nameless(name):
-            places.setdefault(plain(name) if plain(name) in ours else name, []).append(at)
-    return {name: each for name, each in places.items() if len(each) > 1}
+            indices.setdefault(plain(name) if plain(name) in ours else name, []).append(at)
+    return {name: each for name, each in indices.items() if len(each) > 1}
 
 
 def divided(name: str, names: Sequence[str]) -> tuple[str, float]:

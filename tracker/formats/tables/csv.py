@@ -11,7 +11,10 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from gzip import GzipFile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,50 +24,63 @@ import pyarrow.csv
 
 from ...errors import InputError
 from ...particles.tracks import LINK_MEASURES
+from ..contract import Record
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
-from ..files.records import to_stand_beside, unit_beside
+from ..files.records import record_beside, to_stand_beside, unit_beside
 from . import table
-from .axes import place_of
-from .columns import AS_NAMED, is_nameless, plain, roles_of
+from .axes import coordinate_of
+from .columns import is_nameless, plain, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
+from .rows import Rows
 
-RECORD_BESIDE = True
+Packed = Callable[[BinaryIO], AbstractContextManager[BinaryIO | GzipFile]]
+"""Opens what packs the bytes that it is given into a file."""
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """Text that pyarrow parses as a whole number although authors of tables do not mean one."""
+SAMPLE = 1 << 16
+"""Bytes of text by which its need of memory is estimated."""
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
 
 
-def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
+def recognises(path: Path, columns: Mapping[str, str]) -> bool:
     """Whether a text file of another suffix has a header with columns for frame, y and x."""
     try:
-        layout_of(_head(path), path, columns)
+        with path.open("rb") as file:
+            layout_of(_head(file, path), path, columns)
     except InputError:
         return False
     return True
 
 
-def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
+def holds_tracks(path: Path, columns: Mapping[str, str]) -> bool:
     """See `outbid.formats.holds_tracks`."""
-    layout = layout_of(_head(path), path, columns)
+    with path.open("rb") as file:
+        return tracks_in(file, path, columns)
+
+
+def tracks_in(file: BinaryIO, path: Path, columns: Mapping[str, str]) -> bool:
+    """Whether an open file contains tracks."""
+    layout = layout_of(_head(file, path), path, columns)
     once = list({plain(name): name for name in reversed(layout.names)}.values())
     return table.holds_tracks(roles_of(once[::-1], columns))
 
 
 def write_table(
-    path: Path, rows: pa.Table, unit: str, record: Mapping[str, object] | None, overwrite: bool
+    path: Path, rows: pa.Table, unit: str, record: Record, overwrite: bool, packed: Packed = nullcontext
 ) -> None:
-    """Write a table, with its record beside it."""
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    """Write a table, with its record beside it, into what packs the bytes of a file."""
+    separator = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
     rows = _floats_distinct_from_integers(rows)
 
     def write(file: BinaryIO) -> None:
         header = io.StringIO()
         csv.writer(header, delimiter=separator, lineterminator="\n").writerow(rows.column_names)
-        file.write(header.getvalue().encode())
         form = pyarrow.csv.WriteOptions(include_header=False, delimiter=separator, quoting_style="needed")
-        pyarrow.csv.write_csv(rows, file, form)
+        with packed(file) as text:
+            text.write(header.getvalue().encode())
+            pyarrow.csv.write_csv(rows, text, form)
 
     # A CSV table has no field for the unit, so the record states it.
     beside = to_stand_beside(path, record, unit)
@@ -87,17 +103,22 @@ def _floats_distinct_from_integers(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _head(path: Path) -> bytes:
+def _head(file: BinaryIO, path: Path) -> bytes:
     """The first MiB of the file, as UTF-8."""
-    with path.open("rb") as file:
-        head = file.read(1 << 20)
+    head = file.read(1 << 20)
     return as_utf8(head[: len(head) & ~1], path)
 
 
-def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Read all rows."""
-    _refuse_if_too_large(path)
-    text = as_utf8(path.read_bytes(), path)
+    with path.open("rb") as file:
+        refuse_if_too_large(path, path.stat().st_size, file.read(SAMPLE))
+    return rows_in(path.read_bytes(), path, columns)
+
+
+def rows_in(content: bytes, path: Path, columns: Mapping[str, str]) -> Rows:
+    """All rows in the content of a file."""
+    text = as_utf8(content, path)
     layout = layout_of(text, path, columns)
     reals = _reals(layout.names, columns)
     try:
@@ -111,16 +132,13 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
         return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
 
     try:
-        return table.Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
+        return Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
     except InputError as error:
         raise InputError(str(error).replace(f"{path}:", f"{path}, line {layout.header}:", 1)) from None
 
 
-def _refuse_if_too_large(path: Path) -> None:
+def refuse_if_too_large(path: Path, size: int, head: bytes) -> None:
     """Check the memory, estimated from the first lines: the text, and twice 8 bytes for each number."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        head = file.read(1 << 16)
     lines = head.count(b"\n") or head.count(b"\r") or 1
     fields = max(head.count(mark) for mark in (b",", b";", b"\t")) / lines + 1
     refuse_if_larger_than_memory(path, size + size / len(head) * lines * fields * 16)
@@ -164,7 +182,7 @@ def _reals(names: list[str], given: Mapping[str, str]) -> list[int]:
     return [
         at
         for at, name in enumerate(names)
-        if place_of(name) is not None or plain(name) in axes or name.startswith(LINK_MEASURES)
+        if coordinate_of(name) is not None or plain(name) in axes or name.startswith(LINK_MEASURES)
     ]
 
 
@@ -182,7 +200,7 @@ def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, lis
         raise InputError(f"{path}, line {line}: {error}. Fix the row.") from None
 
 
-def _complaint(text: bytes, layout: Layout, places: list[int], path: Path, reason: str) -> InputError:
+def _complaint(text: bytes, layout: Layout, columns: list[int], path: Path, reason: str) -> InputError:
     """Report the first row with too many or too few fields, or without a number where one is needed."""
     to_point = str.maketrans({layout.decimal: ".", ".": layout.decimal})
     for line, fields in _records(text, layout, path):
@@ -192,10 +210,16 @@ def _complaint(text: bytes, layout: Layout, places: list[int], path: Path, reaso
                 f"{where}{len(fields)} fields where the header has {len(layout.names)}. "
                 "Remove the stray separator, or add what is missing."
             )
-        for place in places:
-            value = fields[place].strip()
+        for column in columns:
+            value = fields[column].strip()
             if value not in _BLANK and not _NUMBER.fullmatch(value.translate(to_point)):
                 return InputError(
-                    f"{where}{layout.names[place]} is {value[:60]!r}; a number is needed. Fix the row."
+                    f"{where}{layout.names[column]} is {value[:60]!r}; a number is needed. Fix the row."
                 )
     return InputError(f"{path}: {reason}. Fix the row.")
+
+
+FORMAT = replace(
+    table.format_of_tables(read_table, write_table), recognises=recognises, holds_tracks=holds_tracks,
+    read_record=record_beside,
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
+from ..contract import PositionFormat
 from ..files.units import unit_of
 from .columns import feature_names, roles_of
 
@@ -111,9 +112,9 @@ def rows_of(number: NDArray[np.int64], named: NDArray[np.int64]) -> NDArray[np.i
     twice = ordered[1:] == ordered[:-1]
     if twice.any():
         raise InputError(f"two detections have the number {ordered[1:][np.argmax(twice)]}. Number them anew.")
-    place = np.searchsorted(ordered, named)
-    known = np.append(ordered, 0)[place] == named
-    return np.where(known & (place < len(ordered)), np.append(order, 0)[place], -1)
+    index = np.searchsorted(ordered, named)
+    known = np.append(ordered, 0)[index] == named
+    return np.where(known & (index < len(ordered)), np.append(order, 0)[index], -1)
 
 
 def labelled(
@@ -124,6 +125,24 @@ def labelled(
         raise InputError(f"{path}: a track number is not whole. Let the first column hold whole numbers.")
     detections = detections_of(path, frame, position, unit)
     return Tracks.from_track_ids(detections, label[np.argsort(frame, kind="stable")].astype(np.int64))
+
+
+Labelled = tuple[NDArray | None, NDArray, NDArray[np.float64], str | None]
+"""Track number of each detection, None if the file has none; frames; positions z, y, x; and their unit."""
+
+
+def format_of_labelled(read: Callable[[Path], Labelled]) -> PositionFormat:
+    """A format of detections with track numbers, by what reads these."""
+
+    def read_tracks(path: Path, *_: object) -> Tracks:
+        label, frame, position, unit = read(path)
+        if label is None:
+            raise InputError(f"{path} holds particles without track numbers. Track them first.")
+        return labelled(path, label, frame, position, unit)
+
+    return PositionFormat(
+        read_detections=lambda path, _: detections_of(path, *read(path)[1:]), read_tracks=read_tracks
+    )
 
 
 def is_text(values: NDArray) -> bool:

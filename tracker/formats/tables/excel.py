@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from ...errors import InputError, OutbidError
+from ...errors import InputError
 from ..files.memory import refuse_if_larger_than_memory
-from ..files.packages import package
-from . import table
-from .columns import AS_NAMED, is_nameless
+from ..files.packages import package, refused_if_damaged
+from .columns import is_nameless
+from .rows import Rows
+from .table import format_of_tables
 
 _SWELLS = 10
 """Bytes of memory per byte of XML: each cell becomes several objects."""
@@ -23,12 +25,7 @@ _HEAD = 4096
 """Number of bytes at the start of a part that are searched for a document type."""
 
 
-def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - as other tables
-    """Whether the file is an Excel workbook."""
-    return path.is_file() and zipfile.is_zipfile(path)
-
-
-def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Read all rows of the first sheet."""
     header, rows, first = _cells(path)
     named = [at for at, name in enumerate(header) if not is_nameless(name)]
@@ -38,13 +35,13 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
         value = rows[row][header.index(column)]
         return f"row {first + row}: {column} is {'blank' if value is None else repr(value)[:60]}"
 
-    return table.Rows(path, made, cell, None, columns)
+    return Rows(path, made, cell, None, columns)
 
 
 def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
     """The header, the non-empty rows below it, and Excel's number of the first of these."""
     excel = package("openpyxl", "Excel, unless the table is saved as CSV,", "excel")
-    try:
+    with refused_if_damaged(path, "is damaged or no workbook", "Save it again in Excel."):
         _refuse_harmful(path)
         book = excel.load_workbook(path, read_only=True, data_only=True)
         sheet = book.worksheets[0]
@@ -54,11 +51,6 @@ def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
             if any(value is not None for value in row)
         ]
         book.close()
-    except (OutbidError, MemoryError):
-        raise
-    except Exception as error:  # openpyxl, zlib and XML parsers raise many kinds of errors at damaged parts
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(f"{path} is damaged or no workbook: {reason}. Save it again in Excel.") from None
     if not kept:
         raise InputError(f"{path}: the first sheet is empty. Let the table be on the first sheet.")
     header = ["" if name is None else str(name).strip() for name in kept[0][1]]
@@ -105,3 +97,6 @@ def _column(values: list[object]) -> pa.Array:
         if numbers:
             return pa.array([None if value is None else float(str(value)) for value in values])
         return pa.array([None if value is None else str(value) for value in values])
+
+
+FORMAT = replace(format_of_tables(read_table), recognises=lambda path, _: zipfile.is_zipfile(path))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +13,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...errors import InputError, OutbidError
-from ..files.hdf5 import SUFFIXES, file_at, objects_in
+from ..files.hdf5 import file_at, objects_in
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.packages import damage_explained
-from . import table
 from .columns import AS_NAMED, missing_roles, roles_of
+from .rows import Rows, cells_of
+from .table import format_of_tables
 
+_LOG = logging.getLogger("outbid")
 _COORDS = ("t", "x", "y", "z", "label")
 """Columns of the coordinates of objects in files of btrack."""
 
 
 def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """Whether the file holds a table of positions."""
-    if not path.is_file() or path.suffix.lower() not in SUFFIXES:
-        return False
     try:
         with file_at(str(path)) as file, damage_explained(str(path), "HDF5"):
             return next(_kinds_of_table(file, columns), None) is not None
@@ -32,7 +34,7 @@ def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
         return False
 
 
-def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Read the first table of the file."""
     with file_at(str(path)) as file, damage_explained(str(path), "HDF5"):
         found = next(_kinds_of_table(file, columns), None)
@@ -41,15 +43,12 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
         refuse_if_larger_than_memory(path, 3.0 * sum(each.nbytes for each in found.values()))
         made = pa.table({name: np.ascontiguousarray(values[()]) for name, values in found.items()})
 
-    def cell(row: int, column: str) -> str:
-        return f"row {row}: {column} is {made[column][row].as_py()!r}"
-
     if {"photons", "z"} <= {*made.column_names}:
-        table.LOG.warning(
+        _LOG.warning(
             "%s: in files of Picasso z is in nanometers, x and y are in pixels of the camera. To link in "
             "pixels: --spacing 1/NANOMETERS 1 1", path,
         )  # fmt: skip
-    return table.Rows(path, made, cell, None, columns)
+    return Rows(path, made, cells_of(made), None, columns)
 
 
 def _kinds_of_table(file: Any, columns: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
@@ -76,19 +75,22 @@ def _is_table(names: list[str], columns: Mapping[str, str]) -> bool:
 
 def _of_btrack(file: Any, coords: Any) -> dict[str, NDArray]:
     """Coordinates of btrack with the number of each object's track, and of that track's parent."""
-    place = coords[:]
-    columns = {name: place[:, k] for k, name in enumerate(_COORDS[: place.shape[1]])}
+    coordinates = coords[:]
+    columns = {name: coordinates[:, k] for k, name in enumerate(_COORDS[: coordinates.shape[1]])}
     where = f"/tracks/{coords.name.split('/')[2]}"
     if where not in file:
         return columns
     members, spans = file[where]["tracks"][:], file[where]["map"][:]
     about = file[where]["LBEPR"][:] if "LBEPR" in file[where] else None
     number = np.arange(1, len(spans) + 1) if about is None else about[:, 0]
-    track, parent = np.full((2, len(place)), -1)
+    track, parent = np.full((2, len(coordinates)), -1)
     for row, (first, last) in enumerate(spans):
         objects = members[first:last]
         objects = objects[objects >= 0]  # the others were interpolated
-        if len(objects) and objects.max() >= len(place):
+        if len(objects) and objects.max() >= len(coordinates):
             raise InputError(f"object {objects.max()} of a track is not there. Export the tracks again.")
         track[objects], parent[objects] = number[row], -1 if about is None else about[row, 3]
     return {**columns, "track_id": track, "parent": np.where(np.isin(parent, track), parent, -1)}
+
+
+FORMAT = replace(format_of_tables(read_table), recognises=recognises)

@@ -6,34 +6,22 @@ The rows of the latter are: track number, frame, (z,) y, x.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError, ResourceError
-from ...particles.detections import Detections
-from ...particles.tracks import Tracks
 from ..files.memory import fits_memory, refuse_if_larger_than_memory
-from .edges import detections_of, labelled
+from ..files.packages import refused_if_damaged
+from .edges import Labelled, format_of_labelled
 
 
-def recognises(path: Path) -> bool:
+def recognises(path: Path, *_: object) -> bool:
     """Whether the file begins with NumPy's signature."""
     with path.open("rb") as file:
         return file.read(6) == b"\x93NUMPY"
-
-
-def read_detections(path: Path) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    rows = _rows(path)
-    return detections_of(path, rows[:, 1], rows[:, 2:], None)
-
-
-def read_tracks(path: Path) -> Tracks:
-    """See `outbid.formats.read_tracks`."""
-    rows = _rows(path)
-    return labelled(path, rows[:, 0], rows[:, 1], rows[:, 2:], None)
 
 
 def header_of(path: Path) -> tuple[tuple[int, ...], np.dtype]:
@@ -41,16 +29,12 @@ def header_of(path: Path) -> tuple[tuple[int, ...], np.dtype]:
 
     Raises InputError if the header is damaged, or the array holds Python objects.
     """
-    try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            head = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-            shape, _, dtype = head[version](file)
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist. Check the name.") from None
-    except Exception as error:  # a Python literal; parsing may raise anything
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise InputError(f"{path} is damaged: {reason}. Save the array again.") from None
+    if not path.exists():
+        raise InputError(f"{path} does not exist. Check the name.")
+    with refused_if_damaged(path, "is damaged", "Save the array again."), path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        head = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, _, dtype = head[version](file)
     if dtype.hasobject:
         raise InputError(
             f"{path} holds Python objects, whose loading could run any program: refused. "
@@ -59,17 +43,17 @@ def header_of(path: Path) -> tuple[tuple[int, ...], np.dtype]:
     return shape, dtype
 
 
-def _rows(path: Path) -> NDArray[np.float64]:
+def _read(path: Path) -> Labelled:
+    """See `edges.Labelled`."""
     shape, dtype = header_of(path)
     if len(shape) != 2 or shape[1] not in (4, 5) or dtype.kind not in "iuf":
         raise InputError(
             f"{path} holds {dtype} of shape {shape}; rows of track number, frame, (z,) y, x are needed."
         )
     refuse_if_larger_than_memory(path, math.prod(shape) * (dtype.itemsize + 8))
-    try:
-        return np.load(path, allow_pickle=False).astype(np.float64)
-    except (ValueError, EOFError, OverflowError) as error:
-        raise InputError(f"{path} is cut short: {error}. Save the array again.") from None
+    with refused_if_damaged(path, "is cut short", "Save the array again."):
+        rows = np.load(path, allow_pickle=False).astype(np.float64)
+    return rows[:, 0], rows[:, 1], rows[:, 2:], None
 
 
 def read_matrix(path: Path) -> NDArray:
@@ -96,13 +80,14 @@ def mapped_matrix(path: Path) -> NDArray:
     if path.suffix != ".npy":
         raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
     header_of(path)
-    try:
+    with refused_if_damaged(path, "cannot be read as an array", "Save it again."):
         # Refuse a header that declares more data than the file holds, before memory is allocated.
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, OverflowError) as error:
-        raise InputError(f"{path} cannot be read as an array: {error}. Save it again.") from None
     if stored.ndim != 2:
         raise InputError(f"{path} holds an array of shape {stored.shape}; it needs rows and columns.")
     if stored.dtype.kind not in "biuf":
         raise InputError(f"{path} holds values of type {str(stored.dtype)[:40]}; costs are real numbers.")
     return stored
+
+
+FORMAT = replace(format_of_labelled(_read), recognises=recognises)

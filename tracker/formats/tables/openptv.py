@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
+from ..contract import PositionFormat
 from ..files.decimals import row_of
 from .edges import detections_of, tracks_of
 
@@ -25,24 +26,24 @@ _MOST_ROWS = 2**31
 _NAME = re.compile(r"(rt_is|ptv_is)\.([0-9]{1,9})")
 
 
-def recognises(path: Path) -> bool:
+def recognises(path: Path, *_: object) -> bool:
     """Whether the path is such a file, or a folder that contains one."""
     if path.is_dir():
         return any(_NAME.fullmatch(file.name) for file in path.iterdir())
     return _NAME.fullmatch(path.name) is not None
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
     points, linked = _files(path)
     tables = {frame: _rows(file, 4)[:, 1:4] for frame, file in points.items()}
     tables |= {frame: _rows(file, 5)[:, 2:5] for frame, file in linked.items() if frame not in points}
     frame = np.repeat(list(tables), [len(rows) for rows in tables.values()])
-    place = np.concatenate(list(tables.values()))[:, ::-1]
-    return detections_of(path, frame, place, "mm")
+    position = np.concatenate(list(tables.values()))[:, ::-1]
+    return detections_of(path, frame, position, "mm")
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, *_: object) -> Tracks:
     """See `outbid.formats.read_tracks`."""
     tables = {frame: _rows(file, 5) for frame, file in sorted(_files(path)[1].items())}
     if not tables:
@@ -61,11 +62,11 @@ def read_tracks(path: Path) -> Tracks:
             )
         edges.append(np.column_stack([source + first[frame], follower[source] + first[frame + 1]]))
     frames = np.repeat(list(tables), [len(rows) for rows in tables.values()])
-    place = np.concatenate([rows[:, 2:5] for rows in tables.values()])[:, ::-1]
-    return tracks_of(path, np.arange(len(frames)), frames, place, np.concatenate(edges), "mm")
+    position = np.concatenate([rows[:, 2:5] for rows in tables.values()])[:, ::-1]
+    return tracks_of(path, np.arange(len(frames)), frames, position, np.concatenate(edges), "mm")
 
 
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, *_: object) -> bool:
     """See `outbid.formats.holds_tracks`: whether every frame has a file of links."""
     points, linked = _files(path)
     return bool(linked) and set(points) <= set(linked)
@@ -107,3 +108,8 @@ def _rows(path: Path, least: int) -> NDArray[np.float64]:
     if len(rows) != int(count):
         raise InputError(f"{path}: {len(rows)} rows where line 1 says {count}. The file may be cut short.")
     return np.array([row_of(path, number, line, least) for number, line in rows]).reshape(-1, least)
+
+
+FORMAT = PositionFormat(
+    read_detections=read_detections, read_tracks=read_tracks, holds_tracks=holds_tracks, recognises=recognises
+)

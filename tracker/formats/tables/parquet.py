@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,14 +17,17 @@ from numpy.typing import NDArray
 
 from ...compute.threads import Ahead
 from ...compute.timing import lap
-from ...errors import InputError, OutbidError
+from ...errors import InputError
 from ...particles.detections import Detections
+from ..contract import Record
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
+from ..files.packages import refused_if_damaged
 from ..files.records import record_bytes, record_from
 from . import table
 from .columns import AS_NAMED, feature_names, missing_roles, roles_of
 from .parquet_write import GROUP, Packer
+from .rows import Rows, cells_of, is_list
 
 _LOG = logging.getLogger("outbid")
 RECORD = b"outbid"
@@ -36,12 +40,7 @@ def files_of(path: Path) -> list[Path]:
     return sorted(path.glob(PARTS)) if path.is_dir() else [path]
 
 
-def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - all readers take them
-    """Whether the path is a folder of parts."""
-    return path.is_dir() and next(path.glob(PARTS), None) is not None
-
-
-def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Read all rows."""
     count, pieces = row_count(path), []
     for part in files_of(path):
@@ -63,12 +62,12 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
 
 def _listed(file: pa.parquet.ParquetFile, wanted: list[str]) -> int:
     """Values of the first row that are in lists. (Damaged footers of single columns end the process.)"""
-    lists = [name for name in wanted if table.is_list(file.schema_arrow.field(name).type)]
+    lists = [name for name in wanted if is_list(file.schema_arrow.field(name).type)]
     first = next(file.iter_batches(1, columns=lists), None) if lists else None
     return sum(len(column.flatten()) for column in first.columns) if first else 0
 
 
-def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
+def holds_tracks(path: Path, columns: Mapping[str, str]) -> bool:
     """See `outbid.formats.holds_tracks`."""
     with _opened(files_of(path)[0]) as file:
         return table.holds_tracks(_roles(file.schema_arrow.names, path, columns))
@@ -184,9 +183,7 @@ def _whole_frames(
     return table.detections_of(_rows(path, rows[:last], schema, columns, before)), rows[last:], before + last
 
 
-def write_table(
-    path: Path, rows: pa.Table, _unit: str, record: Mapping[str, object] | None, overwrite: bool
-) -> None:
+def write_table(path: Path, rows: pa.Table, _unit: str, record: Record, overwrite: bool) -> None:
     """Write a table, with its record and the unit inside."""
     if record is not None:
         rows = rows.replace_schema_metadata({RECORD: record_bytes(record)})
@@ -200,17 +197,13 @@ def write_table(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[pa.parquet.ParquetFile]:
-    """Open a file; errors of pyarrow about damaged data become an InputError."""
-    try:
-        with pa.parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            yield file
-    except OutbidError:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
-        raise InputError(
-            f"{path} cannot be read as Parquet: {reason}. It may be damaged; write it again."
-        ) from None
+    """Open a file; errors about damaged data become an InputError."""
+    said = "cannot be read as Parquet", "It may be damaged; write it again."
+    with (
+        refused_if_damaged(path, *said),
+        pa.parquet.ParquetFile(path, page_checksum_verification=True) as file,
+    ):
+        yield file
 
 
 def _refuse_other_count(path: Path, rows: int, declared: int) -> None:
@@ -228,19 +221,12 @@ def _roles(names: list[str], path: Path, columns: Mapping[str, str]) -> dict[str
         raise InputError(f"{path}: {error}") from None
 
 
-def _rows(
-    path: Path, rows: pa.Table, schema: pa.Schema, columns: Mapping[str, str], before: int = 0
-) -> table.Rows:
+def _rows(path: Path, rows: pa.Table, schema: pa.Schema, columns: Mapping[str, str], before: int = 0) -> Rows:
     """Wrap rows of a file, which are preceded by `before` other rows."""
-
-    def cell(row: int, column: str) -> str:
-        value = rows[column][row].as_py()
-        return f"row {before + row + 1}: {column} is {'blank' if value is None else repr(value)}"
-
     x = _roles(schema.names, path, columns).get("x")
     unit = None if x is None else (schema.field(x).metadata or {}).get(b"unit")
     stated = None if unit is None else unit.decode(errors="replace")
-    return table.Rows(path, rows, cell, stated, columns, first=before == 0)
+    return Rows(path, rows, cells_of(rows, before + 1), stated, columns, first=before == 0)
 
 
 def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[str]:
@@ -257,5 +243,11 @@ def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[s
 
 def _may_matter(kind: pa.DataType) -> bool:
     """Whether a column is read: numbers, lists of them, and text (for units and error messages)."""
-    nested = pa.types.is_nested(kind) and not table.is_list(kind)
+    nested = pa.types.is_nested(kind) and not is_list(kind)
     return not (nested or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+FORMAT = replace(
+    table.format_of_tables(read_table, write_table), holds_tracks=holds_tracks, read_record=read_record,
+    recognises=lambda path, _: next(path.glob(PARTS), None) is not None,
+)  # fmt: skip

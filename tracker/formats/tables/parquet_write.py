@@ -33,10 +33,10 @@ _BYTES = {1: 0, 2: 0, 3: 1, 7: 8}
 """Types of Thrift; and bytes of the values that are copied: for true and false, the type is the value."""
 _ROWS, _GROUPS, _NOTES = 3, 4, 5
 """Fields of a footer: number of rows, row groups, key-value metadata."""
-_COLUMNS, _GROUP_ROWS, _GROUP_PLACE, _NUMBER = 1, 3, 5, 7
+_COLUMNS, _GROUP_ROWS, _GROUP_START, _NUMBER = 1, 3, 5, 7
 """Fields of a row group."""
-_CHUNK_PLACE, _CHUNK = 2, 3
-_PLACES = (9, 10, 11)
+_CHUNK_START, _CHUNK = 2, 3
+_OFFSETS = (9, 10, 11)
 """Fields of a column: offsets of data, index and dictionary."""
 _MOST_NUMBERED = 1 << 15
 """Largest number of row groups with ordinals, which have 16 bits."""
@@ -65,7 +65,7 @@ class Packer:
         self._flushed: Future[None] | None = None
         self._unflushed = 0
         file.write(_MAGIC)
-        self._place = len(_MAGIC)
+        self._offset = len(_MAGIC)
         self._waiting = deque[Future[None]]()
 
     def __enter__(self) -> Packer:
@@ -109,8 +109,8 @@ class Packer:
         footer, end = _footer_of(group)
         self._file.write(group[len(_MAGIC) : end])
         for each in footer[_GROUPS][1][1]:
-            self._list(each, self._place - len(_MAGIC))
-        self._place += end - len(_MAGIC)
+            self._list(each, self._offset - len(_MAGIC))
+        self._offset += end - len(_MAGIC)
         self._unflushed += end - len(_MAGIC)
         if self._unflushed >= _FLUSH:
             if self._flushed is not None:
@@ -120,10 +120,10 @@ class Packer:
     def _list(self, group: _Struct, by: int) -> None:
         """Add the entry of a row group, whose data were moved by some bytes, to the footer."""
         listed = self._footer[_GROUPS][1][1]
-        _move(group, (_GROUP_PLACE,), by)
+        _move(group, (_GROUP_START,), by)
         for chunk in group[_COLUMNS][1][1]:
-            _move(chunk, (_CHUNK_PLACE,), by)
-            _move(chunk[_CHUNK][1], _PLACES, by)
+            _move(chunk, (_CHUNK_START,), by)
+            _move(chunk[_CHUNK][1], _OFFSETS, by)
         group[_NUMBER] = (_I16, len(listed))
         if len(listed) >= _MOST_NUMBERED:
             del group[_NUMBER]
@@ -131,9 +131,9 @@ class Packer:
         self._footer[_ROWS] = (_I64, self._footer[_ROWS][1] + group[_GROUP_ROWS][1])
 
 
-def _move(fields: _Struct, places: tuple[int, ...], by: int) -> None:
+def _move(fields: _Struct, keys: tuple[int, ...], by: int) -> None:
     """Add to the offsets that a struct has; 0 is none."""
-    fields |= {place: (_I64, fields[place][1] + by) for place in places if fields.get(place, (_I64, 0))[1]}
+    fields |= {key: (_I64, fields[key][1] + by) for key in keys if fields.get(key, (_I64, 0))[1]}
 
 
 def _file_of(rows: pa.Table | None, schema: pa.Schema) -> memoryview:

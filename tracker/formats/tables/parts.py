@@ -22,7 +22,7 @@ from ...particles.arrow import column_of, integers_of
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
 from ..files.outputs import (
-    held_here,
+    locked_here,
     move_whole,
     refuse_output,
     remove_folder,
@@ -61,9 +61,9 @@ class Parts:
         self.output, self.overwrite = output, overwrite
         self.folder = output.with_name(output.name + ".parts")
         self._record = dict(record)
-        with ExitStack() as held:
-            begin_folder(self.folder, self._record, held, resume=resume)
-            self._held = held.pop_all()
+        with ExitStack() as locks:
+            begin_folder(self.folder, self._record, locks, resume=resume)
+            self._locks = locks.pop_all()
         self.done = 0
         while self._path(self.done).is_file():
             self.done += 1
@@ -86,7 +86,7 @@ class Parts:
         self._files.shutdown()
         if self.folder.exists() and not self._path(0).is_file():  # for example, an input was refused at once
             remove_folder(self.folder)
-        self._held.close()
+        self._locks.close()
 
     def add(self, number: int, tracks: Tracks, track_id: NDArray[np.int64], facts: Mapping[str, Any]) -> None:
         """Write the next part: further rows of the tracks, with their track numbers in the whole movie.
@@ -182,7 +182,7 @@ class Parts:
         return self.folder / f"{number:06d}.arrow"
 
 
-def begin_folder(folder: Path, record: Mapping[str, object], held: ExitStack, *, resume: bool) -> None:
+def begin_folder(folder: Path, record: Mapping[str, object], locks: ExitStack, *, resume: bool) -> None:
     """Lock a folder of parts with the record of this run: that of an earlier run, or a new one.
 
     A folder whose record is a draft (`DRAFT`) is emptied, for nobody knows of which input its files are.
@@ -206,7 +206,7 @@ def begin_folder(folder: Path, record: Mapping[str, object], held: ExitStack, *,
             f"{folder} is in the way and is of no interrupted run: it has no {run.name}. Remove it, "
             "or choose another name for the output."
         )
-    held.enter_context(held_here(folder / _LOCK))
+    locks.enter_context(locked_here(folder / _LOCK))
     if _is_draft(run):
         for file in folder.iterdir():
             if file.name not in (_RUN, _LOCK):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,77 +17,36 @@ from ...particles import tables
 from ...particles.arrow import column_of, feature_of, floats_of, integers_of, is_number
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
+from ..contract import Columns, PositionFormat, Record, not_written, with_links
 from ..files.units import unit_of
 from .axes import mixed_styles, unit_in_names, unused_axes
-from .columns import alike, divided, feature_names, missing_roles, plain, roles_of
+from .columns import divided, feature_names, missing_roles, plain
 from .edges import refuse_unwritable, rows_of
+from .rows import Rows
 from .times import are_times, frames_and_times, remark_on_frames
 
-LOG = logging.getLogger("outbid")
+_LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
 _BLOCK = 1 << 16
 """Rows whose positions are converted at a time, so that they stay in the cache."""
 _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A table as read from a file."""
+def format_of_tables(
+    read: Callable[[Path, Columns], Rows],
+    write: Callable[[Path, pa.Table, str, Record, bool], None] = not_written,
+) -> PositionFormat:
+    """A format of tables, by what reads a table, and writes (path, table, unit, record, overwrite)."""
 
-    path: Path  # for messages
-    table: pa.Table  # with the column names of the file
-    cell: Callable[[int, str], str]  # describes a value by its row and column: "line 7: x is 'abc'"
-    unit: str | None = None  # of the positions, if the file states it outside the table
-    given: Mapping[str, str] = field(default_factory=dict)  # columns by role that the caller named
-    first: bool = True  # whether these are the first rows of the file: then unusual columns are reported
-    roles: dict[str, str] = field(init=False)
+    def write_table(path: Path, given: Detections | Tracks, record: Record, overwrite: bool) -> None:
+        write(path, table_of(given), with_links(given).detections.unit, record, overwrite)
 
-    def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "table", _one_of_each(_plain(self.table)))
-            object.__setattr__(self, "roles", roles_of(self.table.column_names, self.given))
-        except InputError as error:
-            raise InputError(f"{self.path}: {error}") from None
-
-    @property
-    def axes(self) -> dict[str, str]:
-        """The columns of z, y, x that the table has."""
-        return {axis: self.roles[axis] for axis in "zyx" if axis in self.roles}
-
-    def wrong(self, row: int, column: str, remedy: str) -> InputError:
-        """The error about one value."""
-        return InputError(f"{self.path}, {self.cell(row, column)}; {remedy}")
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """Whether a column holds lists of numbers."""
-    lists = pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
-    return any(test(kind) for test in lists) and is_number(kind.value_type)
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """The table with categories of numbers as numbers, and lists of n numbers as columns NAME_0 to NAME_n-1.
-
-    Raises InputError if lists of a column have different lengths.
-    """
-    found: list[tuple[str, pa.ChunkedArray]] = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if is_list(column.type):
-            length = pc.min_max(pc.list_value_length(column)).as_py()
-            if length["min"] != length["max"]:
-                raise InputError(f"column {name} has lists of {length['min']} to {length['max']} numbers.")
-            found += [(f"{name}_{k}", pc.list_element(column, k)) for k in range(length["max"] or 0)]
-        else:
-            number = pa.types.is_dictionary(column.type) and is_number(column.type.value_type)
-            found.append((name, column.cast(column.type.value_type) if number else column))
-    return pa.table([column for _, column in found], names=[name for name, _ in found])
-
-
-def _one_of_each(table: pa.Table) -> pa.Table:
-    """The table without columns that repeat another of the same name, as written with their index."""
-    found = alike(table.column_names).values()
-    twice = [at for first, *more in found for at in more if table[at].equals(table[first])]
-    return table.select([at for at in range(table.num_columns) if at not in twice]) if twice else table
+    return PositionFormat(
+        read_detections=lambda path, columns: detections_of(read(path, columns)),
+        read_tracks=lambda path, columns: tracks_of(read(path, columns)),
+        holds_tracks=lambda path, columns: holds_tracks(read(path, columns).roles),
+        write=write_table, takes_columns=True,
+    )  # fmt: skip
 
 
 def detections_of(rows: Rows) -> Detections:
@@ -169,7 +127,7 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
         elif plain(name) != "unit" and rows.table[name].null_count < len(rows.table):
             left_out.append(name)
     if left_out and rows.first:
-        LOG.warning("%s: %s: neither numbers nor text, and left out", rows.path, ", ".join(left_out))
+        _LOG.warning("%s: %s: neither numbers nor text, and left out", rows.path, ", ".join(left_out))
     return Detections(frame[order].astype(np.int32), position[order], _unit(rows), features), order
 
 
@@ -183,7 +141,7 @@ def _name_unused_axes(rows: Rows) -> None:
     ]
     if unused:
         used = ",".join(f"{axis}={rows.roles.get(axis, '')}" for axis in "zyx")
-        LOG.warning(
+        _LOG.warning(
             "%s: %s may hold coordinates and %s not used. To use others, or to confirm: --columns %s "
             "(Python: columns=)",
             rows.path, ", ".join(map(repr, unused[:6])), "is" if len(unused) == 1 else "are", used,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +10,7 @@ from numpy.typing import NDArray
 
 from ...particles.arrow import floats_of
 from .columns import plain, seconds_in_name
-
-if TYPE_CHECKING:
-    from .table import Rows
+from .rows import Rows
 
 _LOG = logging.getLogger("outbid")
 _OFF = 0.25

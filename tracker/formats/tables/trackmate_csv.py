@@ -8,37 +8,23 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ...errors import InputError
 from ...particles.tracks import Tracks
+from ..contract import always
 from ..files.decimals import decimal, whole
-from .columns import AS_NAMED, plain
+from ..files.records import record_beside
+from .columns import plain
 from .csv import read_table
 from .csv_layout import as_utf8
 from .edges import tracks_of
-from .table import detections_of
+from .table import detections_of, format_of_tables
 
 _ENDS = ("spot_source_id", "spot_target_id")
-
-RECORD_BESIDE = True
-
-
-def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001
-    """Whether there is a table of edges beside the spots."""
-    return _edges_beside(path).is_file()
-
-
-def holds_tracks(path: Path, columns: Mapping[str, str]) -> bool:  # noqa: ARG001
-    """See `outbid.formats.holds_tracks`."""
-    return True
-
-
-def read_with(path: Path) -> list[Path]:
-    """Files that are read together with the spots."""
-    return [_edges_beside(path)]
 
 
 def read_tracks(path: Path, columns: Mapping[str, str]) -> Tracks:
@@ -91,3 +77,9 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
                     f"{path}, line {line}: {row[:6]} is no edge between spots. Fix it."
                 ) from None
     return np.array(ends, dtype=np.int64).reshape(-1, 2), np.array(costs)
+
+
+FORMAT = replace(
+    format_of_tables(read_table), read_tracks=read_tracks, holds_tracks=always, read_record=record_beside,
+    recognises=lambda path, _: _edges_beside(path).is_file(), read_with=lambda path: [_edges_beside(path)],
+)  # fmt: skip

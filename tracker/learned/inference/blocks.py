@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ...compute.threads import in_threads
+from ...compute.threads import in_threads, threads_for
 
 _Made = TypeVar("_Made")
 
@@ -28,14 +28,17 @@ def blocks(first: int, last: int, workers: int) -> list[tuple[int, int]]:
     return list(zip(cuts[:-1], cuts[1:], strict=True))
 
 
-def in_blocks(work: Callable[[tuple[int, int]], _Made], count: int, workers: int) -> list[_Made]:
-    """Apply `work` to each block of `count` rows.
+def in_blocks(work: Callable[[tuple[int, int]], _Made], count: int, array: Any) -> list[_Made]:
+    """Apply `work` on an array to each block of `count` rows, in the threads of `computing`.
 
     Examples
     --------
-    >>> in_blocks(lambda block: block[1] - block[0], 5000, workers=2)
+    >>> from outbid.compute.threads import computing
+    >>> with computing(2):
+    ...     in_blocks(lambda block: block[1] - block[0], 5000, np.empty(0))
     [2500, 2500]
     """
+    workers = threads_for(array)
     if workers <= 1 or count < 2 * BLOCK:
         return [work((0, count))]
     return list(in_threads(work, blocks(0, count, workers), workers))

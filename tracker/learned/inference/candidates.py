@@ -56,10 +56,24 @@ class Candidates(NamedTuple):
         new, by_head = _running(keep), keep[self.column_link]
         column, tail = _running(by_head), self.tail[keep]
         return Candidates(
-            tail, self.head[keep], self.lag[keep], new[self.row_start],
-            array_module(keep).arange(len(tail), dtype=np.int32), column[self.column_start],
-            new[self.column_link[by_head]].astype(np.int32),
-        )  # fmt: skip
+            tail=tail,
+            head=self.head[keep],
+            lag=self.lag[keep],
+            row_start=new[self.row_start],
+            row_link=array_module(keep).arange(len(tail), dtype=np.int32),
+            column_start=column[self.column_start],
+            column_link=new[self.column_link[by_head]].astype(np.int32),
+        )
+
+    def between(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Places (K,) of the links between some detections (M,), which increase, and keys among these."""
+        xp = array_module(rows)
+        place = xp.full(len(self.row_start) - 1, -1)
+        place[rows] = xp.arange(len(rows))
+        first, last = (int(self.row_start[end]) for end in (rows[0], rows[-1] + 1)) if len(rows) else (0, 0)
+        tail, head = (place[end[first:last]] for end in self[:2])
+        inner = np.flatnonzero((tail >= 0) & (head >= 0))
+        return first + inner, tail[inner] * np.int64(len(rows)) + head[inner]
 
     def at_tails(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N,) sums of values (E,) over the links of each tail."""
@@ -91,9 +105,9 @@ def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidate
     start, column_link = xp.empty(count + 1, np.int64), xp.empty_like(head)
     kernels("outbid.learned.inference.propagation", key).by_head(head, start, column_link)
     return Candidates(
-        tail, head, (frame[head] - frame[tail]).astype(np.int32),
-        xp.searchsorted(tail, xp.arange(count + 1, dtype=np.int32)), xp.arange(len(key), dtype=np.int32),
-        start, column_link,
+        tail=tail, head=head, lag=(frame[head] - frame[tail]).astype(np.int32),
+        row_start=xp.searchsorted(tail, xp.arange(count + 1, dtype=np.int32)),
+        row_link=xp.arange(len(key), dtype=np.int32), column_start=start, column_link=column_link,
     )  # fmt: skip
 
 
@@ -140,7 +154,7 @@ class Search:
     asking: str = "both"
 
 
-def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.int64]:
+def pairs_near(movie: Movie, search: Search) -> NDArray[np.int64]:
     """Sorted keys of the pairs in which either detection is among the nearest of the other.
 
     Examples
@@ -172,7 +186,7 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
     ways = ways if search.asking == "both" else {search.asking: ways[search.asking]}
     for rows, offset in ((part, way) for every, way in ways.values() for part in _parts(every)):
         near, square = nearest(
-            places, start, rows, search.count, offset=offset, within=farthest, workers=workers
+            places, start, rows, search.count, offset=offset, within=farthest
         )  # fmt: skip
         rank, place = np.nonzero(near >= 0)
         pair = (rows[rank], near[rank, place].astype(np.int64))

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...compute.arrays import array_module, kernels
-from ...compute.threads import in_threads
+from ...compute.threads import in_threads, threads_for
 from ...compute.tolerances import LEAST, ROUNDS
 from ..model import Model
 from ..model.advection import displaced
@@ -32,6 +33,8 @@ from .marks import mark_ratios, odds_of_clutter
 from .posterior import Displacements, LinkPosterior
 from .records import Direction, Messages, Moments, Places, Steps
 
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Weights (N,) of no successor and of no predecessor."""
 OMEGA = 0.75, 0.875
 """Weight of the row and column entropies: n equivalent tails and heads have n! matchings, which is right with
 .75 for two of them, .843 for four, .918 for ten. The first holds where links are sure, the second where
@@ -40,8 +43,7 @@ p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM move
 
 def updated(
     movie: Movie, model: Model, posterior: LinkPosterior, *, omega: float = 1.0,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None, with_moments: bool = True,
-    workers: int = 1,
+    none: Ends | None = None, with_moments: bool = True,
 ) -> LinkPosterior:  # fmt: skip
     """The posterior after one more sweep.
 
@@ -57,24 +59,17 @@ def updated(
         Weights of no successor and of no predecessor, as far as they are not the model's: with divisions.
     with_moments : bool
         Whether the M-steps need them.
-    workers : int
-        Threads; they do not change the result.
     """
-    candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
-    if displaced is None or displaced.flow is not flow:
-        displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
+    shifts = _displaced(movie, model, posterior)
     rivals = posterior.rivals.copy()  # in the order of rows, as kernels have it
-    posterior = replace(posterior, displaced=displaced, rivals=rivals)
-    death, birth = none = none or no_link(movie, model)
-    if movie.pins is not None:
-        death, birth = none = death.copy(), birth.copy()
-        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
-    (past, future), ratio, moments, pull = _smoothed(
-        movie, model, posterior, omega, none, with_moments, workers
+    posterior = replace(posterior, displaced=shifts, rivals=rivals)
+    ends = death, birth = _ends(movie, model, none)
+    past, future, ratio, moments, incoming_weight = _smoothed(
+        movie, model, posterior, shifts.away, omega, ends, with_moments
     )
-    odds = odds_of_clutter(movie, model)
+    candidates, odds = posterior.candidates, odds_of_clutter(movie, model)
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
-    propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
+    propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega)
     probability, evidence = marginals(ratio, rivals, omega), -np.inf
     if movie.pins is not None:  # of rows whose successor is stated no other link is a candidate
         probability[movie.pins.row_closed[candidates.tail]] = 1.0
@@ -85,49 +80,72 @@ def updated(
         evidence = log_evidence(odds_of_links, weights, birth, share)
     free = np.maximum(1 - candidates.at_tails(probability), 0)  # no successor: death or clutter
     clutter = free * odds * past.fresh / birth / row_none
-    return LinkPosterior(
-        candidates, probability, rivals, ratio, past.likelihood.sum(axis=1), future.likelihood.sum(axis=1),
-        clutter, death=np.maximum(free - clutter, 0),
-        birth=np.maximum(1 - candidates.at_heads(probability) - clutter, 0), fresh=past.fresh,
+    return replace(
+        posterior, probability=probability, ratio=ratio, clutter=clutter, death=np.maximum(free - clutter, 0),
+        birth=np.maximum(1 - candidates.at_heads(probability) - clutter, 0), birth_forward=past.fresh,
         clutter_weight=np.stack([row_none - death, column_none - birth]), log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
-        moments=moments, sweeps=posterior.sweeps + 1, displaced=displaced, omega=omega, pull=pull,
+        moments=moments, sweeps=posterior.sweeps + 1, omega=omega, incoming_weight=incoming_weight,
     )  # fmt: skip
+
+
+def _displaced(movie: Movie, model: Model, posterior: LinkPosterior) -> Displacements:
+    """Those of the last sweep while the flow is the same, else new ones."""
+    known, flow = posterior.displaced, model.local.flow
+    if known is not None and known.flow is flow:
+        return known
+    return Displacements(flow, displacements(movie, flow, posterior.candidates))
+
+
+def _ends(movie: Movie, model: Model, none: Ends | None) -> Ends:
+    """Weights of no successor and of no predecessor: the given ones or those of the model, under pins."""
+    death, birth = none or no_link(movie, model)
+    if movie.pins is not None:
+        death, birth = death.copy(), birth.copy()
+        death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
+    return death, birth
 
 
 def converged(
     movie: Movie, model: Model, posterior: LinkPosterior, *, sweeps: int = ROUNDS, still: float = 0.0,
-    workers: int = 1,
 ) -> LinkPosterior:  # fmt: skip
     """The posterior under a model that stays as it is, with the exponent of results, `exponent`."""
     for _ in range(sweeps):
         omega = exponent(posterior.probability)
-        posterior = updated(movie, model, posterior, omega=omega, with_moments=False, workers=workers)
+        posterior = updated(movie, model, posterior, omega=omega, with_moments=False)
         if posterior.change < still:
             break
     return posterior
 
 
-def _smoothed(
-    movie: Movie, model: Model, posterior: LinkPosterior, omega: float,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]], with_moments: bool, workers: int,
-) -> tuple[list[Messages], NDArray[np.float64], Moments | None, NDArray[np.float32] | None]:  # fmt: skip
+class Smoothed(NamedTuple):
     """Messages of both filters, ratios (E,), moments, and weights (2, E) by which marks are followed."""
+
+    past: Messages
+    future: Messages
+    ratio: NDArray[np.float64]
+    moments: Moments | None
+    incoming_weight: NDArray[np.float32] | None
+
+
+def _smoothed(
+    movie: Movie, model: Model, posterior: LinkPosterior, away: NDArray[np.float32], omega: float,
+    none: Ends, with_moments: bool,
+) -> Smoothed:  # fmt: skip
+    """What both directions of time say of links, under a model; away (E, D) are the displacements."""
     candidates, steps = posterior.candidates, _steps(movie, model)
     on = kernels("outbid.learned.inference.smoother", posterior.rivals)
-    places, weights = _places(movie, model, posterior, omega, workers)
+    places, weights = _places(movie, model, posterior, away, omega)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
-        for each, of_clutter in zip(
-            none, np.broadcast_to(posterior.clutter_weight, (2, len(movie))), strict=True
-        )
+        for each, of_clutter in zip(none, posterior.clutter_weight, strict=True)
     )
     behind = _direction(candidates, 1, begins, weights[0])
     ahead = _direction(candidates, -1, ends, weights[1])
     three = [places] * 3  # priors of the forward and the backward filter, and of the smoother
-    if (by_marks := mark_ratios(movie, model, candidates, posterior.pull, workers)) is not None:
+    if (by_marks := mark_ratios(movie, model, candidates, posterior.incoming_weight)) is not None:
         three = [places._replace(prior=(places.prior * each).astype(np.float32)) for each in by_marks]
-    past, future = messages = _filtered(movie, steps, three, (behind, ahead), workers)
+    past, future = messages = _filtered(movie, steps, three, (behind, ahead))
     factor, ratio = np.empty_like(future.likelihood), array_module(places.lag).empty(candidates.size)
     moments = _moments(candidates.size if with_moments else 0, steps, ratio)
 
@@ -137,15 +155,15 @@ def _smoothed(
     def smooth(block: tuple[int, int]) -> None:
         on.smooth_rows(*block, steps, three[2], behind, ahead, past, future, factor, ratio, moments)
 
-    in_blocks(observe, candidates.size, workers)
-    in_blocks(smooth, len(movie), workers)
-    pull = None if by_marks is None else np.stack([each.weight.sum(axis=1) for each in messages])
-    return messages, ratio, moments if with_moments else None, pull
+    in_blocks(observe, candidates.size, ratio)
+    in_blocks(smooth, len(movie), ratio)
+    incoming_weight = None if by_marks is None else np.stack([each.weight.sum(axis=1) for each in messages])
+    return Smoothed(past, future, ratio, moments if with_moments else None, incoming_weight)
 
 
 def propagate(
     candidates: Candidates, ratio: NDArray[np.float64], none: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rivals: NDArray[np.float64], *, omega: float = 1.0, rounds: int = ROUNDS, workers: int = 1,
+    rivals: NDArray[np.float64], *, omega: float = 1.0, rounds: int = ROUNDS,
 ) -> None:  # fmt: skip
     """Fractional belief propagation for the matching of all tails to all heads.
 
@@ -162,16 +180,14 @@ def propagate(
         Exponent of the weights of rivals.
     rounds : int
         Largest number of these.
-    workers : int
-        Threads; they do not change the result.
     """
     R, C = rivals
     moved = array_module(rivals).ones((2, candidates.size), np.uint8)
     by_row = _half(candidates[3:5], none[0], ratio, (R, C), omega, moved)
     by_column = _half(candidates[5:], none[1], ratio, (C, R), omega, moved[::-1])
     for _ in range(rounds):
-        in_blocks(*by_row, workers)
-        if not sum(in_blocks(*by_column, workers)):
+        in_blocks(*by_row, ratio)
+        if not sum(in_blocks(*by_column, ratio)):
             break
 
 
@@ -233,30 +249,32 @@ def log_evidence(
 
 
 def _steps(movie: Movie, model: Model) -> Steps:
+    """The motion model as kernels take it: of one type, however it was made."""
     motion = model.motion
-    given = (
-        motion.variance, motion.correlation, motion.share, motion.renewal, motion.entry,
-        np.repeat(motion.step_scale, movie.intervals), motion.noise,
+    return Steps(
+        variance=_plain(motion.variance), correlation=_plain(motion.correlation), share=_plain(motion.share),
+        renewal=_plain(motion.renewal), entry=_plain(motion.entry),
+        step_scale=_plain(np.repeat(motion.step_scale, movie.intervals)), noise=_plain(motion.noise),
     )  # fmt: skip
-    return Steps(*(np.array(each, np.float64, order="C") for each in given))  # of one type, however made
 
 
-def displacements(
-    movie: Movie, flow: NDArray[np.float64], candidates: Candidates, workers: int
-) -> NDArray[np.float32]:
+def _plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array(values, np.float64, order="C")
+
+
+def displacements(movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float32]:
     """(E, D) the places of tails, moved by the flow, from their heads."""
     tail, head, lag, *_ = candidates
     away = movie.position[tail] - movie.position[head]
-    away += displaced(movie, flow, (tail, lag), workers=workers)
+    away += displaced(movie, flow, (tail, lag))
     return away.astype(np.float32)
 
 
 def _places(
-    movie: Movie, model: Model, posterior: LinkPosterior, omega: float, workers: int
+    movie: Movie, model: Model, posterior: LinkPosterior, away: NDArray[np.float32], omega: float
 ) -> tuple[Places, NDArray[np.float32]]:
     """The movie, and weights (2, E) of links where they come in."""
-    around, (tail, head, lag, *_), rivals = model.surroundings, posterior.candidates, posterior.rivals
-    assert posterior.displaced is not None
+    around, (tail, head, lag, *_), rivals = model.local, posterior.candidates, posterior.rivals
     made = array_module(tail).empty((4, len(tail)), np.float32)
     on = kernels("outbid.learned.inference.filter", tail)
     # A movie in reverse is a view with strides, for which the kernel would be compiled once more.
@@ -268,14 +286,14 @@ def _places(
         ends, delay = (tail, head, lag), model.association.delay
         on.prepare_links(*block, ends, delay, survival, density, rivals, omega, *made)
 
-    in_blocks(prepare, len(tail), workers)
+    in_blocks(prepare, len(tail), tail)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
-    return Places(movie.when, posterior.displaced.away, made[0], made[1], between), made[2:]
+    return Places(when=movie.when, away=away, prior=made[0], exclusion=made[1], lag=between), made[2:]
 
 
 def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) probabilities of no successor, and of no predecessor: none within the longest lag or the movie."""
-    rates, around = model.association, model.surroundings
+    rates, around = model.association, model.local
     death, birth = (
         np.maximum(1 - survival * _within(delay, survival)[np.minimum(frames, len(delay))], LEAST)
         for delay, frames, survival in (
@@ -296,14 +314,16 @@ def _direction(
     """The forward (1) or the backward (-1) direction; weights of no link (N,), and of links that come in."""
     rows = (candidates.row_start, candidates.row_link)
     columns = (candidates.column_start, candidates.column_link)
-    incoming, outgoing = (columns, rows) if way > 0 else (rows, columns)
+    (in_start, in_link), (out_start, out_link) = (columns, rows) if way > 0 else (rows, columns)
     near, far = candidates[:2][::way]
-    most = int(np.diff(incoming[0]).max()) if len(n) else 0
-    return Direction(*incoming, *outgoing, far, near, way, n, weights, most)
+    return Direction(
+        in_start=in_start, in_link=in_link, out_start=out_start, out_link=out_link, far=far, near=near,
+        way=way, n=n, rivals=weights, most=int(np.diff(in_start).max()) if len(n) else 0,
+    )  # fmt: skip
 
 
 def _filtered(
-    movie: Movie, steps: Steps, places: list[Places], directions: tuple[Direction, Direction], workers: int
+    movie: Movie, steps: Steps, places: list[Places], directions: tuple[Direction, Direction]
 ) -> list[Messages]:
     """Messages of both filters: frames in order; rows of a frame and both directions in parallel."""
     forward = np.stack([movie.frame_start[:-1], movie.frame_start[1:]], axis=1)
@@ -317,6 +337,7 @@ def _filtered(
         side, messages, rows = job
         filter_rows(rows, steps, of[side.way], side, messages)
 
+    workers = threads_for(directions[0].n)
     if workers <= len(sides) or len(movie) < workers * BLOCK * movie.frames:
         whole = [(*side, spans[side[0].way]) for side in sides]
         list(in_threads(sweep, whole, min(workers, len(sides)) if len(movie) > BLOCK else 1))
@@ -332,8 +353,9 @@ def _filtered(
 def _messages(links: int, detections: int, steps: Steps, like: NDArray) -> Messages:
     (classes, axes), xp = steps.variance.shape, array_module(like)
     return Messages(
-        xp.empty((links, classes)), xp.empty((links, classes), np.float32),
-        xp.empty((links, classes, axes, 5), np.float32), xp.empty(detections), xp.empty(detections),
+        likelihood=xp.empty((links, classes)), weight=xp.empty((links, classes), np.float32),
+        state=xp.empty((links, classes, axes, 5), np.float32), fresh=xp.empty(detections),
+        total=xp.empty(detections),
     )  # fmt: skip
 
 

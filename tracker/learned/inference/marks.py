@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ...compute.tolerances import LEAST
 from ..model import Model
-from ..model.marks import KeptAxes, clutter_odds
+from ..model.marks import KeptAxes, Marks, clutter_odds
 from ..model.movie import Movie
 from .blocks import in_blocks
 from .candidates import Candidates
@@ -29,19 +29,19 @@ def odds_of_clutter(movie: Movie, model: Model) -> NDArray[np.float64] | float:
 
 
 def mark_ratios(
-    movie: Movie, model: Model, candidates: Candidates, pull: NDArray[np.float32] | None, workers: int = 1
+    movie: Movie, model: Model, candidates: Candidates, incoming_weight: NDArray[np.float32] | None
 ) -> NDArray[np.float64] | None:
     """(3, E) likelihood ratios by marks: from the past, the future, and both; None if all are 1.
 
-    Marks count as far as both ends are particles by what is known of each. pull (2, E) are the weights of
-    links where they come in, forward and backward, in the sweep before; None before the first.
+    Marks count as far as both ends are particles by what is known of each. incoming_weight (2, E) are the
+    weights of links where they come in, forward and backward, in the sweep before; None before the first.
     """
     marks, learned = movie.marks, model.marks
     if marks is None or learned is None or not learned.links():
         return None
     tail, head, ratio = candidates.tail, candidates.head, np.ones((3, candidates.size))
     if learned.axes is not None:
-        _by_axes(movie, learned.axes, candidates, pull, ratio, workers)
+        _by_axes(marks, learned.axes, candidates, incoming_weight, ratio)
         ratio = _OUTLIER + (1 - _OUTLIER) * ratio
     for table, label in zip(learned.labels, marks.label.T, strict=False):
         if table is not None:
@@ -53,21 +53,23 @@ def mark_ratios(
 
 
 def _by_axes(
-    movie: Movie, axes: KeptAxes, candidates: Candidates, pull: NDArray[np.float32] | None,
-    ratio: NDArray[np.float64], workers: int,
+    marks: Marks, axes: KeptAxes, candidates: Candidates, incoming_weight: NDArray[np.float32] | None,
+    ratio: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write the ratios (3, E) by numbers that tracks keep."""
-    assert movie.marks is not None
-    (tail, head, lag, *_), (value, error) = candidates, axes.seen_in(movie.marks)
-    if pull is None or pull.shape[1] != candidates.size:
-        pull = np.zeros((2, candidates.size), np.float32)
-    pull = np.ascontiguousarray(pull)  # whose rows are of one type
+    (tail, head, lag, *_), (value, error) = candidates, axes.seen_in(marks)
+    if incoming_weight is None or incoming_weight.shape[1] != candidates.size:
+        incoming_weight = np.zeros((2, candidates.size), np.float32)
+    incoming_weight = np.ascontiguousarray(incoming_weight)  # whose rows are of one type
     past, future = np.zeros((2, *value.shape, 2))
     for way, segments, far, state in ((0, candidates[5:], tail, past), (1, candidates[3:5], head, future)):
-        order, links = np.arange(len(movie))[:: 1 - 2 * way].copy(), (*segments, far, lag, pull[way])
+        order, links = (
+            np.arange(len(value))[:: 1 - 2 * way].copy(),
+            (*segments, far, lag, incoming_weight[way]),
+        )
         mark_filter(order, *links, value, error, axes.kept, axes.correlation, state)
 
     def compare(block: tuple[int, int]) -> None:
         mark_ratio(*block, (tail, head), lag, value, error, axes.kept, axes.correlation, past, future, ratio)
 
-    in_blocks(compare, candidates.size, workers)
+    in_blocks(compare, candidates.size, ratio)

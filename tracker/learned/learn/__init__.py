@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compute.arrays import rows_here, to_host
+from ...compute.threads import computing
 from ...compute.timing import lap
 from ..inference.posterior import LinkPosterior
-from ..model import MarkModel, Model, Surroundings
+from ..model import LocalFields, MarkModel, Model
 from ..model.marks import Marks
 from ..model.movie import Movie
 from . import em
@@ -40,15 +41,15 @@ from .starts import (
     FirstOrder,
     first_candidates,
     first_order,
-    narrowed,
+    narrow,
     start_models,
-    whitened,
+    whiten,
 )
-from .whole import spread
+from .whole import extend_to_movie
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class Fit:
     """The result of learning from a movie.
 
     Parameters
@@ -57,19 +58,23 @@ class Learned:
         In the coordinates of the inference.
     model : Model
     posterior : LinkPosterior
-    sample : Learned, optional
+    sample : Fit, optional
         The part of a large movie from which its motion was learned.
     """
 
     movie: Movie
     model: Model
     posterior: LinkPosterior
-    sample: Learned | None = None
+    sample: Fit | None = None
 
     @property
-    def motion_from(self) -> Learned:
+    def motion_from(self) -> Fit:
         """What the motion was learned from: the sample of a large movie, or the movie itself."""
         return self.sample or self
+
+
+Learned = Fit
+"""The former name, for one release."""
 
 
 def learn(
@@ -79,7 +84,7 @@ def learn(
     *,
     time: NDArray[np.int64] | None = None,
     marks: Marks | None = None,
-) -> Learned:
+) -> Fit:
     """Learn motion and detection of particles from a movie, and the posterior over its links.
 
     Parameters
@@ -97,7 +102,7 @@ def learn(
 
     Returns
     -------
-    Learned
+    Fit
         On the device of the options if the movie is larger than the sample, else on the host.
 
     Examples
@@ -109,18 +114,21 @@ def learn(
     (1, 2200.0)
     """
     options = options or LearnOptions()
-    if options.whole(len(position)):
-        return Learned(*_fitted(to_host(position), frame_start, options, (time, marks)))
-    sample = sample_of(position, frame_start, options.sample)
-    # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
-    few = replace(options, workers=min(options.workers, 2))
-    when = None if time is None else time[sample.frames]
-    some = None if marks is None else marks.at(sample.rows)
-    there = rows_here(position, sample.rows)
-    part = Learned(*_fitted(there, sample.frame_start, few, (when, some)))
-    lap("the model of a sample")
-    whole = spread((position, frame_start, time), sample, (part.movie, part.model), options, marks)
-    return Learned(*whole, part)
+    with computing(options.workers):
+        if options.whole(len(position)):
+            return Fit(*_fitted(to_host(position), frame_start, options, (time, marks)))
+        sample = sample_of(position, frame_start, options.sample)
+        when = None if time is None else time[sample.frames]
+        some = None if marks is None else marks.take("row", sample.rows)
+        there = rows_here(position, sample.rows)
+        # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
+        with computing(min(options.workers, 2)):
+            part = Fit(*_fitted(there, sample.frame_start, options, (when, some)))
+        lap("the model of a sample")
+        whole = extend_to_movie(
+            (position, frame_start, time), sample, (part.movie, part.model), options, marks
+        )
+        return Fit(*whole, part)
 
 
 def _fitted(
@@ -130,15 +138,15 @@ def _fitted(
     beside: tuple[NDArray[np.int64] | None, Marks | None],
 ) -> tuple[Movie, Model, LinkPosterior]:
     """EM from the best initial values, again with gaps, and with marks; beside positions: time and marks."""
-    movie, flow = options.fixed.turned(*whitened(position, frame_start, options))
+    movie, flow = options.fixed.rotated(*whiten(position, frame_start, options))
     movie = replace(movie, time=beside[0], marks=beside[1])
-    fits = _Fits(movie, Fields.of(movie, workers=options.workers), options)
-    candidates = first_candidates(movie, flow, options.nearest, options.workers)
-    candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
-    now = fits.started(first_order(movie, candidates, flow, fits.fields, options.workers))
+    fits = _Trials(movie, Fields.of(movie), options)
+    candidates = first_candidates(movie, flow, options.nearest)
+    candidates = candidates.kept(options.fixed.within_gate(movie, flow, candidates))
+    now = fits.started(first_order(movie, candidates, flow, fits.fields))
     start = now.posterior
     if options.gaps:
-        model = options.fixed.held(movie, em.expecting_gaps(now.model))
+        model = options.fixed.apply(movie, em.expecting_gaps(now.model))
         start = em.with_gaps(movie, model, now.posterior, options)
         now, start = fits.with_longer_gaps(fits.after(model, start, em.LAST), start)
     now = fits.with_marks(now, start)
@@ -146,7 +154,7 @@ def _fitted(
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
+class _Trial:
     """A model and its posterior."""
 
     model: Model
@@ -155,64 +163,64 @@ class _Fit:
     @property
     def criterion(self) -> float:
         """The Bayesian information criterion: log evidence minus the penalty for parameters."""
-        motion, detections = self.model.motion, len(self.model.surroundings.survival)
+        motion, detections = self.model.motion, len(self.model.local.survival)
         many = motion.classes * (len(motion.noise) + 3)
         many += 0 if self.model.marks is None else self.model.marks.parameters()
         return self.posterior.log_evidence - 0.5 * many * np.log(detections)
 
 
 @dataclass(frozen=True, eq=False)
-class _Fits:
+class _Trials:
     """EM over a movie, from models and candidates that compete."""
 
     movie: Movie
     fields: Fields
     options: LearnOptions
 
-    def after(self, model: Model, start: LinkPosterior, rounds: Sequence[em.Round] = em.SCHEDULE) -> _Fit:
+    def after(self, model: Model, start: LinkPosterior, rounds: Sequence[em.Round] = em.SCHEDULE) -> _Trial:
         """The fit after EM from a model and candidates; without evidence."""
-        return _Fit(*em.fit(self.movie, model, start, self.fields, self.options, rounds))
+        return _Trial(*em.fit(self.movie, model, start, self.fields, self.options, rounds))
 
-    def judged(self, now: _Fit) -> _Fit:
+    def evaluate(self, now: _Trial) -> _Trial:
         """The fit with its evidence."""
         posterior = em.with_evidence(self.movie, now.model, now.posterior, self.options)
         return replace(now, posterior=posterior)
 
-    def better(self, now: _Fit, model: Model, start: LinkPosterior) -> _Fit | None:
+    def better(self, now: _Trial, model: Model, start: LinkPosterior) -> _Trial | None:
         """The fit from another model, if the criterion grows."""
-        other = self.judged(self.after(model, start, em.LAST))
+        other = self.evaluate(self.after(model, start, em.LAST))
         return other if other.criterion > now.criterion else None
 
-    def started(self, first: FirstOrder) -> _Fit:
+    def started(self, first: FirstOrder) -> _Trial:
         """A few rounds of EM over the movie, from what was found over a part of it.
 
         The last model of the part has little noise. Before links are known it leads EM astray, so the model
         of the best start comes first.
         """
-        movie, workers = self.movie, self.options.workers
+        movie = self.movie
         part, links, sample = part_of(movie, first.posterior, self.options.trial)
         if len(part) == len(movie):
             return self.best_start(first)[-1]
-        fits = _Fits(part, Fields.of(part, workers=workers), self.options)
+        fits = _Trials(part, Fields.of(part), self.options)
         best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows]))
-        scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
-        now = _Fit(best[0].model, narrowed(first.posterior))
+        scale, around = np.ones(len(movie.intervals)), LocalFields.uniform(first.flow)
+        now = _Trial(best[0].model, narrow(first.posterior))
         for learned in (one.model for one in best):
             motion = replace(learned.motion, step_scale=scale)
-            model = replace(learned, motion=motion, surroundings=around)
+            model = replace(learned, motion=motion, local=around)
             now = self.after(model, now.posterior, em.FIRST[:2])
-            scale, around = now.model.motion.step_scale, now.model.surroundings
+            scale, around = now.model.motion.step_scale, now.model.local
         return now
 
-    def best_start(self, first: FirstOrder) -> tuple[_Fit, _Fit]:
+    def best_start(self, first: FirstOrder) -> tuple[_Trial, _Trial]:
         """The best of the starts; and what it comes to with the noise of its displacements."""
-        start = narrowed(first.posterior)
+        start = narrow(first.posterior)
         models = start_models(self.movie, first, self.options)
-        starts = [self.judged(self.after(model, start, em.FIRST)) for model in models]
+        starts = [self.evaluate(self.after(model, start, em.FIRST)) for model in models]
         best = max(starts, key=lambda now: now.criterion)
         return best, self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
 
-    def with_marks(self, now: _Fit, start: LinkPosterior) -> _Fit:
+    def with_marks(self, now: _Trial, start: LinkPosterior) -> _Trial:
         """The fit in which links are compared by marks too, if tracks keep any and the criterion grows.
 
         Odds of clutter by columns come first and are held: otherwise dim false spots confirm each other, as
@@ -222,10 +230,10 @@ class _Fits:
         marks = mark_step(self.movie, opened, now.posterior)
         if marks is None or not marks.links():
             return now
-        now = self.judged(now)
+        now = self.evaluate(now)
         return self.better(now, replace(now.model, marks=marks), start) or now
 
-    def with_longer_gaps(self, now: _Fit, start: LinkPosterior) -> tuple[_Fit, LinkPosterior]:
+    def with_longer_gaps(self, now: _Trial, start: LinkPosterior) -> tuple[_Trial, LinkPosterior]:
         """The fit with links over longer gaps and its candidates, while such links are expected.
 
         They are kept only if the criterion grows: in a crowd chance links seem to be over gaps of any length.
@@ -234,7 +242,7 @@ class _Fits:
             model = replace(now.model, association=em.longer(now.model.association, self.movie.frames - 1))
             if model.association.longest == now.model.association.longest:
                 break
-            now = self.judged(now)
+            now = self.evaluate(now)
             candidates = em.with_gaps(self.movie, model, now.posterior, self.options)
             other = self.better(now, model, candidates)
             if other is None:

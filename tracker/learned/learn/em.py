@@ -19,7 +19,7 @@ from ..model.advection import advected
 from ..model.gate import predicted, reaches
 from ..model.movie import Movie
 from .field import Fields
-from .m_steps import MISSED, maximised, over_one_interval
+from .m_steps import MISSED, m_step, over_one_interval
 from .options import LearnOptions
 
 _SETTLE = 2
@@ -56,21 +56,19 @@ def fit(
     """
     on_gpu = options.device == "gpu"
     movie, model, posterior = _there(movie, model, posterior, options)
-    fields = fields.placed(to_device) if fields and on_gpu else fields
-    model = options.fixed.held(movie, model)
+    fields = placed(fields, to_device) if fields and on_gpu else fields
+    model = options.fixed.apply(movie, model)
     for turn, now in enumerate(rounds):
         omega = exponent(posterior.probability, 1.0)
-        posterior = updated(movie, model, posterior, omega=omega, workers=options.threads)
+        posterior = updated(movie, model, posterior, omega=omega)
         options.on_sweep(len(movie))
         if fields and turn >= len(FIRST) and posterior.change < NEGLIGIBLE:
             break
-        model = maximised(movie, model, posterior, fields if now.fields else None)
-        model = options.fixed.held(movie, model)
+        model = m_step(movie, model, posterior, fields if now.fields else None)
+        model = options.fixed.apply(movie, model)
         if now.fields:
             posterior = posterior.kept(posterior.probability > options.dropped * now.level)
-    if not on_gpu:
-        return model, posterior
-    return model.placed(to_host), placed(replace(posterior, moments=None), to_host)
+    return placed((model, replace(posterior, moments=None)), to_host) if on_gpu else (model, posterior)
 
 
 def converged_there(
@@ -78,7 +76,7 @@ def converged_there(
 ) -> LinkPosterior:
     """As `converged`, by the device of the options; from and to the host."""
     there = _there(movie, model, posterior, options)
-    after = converged(*there, still=NEGLIGIBLE, workers=options.threads)
+    after = converged(*there, still=NEGLIGIBLE)
     return cast(LinkPosterior, placed(after, to_host))
 
 
@@ -88,7 +86,7 @@ def with_evidence(
     """The posterior with its evidence, of messages that have converged under this model."""
     movie, model, last = _there(movie, model, posterior, options)
     for _ in range(_SETTLE):
-        last = updated(movie, model, last, with_moments=False, workers=options.threads)
+        last = updated(movie, model, last, with_moments=False)
     return replace(posterior, log_evidence=last.log_evidence)
 
 
@@ -96,9 +94,8 @@ def _there(
     movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
 ) -> tuple[Movie, Model, LinkPosterior]:
     """The three on the device of the options."""
-    if options.device != "gpu":
-        return movie, model, posterior
-    return movie.placed(to_device), model.placed(to_device), placed(posterior, to_device)
+    given = movie, model, posterior
+    return placed(given, to_device) if options.device == "gpu" else given
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
@@ -107,13 +104,13 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     Links over frames that were not recorded are searched once more: they were dropped before the persistence
     of steps was known.
     """
-    after, earlier = (linked < 1 - OPEN for linked in posterior.linked(len(movie)))
+    after, earlier = (linked < 1 - OPEN for linked in posterior.degree_probability())
     longer = movie.intervals > 1
     after |= movie.of_frames(np.append(longer, False)[: movie.frames])
     earlier |= movie.of_frames(np.append(False, longer)[: movie.frames])
     tails, background = np.flatnonzero(after), OPEN * float(np.median(movie.density))
     keys = [movie.frame[:0]]
-    ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
+    ways = advected(movie, model.local.flow, tails, model.association.longest)
     step = _last_step(movie, model, posterior)
     for lag, way in enumerate(ways, 1):
         reach = reaches(movie, model.motion, lag, background)
@@ -121,21 +118,21 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
         if reach.any():
             expected = movie.position + predicted(movie, model.motion, lag, step)
             expected[tails] += way
-            search = Search(lag, options.nearest, expected, after, earlier, reach)
-            keys.append(pairs_near(movie, search, workers=options.workers))
+            search = Search(lag, options.nearest, expected, tails=after, heads=earlier, radius=reach)
+            keys.append(pairs_near(movie, search))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
-    flow = model.surroundings.flow
-    posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
+    flow = model.local.flow
+    posterior = posterior.kept(options.fixed.within_gate(movie, flow, posterior.candidates))
     omega = exponent(posterior.probability)
-    return updated(movie, model, posterior, omega=omega, with_moments=False, workers=options.workers)
+    return updated(movie, model, posterior, omega=omega, with_moments=False)
 
 
 def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:
     """(N, D) expected displacement beside the flow over the interval before; 0 as far as it is not known."""
     candidates = posterior.candidates
     p = posterior.probability * over_one_interval(movie, posterior)
-    step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
+    step = movie.position[candidates.head] - (movie.position + model.local.flow)[candidates.tail]
     return np.stack([candidates.at_heads(p * column) for column in step.T], axis=1)
 
 

@@ -28,11 +28,9 @@ _AWAY = 1.1
 """Guard: relative change of the noise in the measurement of the convergence rate."""
 
 
-def standard_errors(
-    movie: Movie, model: Model, posterior: LinkPosterior, workers: int = 1
-) -> dict[str, float]:
+def standard_errors(movie: Movie, model: Model, posterior: LinkPosterior) -> dict[str, float]:
     """Standard errors of step and noise (means over the axes) and persistence."""
-    posterior = updated(movie, model, posterior, workers=workers)
+    posterior = updated(movie, model, posterior)
     assert posterior.moments is not None
     axes, group = movie.axes, _groups(movie, posterior)
     stats = sums_of(movie, model.motion, posterior, group, _GROUPS)
@@ -45,7 +43,7 @@ def standard_errors(
     ]
     if not all((part[:, 0] > 1).all() for part in sums):
         return {}
-    rate = _rate(*_part(movie, model, posterior), workers)
+    rate = _rate(*_part(movie, model, posterior))
     steps, away = (part.sum(axis=0) - part for part in sums)  # without each of the groups
     noise, seen = away[:, 1:] / away[:, :1], steps[:, 1 : 1 + axes] / steps[:, :1] + 2 * model.motion.noise
     noise, step = (
@@ -72,19 +70,18 @@ def _part(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Movie, 
     if len(movie) <= LearnOptions.trial:
         return movie, model, posterior
     part, some, sample = part_of(movie, posterior, LearnOptions.trial)
-    around, motion, rows = model.surroundings, model.motion, sample.rows
-    scale = motion.step_scale[sample.frames.start : sample.frames.stop - 1]
-    return part, replace(model, motion=replace(motion, step_scale=scale), surroundings=around.at(rows)), some
+    steps = slice(sample.frames.start, sample.frames.stop - 1)
+    return part, model.take("row", sample.rows).take("frame", steps), some
 
 
-def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> float:
+def _rate(movie: Movie, model: Model, posterior: LinkPosterior) -> float:
     """The share of a change of the noise that remains after one iteration of EM, at the slow rate.
 
     The first iterations remove the part that depends on noise alone. The part that is correlated with steps
     and correlations decays more slowly, and this slow rate determines the error.
     """
     away = replace(model, motion=replace(model.motion, noise=_AWAY * model.motion.noise))
-    fits, left, options = [(model, posterior), (away, posterior)], [], LearnOptions(workers=workers)
+    fits, left, options = [(model, posterior), (away, posterior)], [], LearnOptions()
     for rounds in ([Round()] * ROUNDS, [Round()]):
         fits = [fit(movie, *each, None, options, rounds) for each in fits]
         here, away = (each.motion.noise.mean() for each, _ in fits)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import array_module, kernels, placed, to_host
+from ...compute.arrays import ROW, Arrays, array_module, kernels, to_host
 from ...compute.tolerances import TINY
 from ...geometry.neighbours import nearest
 from ..inference.blocks import in_blocks
@@ -22,7 +20,7 @@ _RIDGE = 20.0
 
 
 @dataclass(frozen=True, eq=False)
-class Fields:
+class Fields(Arrays):
     """Spatial neighbours, which are determined once.
 
     Parameters
@@ -34,30 +32,22 @@ class Fields:
         The cell of space that holds each detection; with those that touch it, it holds some 24 of all frames.
     grid : tuple of int
         Number of cells along each axis.
-    workers : int
-        Threads; they do not change the result.
     """
 
     movie: Movie
-    near: NDArray[np.int32]
-    cell: NDArray[np.int64]
+    near: NDArray[np.int32] = field(metadata=ROW)
+    cell: NDArray[np.int64] = field(metadata=ROW)
     grid: tuple[int, ...]
-    workers: int = 1
 
     @classmethod
-    def of(cls, movie: Movie, *, flows: bool = True, workers: int = 1) -> Fields:
+    def of(cls, movie: Movie, *, flows: bool = True) -> Fields:
         """The neighbours in a movie; none if nothing flows."""
         rows, near = array_module(movie.frame).arange(len(movie)), movie.near
         if not flows:
             near = np.empty((len(movie), 0), np.int32)
         elif near is None:
-            near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
-        return cls(movie, near, *cells(movie.position), workers)
-
-    def placed(self, place: Callable[[Any], Any]) -> Fields:
-        """The neighbours placed elsewhere, by `to_device` or `to_host`."""
-        near, cell = placed((self.near, self.cell), place)
-        return replace(self, movie=self.movie.placed(place), near=near, cell=cell, workers=1)
+            near, _ = nearest(movie.position, movie.frame_start, rows, OUTER)
+        return cls(movie, near, *cells(movie.position))
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.
@@ -81,7 +71,7 @@ class Fields:
             near, position = self.near, movie.position
             on.surroundings(*block, near, position, step, weight, NEIGHBOURS, predictor)
 
-        in_blocks(predict, len(movie), self.workers)
+        in_blocks(predict, len(movie), step)
         predictor[:, 3] = self._of_frame(step, weight)
         shared, many = np.empty_like(step), predictor.shape[1]
         products = np.zeros((axes, many + 1, many + 1))

@@ -46,13 +46,15 @@ class Fixed:
     miss: float | None = None
     clutter: float | None = None
 
-    def held(self, movie: Movie, model: Model) -> Model:
+    def apply(self, movie: Movie, model: Model) -> Model:
         """The model with given values in place of learned ones."""
         if self == NOTHING_FIXED:
             return model
         return replace(model, motion=self._motion(movie, model), association=self._rates(model.association))
 
-    def reached(self, movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.bool_]:
+    def within_gate(
+        self, movie: Movie, flow: NDArray[np.float64], candidates: Candidates
+    ) -> NDArray[np.bool_]:
         """(E,) whether candidates are within the given gate around the position predicted by the flow."""
         if self.gate is None:
             return array_module(movie.frame).ones(candidates.size, dtype=np.bool_)
@@ -61,14 +63,14 @@ class Fixed:
         given = array_module(away).asarray(np.linalg.pinv(movie.basis) / np.asarray(self.gate))
         return np.square(away @ given).sum(axis=1) <= lag**1.5
 
-    def turned(self, movie: Movie, flow: NDArray[np.float64]) -> tuple[Movie, NDArray[np.float64]]:
+    def rotated(self, movie: Movie, flow: NDArray[np.float64]) -> tuple[Movie, NDArray[np.float64]]:
         """The movie and the flow along axes on which noise (or else steps) that is given does not covary."""
         given = self.noise if self.noise is not None else self.step
         if given is None:
             return movie, flow
         _, turn = np.linalg.eigh((movie.basis.T * np.square(given)) @ movie.basis)
-        turned = np.ascontiguousarray(movie.position @ turn)
-        return replace(movie, position=turned, basis=movie.basis @ turn), flow @ turn
+        rotated = np.ascontiguousarray(movie.position @ turn)
+        return replace(movie, position=rotated, basis=movie.basis @ turn), flow @ turn
 
     def _motion(self, movie: Movie, model: Model) -> MotionModel:
         motion = model.motion
@@ -77,7 +79,7 @@ class Fixed:
             noise = np.maximum(movie.variance_here(np.square(self.noise)), LEAST * variance.min(axis=0))
         if self.step is not None:
             seen = movie.variance_here(np.square(self.step))
-            shared = movie.mean_square(model.surroundings.flow)
+            shared = movie.mean_square(model.local.flow)
             own = seen - shared
             given = variance * np.maximum(own - 2 * noise, LEAST * seen) / (motion.share @ variance)
             # Where steps are mostly those of neighbours, they hardly say how far particles go beside these.

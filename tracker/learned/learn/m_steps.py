@@ -12,7 +12,7 @@ from ...compute.arrays import kernels, to_host
 from ...compute.tolerances import LEAST, NEGLIGIBLE, PRIOR, TINY
 from ..inference.blocks import in_blocks
 from ..inference.posterior import LinkPosterior
-from ..model import AssociationModel, Model, MotionModel, Surroundings
+from ..model import AssociationModel, LocalFields, Model, MotionModel
 from ..model.motion import CORRELATION
 from ..model.movie import Movie, summed, weighted
 from .field import Fields
@@ -22,14 +22,14 @@ RENEWAL, CLUTTER, MISSED = 0.1, 0.01, 0.1
 """Prior: probability of renewal, of clutter, and of one more missed frame."""
 
 
-def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
+def m_step(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
     """The model after one M-step; what varies in space stays if no fields are given."""
     stats = sums_of(movie, model.motion, posterior, np.zeros_like(movie.frame), 1)
     motion, (scale, level) = _motion(model.motion, stats), _step_scale(model.motion, stats)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
-    surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
-    rates = _association(movie, model, posterior, surroundings)
-    return Model(motion, rates, surroundings, mark_step(movie, model.marks, posterior))
+    local = model.local if fields is None else _local_fields(movie, posterior, fields)
+    rates = _association(movie, model, posterior, local)
+    return Model(motion, rates, local, mark_step(movie, model.marks, posterior))
 
 
 class Sums(NamedTuple):
@@ -59,8 +59,8 @@ def sums_of(
     interval, inverse = np.minimum(movie.frame, intervals - 1), 1 / (motion.variance * movie.axes)
     assert posterior.moments is not None
     kernels("outbid.learned.learn.m_steps", group).add_moments(
-        tuple(posterior.moments), posterior.probability, once, tail, group, posterior.fresh, renews, interval,
-        inverse, tuple(stats),
+        tuple(posterior.moments), posterior.probability, once, tail, group, posterior.birth_forward, renews,
+        interval, inverse, tuple(stats),
     )  # fmt: skip
     return stats
 
@@ -85,16 +85,14 @@ def _motion(motion: MotionModel, stats: Sums) -> MotionModel:
     )  # fmt: skip
 
 
-def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
+def adapt(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
     """The model with rates, flow and survival of this movie, and unchanged motion."""
-    surroundings = _surroundings(movie, posterior, fields)
-    rates = _association(movie, model, posterior, surroundings)
-    return replace(model, association=rates, surroundings=surroundings)
+    local = _local_fields(movie, posterior, fields)
+    rates = _association(movie, model, posterior, local)
+    return replace(model, association=rates, local=local)
 
 
-def raw_steps(
-    movie: Movie, posterior: LinkPosterior, workers: int = 1
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def raw_steps(movie: Movie, posterior: LinkPosterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N, D) mean displacement to the next frame, and (N,) the probability of one."""
     step, weight = np.empty_like(movie.position), np.empty_like(posterior.probability, shape=len(movie))
     mean_steps = kernels("outbid.learned.learn.field", step).mean_steps
@@ -103,7 +101,7 @@ def raw_steps(
         links, probability = posterior.candidates[1:4], posterior.probability
         mean_steps(*block, movie.position, links, probability, TINY, step, weight)
 
-    in_blocks(average, len(movie), workers)
+    in_blocks(average, len(movie), step)
     return step, weight
 
 
@@ -135,16 +133,16 @@ def _step_scale(motion: MotionModel, stats: Sums) -> tuple[NDArray[np.float64], 
     return np.sqrt(np.maximum(shrunk / level, NEGLIGIBLE)), level
 
 
-def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Surroundings:
+def _local_fields(movie: Movie, posterior: LinkPosterior, fields: Fields) -> LocalFields:
     """Flow and survival around each detection."""
     real = 1 - posterior.clutter
     sides = ((posterior.death, movie.left > 0), (posterior.birth, movie.frame > 0))
     after, back = (fields.survival(ended / np.maximum(real, TINY), real * might) for ended, might in sides)
-    return Surroundings(fields.flow(*raw_steps(movie, posterior, fields.workers)), after, back)
+    return LocalFields(fields.flow(*raw_steps(movie, posterior)), after, back)
 
 
 def _association(
-    movie: Movie, model: Model, posterior: LinkPosterior, around: Surroundings
+    movie: Movie, model: Model, posterior: LinkPosterior, around: LocalFields
 ) -> AssociationModel:
     """Delays and clutter: one rate for the next frame, and one for later frames with geometric lags.
 
@@ -194,7 +192,7 @@ def _covariances(movie: Movie, model: Model, posterior: LinkPosterior) -> list[N
     candidates = posterior.candidates
     tail, head, count = candidates.tail, candidates.head, len(movie)
     p = posterior.probability * over_one_interval(movie, posterior)
-    away = movie.position[head] - movie.position[tail] - model.surroundings.flow[tail]
+    away = movie.position[head] - movie.position[tail] - model.local.flow[tail]
     weight = np.column_stack([np.ones(len(p)), away])
     later, earlier = (
         np.stack([summed(end, p * column, count) for column in weight.T], axis=1) for end in (tail, head)

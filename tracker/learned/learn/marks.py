@@ -72,15 +72,15 @@ def _correlated(
     real = np.sqrt(np.clip(1 - posterior.clutter, 0, 1))[:, None]
     some = np.flatnonzero((links.lag == 1) & (posterior.probability > TINY))
     weight, tail, head = posterior.probability[some][:, None], links.tail[some], links.head[some]
-    spread = _product(real * value, real * value) / np.maximum(_product(real * seen, real * seen), 1)
+    covariance = _product(real * value, real * value) / np.maximum(_product(real * seen, real * seen), 1)
     both = _product(weight * seen[tail], seen[head])
     across = _product(weight * value[tail], value[head]) / np.maximum(both, 1)
-    size, axes = np.linalg.eigh(spread)
+    size, axes = np.linalg.eigh(covariance)
     usable = size > NEGLIGIBLE
     half = axes[:, usable] / np.sqrt(size[usable])
     rho, turn = np.linalg.eigh(half.T @ (across + across.T) / 2 @ half)
     least = (_SURE + np.sqrt(2 * many)) / np.sqrt(max(float(both.max(initial=0.0)), 1.0))
-    return spread, half @ turn, rho, least
+    return covariance, half @ turn, rho, least
 
 
 def _product(a: Floats, b: Floats) -> Floats:
@@ -95,13 +95,13 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
     """
     if marks.value.shape[1] == 0:
         return None
-    spread, turn, rho, least = _correlated(marks.value, marks.seen, posterior)
+    covariance, turn, rho, least = _correlated(marks.value, marks.seen, posterior)
     clear = np.flatnonzero(rho > least)
     if not len(clear):
         return None
     turn, once, count = turn[:, clear], posterior.candidates.lag == 1, len(movie)
     p, tail, head = posterior.probability * once, posterior.candidates.tail, posterior.candidates.head
-    variate, _ = KeptAxes(spread, turn, rho, rho).seen_in(marks)
+    variate, _ = KeptAxes(covariance, turn, rho, rho).seen_in(marks)
     variate[~marks.seen.any(axis=1)] = 0.0
     both, *twice = (  # sums over pairs two frames apart
         float((summed(head, p * score[tail], count) * summed(tail, p * score[head], count)).sum())
@@ -109,7 +109,7 @@ def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | No
     )
     one, two = rho[clear], np.array(twice) / max(both, 1.0)
     phi = np.clip(two / one, one, CORRELATION[1])
-    return KeptAxes(spread, turn, np.minimum(one / phi, CORRELATION[1]), phi)
+    return KeptAxes(covariance, turn, np.minimum(one / phi, CORRELATION[1]), phi)
 
 
 def _label_ratio(label: NDArray[np.int64], posterior: LinkPosterior) -> tuple[Floats | None, float]:

@@ -51,11 +51,6 @@ class LearnOptions:
     device: str = "cpu"
 
     @property
-    def threads(self) -> int:
-        """Threads of sweeps and M-steps, where they run."""
-        return 1 if self.device == "gpu" else self.workers
-
-    @property
     def gaps(self) -> bool:
         """Whether to search links over missed frames."""
         return self.longest_lag != 1

@@ -49,12 +49,12 @@ def pinned(
     """
     known, seeds = _with_further(movie, model, posterior, pins, options)
     if len(pins.same):
-        chains = _solved(movie, model, known, pins, (seeds, none), options)
+        chains = _solved(movie, model, known, pins, (seeds, none))
         (tail, head, *_), p = chains.posterior.candidates, chains.posterior.probability
         edges = tail.astype(np.int64), head.astype(np.int64), -np.log(np.clip(p, LEAST, 1.0))
         pins = with_chains(pins, movie.frame, lambda _first, _last: edges)
         known = known.kept(pins.allows(*known.candidates[:2]))
-    return _solved(movie, model, known, pins, (seeds, none), options)
+    return _solved(movie, model, known, pins, (seeds, none))
 
 
 def _with_further(
@@ -79,7 +79,7 @@ def _near(
     tails, heads = lost
     if not (tails | heads).any():
         return
-    background, flow = NEGLIGIBLE * float(np.median(movie.density)), model.surroundings.flow
+    background, flow = NEGLIGIBLE * float(np.median(movie.density)), model.local.flow
     asking = np.flatnonzero(tails)
     for lag, way in enumerate(advected(movie, flow, asking, model.association.longest), 1):
         reach = reaches(movie, model.motion, lag, background)
@@ -89,16 +89,17 @@ def _near(
         sides = {"tails": (tails, ~pins.column_closed), "heads": (~pins.row_closed, heads)}
         for side, wanted in zip(sides, lost, strict=True):
             if wanted.any():
-                search = Search(lag, options.nearest, ahead, *sides[side], reach, side)
-                yield pairs_near(movie, search, workers=options.workers)
+                of, to = sides[side]
+                search = Search(lag, options.nearest, ahead, tails=of, heads=to, radius=reach, asking=side)
+                yield pairs_near(movie, search)
 
 
 def _solved(
     movie: Movie, model: Model, known: LinkPosterior, pins: PinnedRows,
-    begun: tuple[NDArray[np.bool_], NDArray[np.float64] | None], options: LearnOptions,
+    begun: tuple[NDArray[np.bool_], NDArray[np.float64] | None],
 ) -> Solved:  # fmt: skip
     """The posterior after sweeps, the first about pins and candidates that are new or gone."""
-    (lost, none), workers = begun, options.workers
+    lost, none = begun
     movie = replace(movie, pins=pins)
     tail, head = pins.forced.T
     known = known.with_pairs(np.sort(tail * np.int64(len(movie)) + head), movie.frame)
@@ -106,8 +107,8 @@ def _solved(
     fresh = ends_of(known, known.ratio == 0, len(movie))
     core = every = reached(known, lost | pins.row_closed | pins.column_closed) | fresh
     for _ in range(_SWEEPS):
-        region, part = Region.of(movie, model, known, core, workers)
-        after = region.pasted(known, region.updated(part, none, workers))
+        region, part = Region.of(movie, model, known, core)
+        after = region.pasted(known, region.updated(part, none))
         moved = ends_of(known, np.abs(after.probability - known.probability) > NEGLIGIBLE, len(movie))
         known, core = after, reached(after, moved)
         every = every | core

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compute.tolerances import OPEN
-from ..inference.candidates import candidates_of
 from ..inference.jpda import displacements, no_link, updated
 from ..inference.posterior import Displacements, LinkPosterior
 from ..model import Model
@@ -16,9 +15,6 @@ from ..model.movie import Movie, summed
 
 _MARGIN = 2
 """Guard: links beside the core that are swept with it, because links that lead out do not carry motion."""
-
-_OF_LINKS = ("probability", "ratio", "rivals")
-_OF_ROWS = ("clutter", "death", "birth", "fresh", "clutter_weight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,32 +30,26 @@ class Region:
 
     @classmethod
     def of(
-        cls, movie: Movie, model: Model, posterior: LinkPosterior, core: NDArray[np.bool_], workers: int
+        cls, movie: Movie, model: Model, posterior: LinkPosterior, core: NDArray[np.bool_]
     ) -> tuple[Region, LinkPosterior]:
         """The region with this core, and its posterior before the next sweep."""
         whole = reached(posterior, core, _MARGIN)
-        rows, count = np.flatnonzero(whole), len(movie)
-        tail, head, *_ = posterior.candidates
-        inner, place = whole[tail] & whole[head], np.cumsum(whole) - 1
-        links = np.flatnonzero(inner)
-        part, around = movie.at(rows), model.surroundings.at(rows)
-        keys = place[tail[links]] * np.int64(len(rows)) + place[head[links]]
+        rows, flow = np.flatnonzero(whole), model.local.flow
+        part, near = movie.at(rows), model.take("row", rows)
+        begun, links = posterior.at(rows, part.frame)
         # Over missed frames the flow is that of the nearest detection of the whole movie.
-        away = displacements(movie, model.surroundings.flow, posterior.candidates.kept(inner), workers)
-        begun = LinkPosterior(
-            candidates_of(keys, part.frame), posterior.probability[links], posterior.rivals[:, links],
-            clutter_weight=np.broadcast_to(posterior.clutter_weight, (2, count))[:, rows],
-            sweeps=posterior.sweeps, omega=posterior.omega, displaced=Displacements(around.flow, away),
-            pull=None if posterior.pull is None else posterior.pull[:, links],
-        )  # fmt: skip
+        tail, head, *_ = posterior.candidates
+        inner = posterior.candidates.kept(whole[tail] & whole[head])
+        away = Displacements(near.local.flow, displacements(movie, flow, inner))
         odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
-        pull = posterior.rivals * odds * (whole[tail] != whole[head])
-        others = np.stack([summed(end, each, count) for end, each in zip((tail, head), pull, strict=True)])
-        return cls(part, replace(model, surroundings=around), rows, core, links, others[:, rows]), begun
+        incoming_weight, count = posterior.rivals * odds * (whole[tail] != whole[head]), len(movie)
+        others = np.stack(
+            [summed(end, each, count) for end, each in zip((tail, head), incoming_weight, strict=True)]
+        )
+        region = cls(movie=part, model=near, rows=rows, core=core, links=links, others=others[:, rows])
+        return region, replace(begun, displaced=away)
 
-    def updated(
-        self, posterior: LinkPosterior, none: NDArray[np.float64] | None, workers: int
-    ) -> LinkPosterior:
+    def updated(self, posterior: LinkPosterior, none: NDArray[np.float64] | None) -> LinkPosterior:
         """One more sweep over the region; none (2, N) are weights of no link, as far as not the model's.
 
         Where links lead out of the region they compete as they did: as if there were none of them.
@@ -69,20 +59,14 @@ class Region:
         death, birth = (of ** (1 / omega) + self.others) ** omega
         return updated(
             self.movie, self.model, posterior, omega=omega, none=(death, birth), with_moments=False,
-            workers=workers,
         )  # fmt: skip
 
     def pasted(self, whole: LinkPosterior, part: LinkPosterior) -> LinkPosterior:
         """The posterior of the whole movie with what was computed in the core."""
         tail, head, *_ = whole.candidates
-        links = self.links, self.core[tail[self.links]] & self.core[head[self.links]]
-        rows = self.rows, self.core[self.rows]
-        changed = {}
-        for (there, here), names in ((links, _OF_LINKS), (rows, _OF_ROWS)):
-            for name in names:
-                changed[name] = getattr(whole, name).copy()
-                changed[name][..., there[here]] = getattr(part, name)[..., here]
-        return replace(whole, **changed)
+        links = self.core[tail[self.links]] & self.core[head[self.links]]
+        rows = self.core[self.rows]
+        return whole.paste(part, "link", self.links[links], links).paste(part, "row", self.rows[rows], rows)
 
 
 def ends_of(posterior: LinkPosterior, links: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

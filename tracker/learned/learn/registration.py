@@ -28,9 +28,7 @@ NEAR, _STILL = 0.5, 0.4
 from which a frame is still: hardly another shift could fit as many."""
 
 
-def frame_shifts(
-    position: NDArray[np.float64], frame_start: NDArray[np.int64], workers: int = 1
-) -> NDArray[np.float64]:
+def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.float64]:
     """(F, D) displacement of each frame to the next if it is significant, else 0; the last is 0.
 
     Positions (N, D) are in spacings; frame f holds the rows from frame_start[f] to frame_start[f + 1].
@@ -44,7 +42,7 @@ def frame_shifts(
     """
     axes, frames = position.shape[1], len(frame_start) - 1
     shift = np.zeros((frames, axes))
-    moved = np.flatnonzero(~_still(position, frame_start, workers))
+    moved = np.flatnonzero(~_still(position, frame_start))
     if not len(moved):
         return shift
     position = to_host(position)
@@ -78,9 +76,7 @@ def frame_shifts(
     return shift
 
 
-def _still(
-    position: NDArray[np.float64], frame_start: NDArray[np.int64], workers: int = 1
-) -> NDArray[np.bool_]:
+def _still(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.bool_]:
     """(F,) whether many detections of a frame have one of the next nearby, or there are none; the last is.
 
     Examples
@@ -91,7 +87,7 @@ def _still(
     """
     many, axes = np.diff(frame_start), position.shape[1]
     rows = array_module(position).arange(int(frame_start[-2]))
-    _, square = nearest(position, frame_start, rows, 1, offset=1, workers=workers)
+    _, square = nearest(position, frame_start, rows, 1, offset=1)
     near = np.concatenate([[0], np.cumsum(to_host(square[:, 0] < NEAR**2))])
     share = np.diff(near[frame_start[:-1]]) / np.maximum(many[:-1], 1)
     # Of points at random whose mean distance is 1, so many are near by chance.

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compute.arrays import to_host
-from ..inference.candidates import candidates_of
 from ..inference.posterior import LinkPosterior
 from ..model.movie import Movie
 
@@ -74,14 +73,6 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
 def part_of(movie: Movie, posterior: LinkPosterior, most: int) -> tuple[Movie, LinkPosterior, Sample]:
     """About `most` detections in the middle of a movie, and what is known of their links."""
     sample = sample_of(movie.position, movie.frame_start, most)
-    rows, place = sample.rows, np.full(len(movie), -1)
-    place[rows] = np.arange(len(rows))
-    part = Movie(
-        movie.position[rows], movie.frame[rows] - sample.frames.start, sample.frame_start,
-        movie.density[rows], movie.basis, None if movie.time is None else movie.time[sample.frames],
-        marks=None if movie.marks is None else movie.marks.at(rows),
-    )  # fmt: skip
-    tail, head = (place[end] for end in posterior.candidates[:2])
-    keep = (tail >= 0) & (head >= 0)
-    candidates = candidates_of(tail[keep] * len(rows) + head[keep], part.frame)
-    return part, LinkPosterior(candidates, posterior.probability[keep], posterior.rivals[:, keep]), sample
+    part = movie.at(sample.rows).during(sample.frames)
+    some, _ = posterior.at(sample.rows, part.frame)
+    return part, LinkPosterior.begun(some.candidates, some.probability, some.rivals), sample

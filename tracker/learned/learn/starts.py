@@ -17,7 +17,7 @@ from ..inference.blocks import in_blocks
 from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
-from ..model import AssociationModel, Model, MotionModel, Surroundings
+from ..model import AssociationModel, LocalFields, Model, MotionModel
 from ..model.movie import Movie, movie_of, summed
 from .field import Fields
 from .m_steps import CLUTTER, MISSED, raw_steps
@@ -60,7 +60,7 @@ class FirstOrder:
 
 
 def first_order(
-    movie: Movie, candidates: Candidates, flow: NDArray[np.float64], fields: Fields, workers: int = 1
+    movie: Movie, candidates: Candidates, flow: NDArray[np.float64], fields: Fields
 ) -> FirstOrder:
     """Estimate shares of step scales, marginals and flow alternately.
 
@@ -75,21 +75,21 @@ def first_order(
     prior, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
     every = 1 + candidates.size // LearnOptions.sample
     for _ in range(FEW):
-        _measured(movie, candidates, flow, square, workers)
+        _measured(movie, candidates, flow, square)
         for _ in range(ROUNDS):
             link_weights(square, linked * prior, share * norm, every, count, ratio)
             share = (count + 1) / (count.sum() + _SCALES)
             linked = min((count.sum() + PRIOR * (1 - MISSED)) / (at_risk + PRIOR), 1 - OPEN)
-        _write_ratios(square, linked * prior, share * norm, ratio, workers)
-        posterior = _propagated(movie, posterior, ratio, linked, workers)
-        last, flow = flow, fields.flow(*raw_steps(movie, posterior, workers))
+        _write_ratios(square, linked * prior, share * norm, ratio)
+        posterior = _propagated(movie, posterior, ratio, linked)
+        last, flow = flow, fields.flow(*raw_steps(movie, posterior))
         if (flow == last).all():  # there is none
             break
     return FirstOrder(posterior, share, flow)
 
 
 def _measured(
-    movie: Movie, candidates: Candidates, flow: NDArray[np.float64], square: NDArray[np.float64], workers: int
+    movie: Movie, candidates: Candidates, flow: NDArray[np.float64], square: NDArray[np.float64]
 ) -> None:
     """Write the squared distances (E,) of heads from predicted positions of tails, by interval."""
     expected = movie.position + flow
@@ -101,12 +101,12 @@ def _measured(
         ends = candidates.tail[here], candidates.head[here]
         square_distances(movie.position, expected, intervals, *ends, square[here])
 
-    in_blocks(measure, candidates.size, workers)
+    in_blocks(measure, candidates.size, square)
 
 
 def _write_ratios(
     square: NDArray[np.float64], prior: NDArray[np.float64], share: NDArray[np.float64],
-    ratio: NDArray[np.float64], workers: int,
+    ratio: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write the likelihood ratios (E,) of pairs under the ladder of scales."""
     link_weights = kernels("outbid.learned.learn.ladder", square).link_weights
@@ -115,23 +115,23 @@ def _write_ratios(
         here = slice(*block)
         link_weights(square[here], prior[here], share, 1, np.empty(_SCALES), ratio[here])
 
-    in_blocks(write, len(square), workers)
+    in_blocks(write, len(square), square)
 
 
 def _propagated(
-    movie: Movie, posterior: LinkPosterior, ratio: NDArray[np.float64], linked: float, workers: int
+    movie: Movie, posterior: LinkPosterior, ratio: NDArray[np.float64], linked: float
 ) -> LinkPosterior:
     """The posterior from given likelihood ratios."""
     likely = ratio > NEGLIGIBLE
     some, rivals = posterior.candidates.kept(likely), posterior.rivals[:, likely].copy()
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=FEW, workers=workers)
+    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=FEW)
     probability, all_rivals = np.zeros_like(ratio), posterior.rivals.copy()
     probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA[1]), rivals
     return replace(posterior, probability=probability, rivals=all_rivals)
 
 
-def whitened(
+def whiten(
     position: NDArray[np.float64], frame_start: NDArray[np.int64], options: LearnOptions
 ) -> tuple[Movie, NDArray[np.float64]]:
     """The movie in the coordinates of the inference, and its flow.
@@ -142,13 +142,13 @@ def whitened(
     centred = position - position.mean(axis=0)
     _, extent, turn = np.linalg.svd(centred, full_matrices=False)
     basis = turn[extent >= LEAST * extent[0]].T if extent[0] > 0 else turn[:1].T
-    movie = movie_of(centred @ basis, frame_start, basis=basis, workers=options.workers)
-    shift = frame_shifts(movie.position, frame_start, options.workers)
+    movie = movie_of(centred @ basis, frame_start, basis=basis)
+    shift = frame_shifts(movie.position, frame_start)
     flow = shift[movie.frame]
     for _ in range(_WHITENINGS):
-        first = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
-        fields = Fields.of(movie, workers=options.workers)
-        trial = first_order(movie, first, flow, fields, options.workers)
+        first = first_candidates(movie, flow, max(options.nearest // 2, 1))
+        fields = Fields.of(movie)
+        trial = first_order(movie, first, flow, fields)
         candidates, p = trial.posterior.candidates, trial.posterior.probability
         away = movie.position[candidates.head] - (movie.position + trial.flow)[candidates.tail]
         if not p.sum() > 0:
@@ -160,7 +160,7 @@ def whitened(
         flowed = float(np.square(trial.flow - flow).sum(axis=1).mean())  # beyond what led to the candidates
         to = vector / np.sqrt(np.maximum(value, max(LEAST * value[-1], TINY**2)))
         basis = movie.basis @ to
-        movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
+        movie = movie_of(movie.position @ to, frame_start, basis=basis)
         flow = trial.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
         if value[0] > _ROUND * value[-1] and flowed < value.sum():
             break
@@ -182,13 +182,13 @@ def without_jumps(
     return replace(movie, position=shifted), flow - movie.of_frames(jump)
 
 
-def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int, workers: int) -> Candidates:
+def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int) -> Candidates:
     """Candidates in consecutive frames near the positions predicted by the flow."""
     search = Search(1, nearest, movie.position + flow)
-    return candidates_of(pairs_near(movie, search, workers=workers), movie.frame)
+    return candidates_of(pairs_near(movie, search), movie.frame)
 
 
-def narrowed(posterior: LinkPosterior) -> LinkPosterior:
+def narrow(posterior: LinkPosterior) -> LinkPosterior:
     """The most probable candidates, which include nearly all expected links."""
     p = posterior.probability
     level = np.frexp(np.maximum(p, TINY) ** 4)[1]  # of four in an octave
@@ -222,9 +222,9 @@ def _start_model(
     one, axes = np.ones(classes), movie.axes
     noise = np.full(axes, _NOISE * float(np.median(steps)))
     motion = MotionModel(
-        np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
-        _RENEWAL * one, noise, np.ones(len(movie.intervals)),
+        variance=np.repeat(mean[:, None], axes, axis=1), correlation=np.array(correlation),
+        share=one / classes, renewal=_RENEWAL * one, noise=noise, step_scale=np.ones(len(movie.intervals)),
     )  # fmt: skip
     delay = np.concatenate([[1 - MISSED], np.zeros((options.longest_lag or LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), CLUTTER)
-    return Model(motion, association, Surroundings.uniform(first.flow))
+    return Model(motion, association, LocalFields.uniform(first.flow))

@@ -13,17 +13,17 @@ from ...compute.tolerances import NEGLIGIBLE
 from ..inference.candidates import Search, candidates_of, pairs_near
 from ..inference.jpda import converged
 from ..inference.posterior import LinkPosterior
-from ..model import Model, Surroundings
+from ..model import LocalFields, Model
 from ..model.gate import reaches
 from ..model.marks import Marks
 from ..model.movie import NEIGHBOURS, OUTER, Movie, movie_of
 from .em import with_gaps
 from .field import Fields
-from .m_steps import adapted
+from .m_steps import adapt
 from .options import LearnOptions
 from .registration import frame_shifts
 from .sample import Sample
-from .starts import first_order, narrowed, without_jumps
+from .starts import first_order, narrow, without_jumps
 
 SHARED = 0.02
 """Guard: mean square of the flow, in that of steps, up to which there is none."""
@@ -31,7 +31,7 @@ _ROOM = 1.4
 """Guard: gates within which candidates are sought, before steps are known here; a spacing at least."""
 
 
-def spread(
+def extend_to_movie(
     given: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64] | None],
     sample: Sample,
     learned: tuple[Movie, Model],
@@ -46,26 +46,25 @@ def spread(
     (part, held), (position, frame_start, time) = learned, given
     steps = float(held.motion.share @ held.motion.variance.sum(axis=1))
     if options.device == "gpu":
-        options, position = replace(options, workers=1), to_device(position)
-    flows = float(np.square(held.surroundings.flow).sum(axis=1).mean()) > SHARED * steps
-    turned = (position - position.mean(axis=0)) @ array_module(position).asarray(part.basis)
+        position = to_device(position)
+    flows = float(np.square(held.local.flow).sum(axis=1).mean()) > SHARED * steps
+    rotated = (position - position.mean(axis=0)) @ array_module(position).asarray(part.basis)
     movie = movie_of(
-        turned, frame_start, basis=part.basis, spacing=1.0, neighbours=OUTER if flows else NEIGHBOURS,
-        workers=options.workers,
+        rotated, frame_start, basis=part.basis, spacing=1.0, neighbours=OUTER if flows else NEIGHBOURS,
     )  # fmt: skip
-    shift = frame_shifts(movie.position, frame_start, options.workers)
+    shift = frame_shifts(movie.position, frame_start)
     movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
-    fields = Fields.of(movie, flows=flows, workers=options.workers)
+    fields = Fields.of(movie, flows=flows)
     lap("density", movie.position)
     posterior, flow = _first(movie, held, flow, fields, options)
     scale = np.ones(len(movie.intervals))
     scale[sample.frames.start : sample.frames.stop - 1] = held.motion.step_scale
     motion = replace(held.motion, step_scale=scale)
-    model = Model(motion, held.association, Surroundings.uniform(flow), held.marks)
+    model = Model(motion, held.association, LocalFields.uniform(flow), held.marks)
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
-        after = converged(movie, model, posterior, sweeps=1, workers=options.workers)
+        after = converged(movie, model, posterior, sweeps=1)
         options.on_sweep(len(movie))
         return after
 
@@ -75,7 +74,7 @@ def spread(
     if options.gaps:
         posterior = with_gaps(movie, model, posterior, options)
         lap("gaps", posterior.probability)
-    model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
+    model = options.fixed.apply(movie, adapt(movie, model, posterior, fields))
     # Below the odds of the gate a link hardly changes the others.
     posterior = once_more(posterior.kept(posterior.probability > NEGLIGIBLE))
     lap("last sweep", posterior.probability)
@@ -88,7 +87,7 @@ def _first(
     """Links to the next frame and the flow, by displacements alone; what led there leaves the memory."""
     reach = _ROOM * reaches(movie, held.motion, 1, NEGLIGIBLE * float(np.median(movie.density)))
     search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), asking="tails")
-    candidates = candidates_of(pairs_near(movie, search, workers=options.workers), movie.frame)
-    candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
-    first = first_order(movie, candidates, flow, fields, options.workers)
-    return narrowed(first.posterior), first.flow
+    candidates = candidates_of(pairs_near(movie, search), movie.frame)
+    candidates = candidates.kept(options.fixed.within_gate(movie, flow, candidates))
+    first = first_order(movie, candidates, flow, fields)
+    return narrow(first.posterior), first.flow

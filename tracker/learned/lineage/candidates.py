@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compute.arrays import DIVISION, Arrays
 from ...compute.tolerances import OPEN
 from ..inference.candidates import Search, distinct, pairs_near
 from ..inference.posterior import LinkPosterior
@@ -20,7 +21,7 @@ LEAST = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Divisions:
+class Divisions(Arrays):
     """P candidate divisions.
 
     Parameters
@@ -42,16 +43,16 @@ class Divisions:
         Log of the local spacing around the mother, relative to its mean over the movie.
     """
 
-    mother: NDArray[np.int64]
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    distance: NDArray[np.float64]
-    direction: NDArray[np.float64]
-    along: NDArray[np.float64]
-    across: NDArray[np.float64]
-    growth: NDArray[np.float64]
-    log_density: NDArray[np.float64]
-    room: NDArray[np.float64]
+    mother: NDArray[np.int64] = field(metadata=DIVISION)
+    first: NDArray[np.int64] = field(metadata=DIVISION)
+    second: NDArray[np.int64] = field(metadata=DIVISION)
+    distance: NDArray[np.float64] = field(metadata=DIVISION)
+    direction: NDArray[np.float64] = field(metadata=DIVISION)
+    along: NDArray[np.float64] = field(metadata=DIVISION)
+    across: NDArray[np.float64] = field(metadata=DIVISION)
+    growth: NDArray[np.float64] = field(metadata=DIVISION)
+    log_density: NDArray[np.float64] = field(metadata=DIVISION)
+    room: NDArray[np.float64] = field(metadata=DIVISION)
 
     def __len__(self) -> int:
         return len(self.mother)
@@ -60,16 +61,6 @@ class Divisions:
     def slots(self) -> NDArray[np.int64]:
         """(3, P) mothers and daughters."""
         return np.stack([self.mother, self.first, self.second])
-
-    def kept(self, keep: NDArray[np.bool_]) -> Divisions:
-        """The divisions selected by a mask (P,)."""
-        return Divisions(*(getattr(self, field.name)[keep] for field in fields(self)))
-
-    @classmethod
-    def none(cls, axes: int) -> Divisions:
-        """No candidates."""
-        rows, values = np.empty(0, np.int64), np.empty(0)
-        return cls(rows, rows, rows, values, np.empty((0, axes)), *[values] * 5)
 
     @classmethod
     def measured(
@@ -89,8 +80,9 @@ class Divisions:
         both = np.flatnonzero((later >= 0).all(axis=0))
         growth[both] = _apart(position, *later[:, both])[1] - distance[both]
         return cls(
-            mother, first, second, distance, between / distance[:, None], along, across, growth,
-            log_density[first] + log_density[second], _room(movie)[mother],
+            mother=mother, first=first, second=second, distance=distance,
+            direction=between / distance[:, None], along=along, across=across, growth=growth,
+            log_density=log_density[first] + log_density[second], room=_room(movie)[mother],
         )  # fmt: skip
 
 
@@ -116,7 +108,7 @@ def candidate_divisions(
     They are sorted by mother, then by daughters. The posterior is without divisions; starts are `inside`
     (N,).
     """
-    starts = (1 - posterior.linked(len(movie))[1] > OPEN) & inside & (movie.frame > 0)
+    starts = (1 - posterior.degree_probability()[1] > OPEN) & inside & (movie.frame > 0)
     mother, daughter = _options(movie, flow, posterior, starts)
     one, other = _pairs_within(mother)
     keep = starts[daughter[one]] | starts[daughter[other]]

@@ -21,7 +21,7 @@ from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
 from .daughters import DaughterModel
-from .learning import Context, Fit, bethe_evidence, fitted
+from .learning import Context, DivisionFit, bethe_evidence, fitted
 from .reverse import in_reverse
 
 _BEGIN = 0.3
@@ -38,16 +38,16 @@ _STRONG = 3.0
 """Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
 
 
-class Admission(NamedTuple):
+class DivisionEvidence(NamedTuple):
     """Divisions that a movie gives evidence of: their model, and the share of those found that is real."""
 
     model: DaughterModel
     real: float
 
 
-def admission(
+def division_evidence(
     movie: Movie, model: Model, posterior: LinkPosterior, most: int = 2 * LearnOptions.sample
-) -> Admission | None:
+) -> DivisionEvidence | None:
     """Evidence of divisions; None if there is no sign of any.
 
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
@@ -56,40 +56,40 @@ def admission(
     larger part is taken. The posterior is without divisions. Of arrays on a GPU that part comes to the host.
     """
     whole, near = (movie, model, posterior), np.ones(len(movie), np.bool_)
-    starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)
+    starts = np.clip(1 - posterior.degree_probability()[1], 0, 1) * (movie.frame > 0)
     reach, many = _middle(movie, starts, most)
     if large := len(movie) > most:
         rows, near = _central(movie, reach, model.association.longest, most)
         many = float(starts[rows][near & (np.abs(movie.frame[rows] - (movie.frames - 1) / 2) <= reach)].sum())
         movie = movie.at(rows)
-        model = replace(model, surroundings=model.surroundings.at(rows))
-        posterior = posterior.at(rows, movie.frame)
+        model = model.take("row", rows)
+        posterior, _ = posterior.at(rows, movie.frame)
     if on_device(posterior.probability):
         movie, model, posterior, near = placed((movie, model, posterior, near), to_host)
     forward, context = _first_fit(movie, model, posterior, near, reach, many)
     count = _count(forward)
     if count <= _CLEAR * np.sqrt(count):
         return None
-    nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
+    nothing = forward.divisions.take("division", slice(0))
     null = fitted(context, nothing, replace(forward.model, death=1.0, birth=1.0), 0.0)
     evidence = bethe_evidence(context, forward) - bethe_evidence(context, null)
     if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(many):
-        return admission(*whole, _MORE * most) if large and many < _SAMPLE else None
+        return division_evidence(*whole, _MORE * most) if large and many < _SAMPLE else None
     backward = _count(_first_fit(*in_reverse(movie, model, posterior), near[::-1], reach, many)[0])
     excess = count - backward
     if excess <= _CLEAR * np.sqrt(count + backward):
         return None
-    return Admission(forward.next_model, excess / count)
+    return DivisionEvidence(forward.next_model, excess / count)
 
 
-def admitted(
+def likely_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, known: DaughterModel
-) -> tuple[Divisions, Fit]:
+) -> tuple[Divisions, DivisionFit]:
     """Divisions that may be, and their fit from a known model."""
-    every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
+    every = candidate_divisions(movie, model.local.flow, posterior, np.ones(len(movie), bool))
     whole = Context.of(movie, model, posterior).near(every)
     fit = fitted(whole, every, known, 0.0, rounds_over(movie))
-    return every.kept(fit.probability > TINY), fit
+    return every.take("division", fit.probability > TINY), fit
 
 
 def rounds_over(movie: Movie) -> int:
@@ -125,17 +125,17 @@ def _central(movie: Movie, reach: float, lags: int, most: int) -> tuple[NDArray[
 
 def _first_fit(
     movie: Movie, model: Model, posterior: LinkPosterior, near: NDArray[np.bool_], reach: float, starts: float
-) -> tuple[Fit, Context]:
+) -> tuple[DivisionFit, Context]:
     """The fit to frames near the middle, and its context."""
     heads = near & (np.abs(movie.frame - (movie.frames - 1) / 2) <= reach)
     tails = near & (np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach)
-    divisions = candidate_divisions(movie, model.surroundings.flow, posterior, heads)
+    divisions = candidate_divisions(movie, model.local.flow, posterior, heads)
     context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
     context, divisions = context.of_rows(divisions)
     rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)
     return fitted(context, divisions, DaughterModel.initial(rate, movie.axes), 0.0), context
 
 
-def _count(fit: Fit) -> float:
+def _count(fit: DivisionFit) -> float:
     """Number of likely divisions."""
     return float((fit.probability > 0.5).sum())

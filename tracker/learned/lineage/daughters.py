@@ -15,7 +15,7 @@ around each daughter, the weight of a division is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gamma, log, pi
 
 import numpy as np
@@ -74,8 +74,9 @@ class DaughterModel:
         """The model from which EM starts."""
         offset, growth = _OFFSET**2, _OFFSET**2
         return cls(
-            rate, 1.0, 1.0, offset, offset, log(_DISTANCE), _SPREAD**2 / 4, 0.0, growth, growth, 0.0,
-            np.eye(axes),
+            rate=rate, death=1.0, birth=1.0, along=offset, across=offset, log_distance=log(_DISTANCE),
+            spread=_SPREAD**2 / 4, growth=0.0, growth_spread=growth, other_spread=growth, scaling=0.0,
+            shape=np.eye(axes),
         )  # fmt: skip
 
     @property
@@ -112,7 +113,7 @@ def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.floa
     return -0.5 * (square / variance + log(2 * pi * variance))
 
 
-def maximised(
+def m_step(
     divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel, mothers: float
 ) -> DaughterModel:
     """The M-step: moments weighted by the probabilities (P,), with priors worth `_WORTH` divisions.
@@ -135,9 +136,11 @@ def maximised(
         moment((apart - mean) ** 2, _SPREAD**2),
     )
     along, across, spread = (max(variance, LEAST**2) for variance in variances)
-    return DaughterModel(
-        (expected + 0.5) / (mothers + 1), model.death, model.birth, along, across, mean, spread,
-        *_grown(divisions.growth, probability), scaling, _directed(divisions, probability, model),
+    growth, growth_spread, other_spread = _grown(divisions.growth, probability)
+    return replace(
+        model, rate=(expected + 0.5) / (mothers + 1), along=along, across=across, log_distance=mean,
+        spread=spread, growth=growth, growth_spread=growth_spread, other_spread=other_spread,
+        scaling=scaling, shape=_directed(divisions, probability, model),
     )  # fmt: skip
 
 

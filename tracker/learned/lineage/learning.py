@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compute.arrays import LINK, LINK_BY_SIDE, ROW, ROW_BY_SIDE, Arrays
 from ...compute.tolerances import NEGLIGIBLE, ROUNDS, TINY
 from ..inference.candidates import distinct
 from ..inference.jpda import no_link
@@ -15,12 +16,12 @@ from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Divisions
-from .daughters import DaughterModel, log_weight, maximised
+from .daughters import DaughterModel, log_weight, m_step
 from .packing import Beliefs, Pairs, log_partition, propagated
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class Context(Arrays):
     """What competes with divisions: the links of a sweep, deaths, births and clutter.
 
     Parameters
@@ -47,16 +48,16 @@ class Context:
         Exponent of rivals in the sweep.
     """
 
-    links: NDArray[np.int64]
-    tail: NDArray[np.int64]
-    head: NDArray[np.int64]
-    ratio: NDArray[np.float64]
-    rivals: NDArray[np.float64]
-    none: NDArray[np.float64]
-    clutter: NDArray[np.float64]
-    scaled: NDArray[np.bool_]
-    clutter_share: NDArray[np.float64]
-    others: NDArray[np.float64]
+    links: NDArray[np.int64] = field(metadata=LINK)
+    tail: NDArray[np.int64] = field(metadata=LINK)
+    head: NDArray[np.int64] = field(metadata=LINK)
+    ratio: NDArray[np.float64] = field(metadata=LINK)
+    rivals: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
+    none: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
+    clutter: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
+    scaled: NDArray[np.bool_] = field(metadata=ROW_BY_SIDE)
+    clutter_share: NDArray[np.float64] = field(metadata=ROW)
+    others: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
     omega: float
 
     @classmethod
@@ -65,10 +66,10 @@ class Context:
         tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
         odds = np.broadcast_to(odds_of_clutter(movie, model), len(movie))
         return cls(
-            np.arange(len(tail)), tail, head, posterior.ratio, posterior.rivals,
-            np.stack(no_link(movie, model)), posterior.clutter_weight,
-            np.stack([movie.left > 0, movie.frame > 0]), odds / (1 + odds), np.zeros((2, len(movie))),
-            posterior.omega,
+            links=np.arange(len(tail)), tail=tail, head=head, ratio=posterior.ratio, rivals=posterior.rivals,
+            none=np.stack(no_link(movie, model)), clutter=posterior.clutter_weight,
+            scaled=np.stack([movie.left > 0, movie.frame > 0]), clutter_share=odds / (1 + odds),
+            others=np.zeros((2, len(movie))), omega=posterior.omega,
         )  # fmt: skip
 
     def near(self, divisions: Divisions, inside: NDArray[np.bool_] | bool = True) -> Context:
@@ -79,12 +80,12 @@ class Context:
         row, column = np.zeros(self.none.shape, bool)
         row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
         keep = row[self.tail] | column[self.head]
-        pull = self.ratio * (self.rivals[0] * self.rivals[1]) ** -self.omega * self.rivals * ~keep
-        others = [summed(end, each, len(row)) for end, each in zip((self.tail, self.head), pull, strict=True)]
-        return replace(
-            self, links=self.links[keep], tail=self.tail[keep], head=self.head[keep], ratio=self.ratio[keep],
-            rivals=self.rivals[:, keep], scaled=self.scaled & inside, others=self.others + others,
-        )  # fmt: skip
+        incoming_weight = self.ratio * (self.rivals[0] * self.rivals[1]) ** -self.omega * self.rivals * ~keep
+        others = [
+            summed(end, each, len(row))
+            for end, each in zip((self.tail, self.head), incoming_weight, strict=True)
+        ]
+        return replace(self.take("link", keep), scaled=self.scaled & inside, others=self.others + others)
 
     def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
         """The same without the detections that take no part, which are most in a large movie."""
@@ -93,11 +94,8 @@ class Context:
             part[end] = True
         new = np.cumsum(part) - 1
         mother, first, second = new[divisions.slots]
-        return replace(
-            self, tail=new[self.tail], head=new[self.head], none=self.none[:, part],
-            clutter=self.clutter[:, part], scaled=self.scaled[:, part], others=self.others[:, part],
-            clutter_share=self.clutter_share[part],
-        ), replace(divisions, mother=mother, first=first, second=second)  # fmt: skip
+        context = replace(self.take("row", part), tail=new[self.tail], head=new[self.head])
+        return context, replace(divisions, mother=mother, first=first, second=second)
 
     def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of no division and none of these links."""
@@ -122,14 +120,14 @@ class Context:
         row, column = np.divmod(every, count)
         one, link = np.ones(len(more)), np.repeat([1.0, 0.0], [len(links), len(more)])
         return Pairs(
-            row, column, np.append(np.maximum(self.ratio, TINY), one), link,
-            np.append(self.rivals, [one, one], axis=1), order[np.searchsorted(every[order], wanted)],
-            np.zeros(len(divisions)),
+            row=row, column=column, ratio=np.append(np.maximum(self.ratio, TINY), one), link=link,
+            rivals=np.append(self.rivals, [one, one], axis=1),
+            daughters=order[np.searchsorted(every[order], wanted)], weight=np.zeros(len(divisions)),
         )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class DivisionFit:
     """Divisions under a daughter model, in competition with links.
 
     Parameters
@@ -159,7 +157,7 @@ class Fit:
 def fitted(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64] | float,
     rounds: int = ROUNDS,
-) -> Fit:  # fmt: skip
+) -> DivisionFit:  # fmt: skip
     """EM from an initial model, in so many rounds at most.
 
     log_factor (P,) are log weights in addition to those of the model, such as those of ages.
@@ -168,20 +166,20 @@ def fitted(
     for _ in range(rounds):
         used, (pairs, beliefs) = model, _believed(context, divisions, pairs, model, log_factor)
         model = _with_rates(context, model, pairs, beliefs)
-        model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
+        model = m_step(divisions, beliefs.division, model, float(context.scaled[0].sum()))
         expected = float(beliefs.division.sum())
         if abs(expected - last) < NEGLIGIBLE * max(last, 1.0):
             break
         last = expected
-    return Fit(divisions, used, pairs, beliefs, model)
+    return DivisionFit(divisions=divisions, model=used, pairs=pairs, beliefs=beliefs, next_model=model)
 
 
 def under(
     context: Context, divisions: Divisions, model: DaughterModel, log_factor: NDArray[np.float64]
-) -> Fit:
+) -> DivisionFit:
     """The same under a model that is held."""
     pairs, beliefs = _believed(context, divisions, context.pairs(divisions), model, log_factor)
-    return Fit(divisions, model, pairs, beliefs, model)
+    return DivisionFit(divisions=divisions, model=model, pairs=pairs, beliefs=beliefs, next_model=model)
 
 
 def _believed(
@@ -219,7 +217,7 @@ def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: B
     return replace(model, birth=float(birth), death=float(death))
 
 
-def bethe_evidence(context: Context, fit: Fit) -> float:
+def bethe_evidence(context: Context, fit: DivisionFit) -> float:
     """Log likelihood of links and divisions, up to a constant.
 
     Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
@@ -234,15 +232,17 @@ def bethe_evidence(context: Context, fit: Fit) -> float:
     return float(z - births - more.sum())
 
 
-def no_link_beside(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def no_link_beside(context: Context, fit: DivisionFit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
-    pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
-    pulls = np.stack([fit.beliefs.rows.divided, pull])
-    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / context.omega) + pulls) ** context.omega
+    incoming_weight = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
+    incoming = np.stack([fit.beliefs.rows.divided, incoming_weight])
+    death, birth = (
+        context.deaths_and_births(fit.next_model) ** (1 / context.omega) + incoming
+    ) ** context.omega
     return death, birth
 
 
-def beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
+def beside(posterior: LinkPosterior, context: Context, fit: DivisionFit) -> LinkPosterior:
     """The posterior of links in competition with divisions, for M-steps and the next sweep.
 
     Mothers count as deaths there and daughters as births, as the model of links counts them.
@@ -256,7 +256,7 @@ def beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterio
     rivals[0, here] = np.maximum(rest, least[pairs.row])[:many]
     rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
     posterior = replace(posterior, probability=probability, rivals=rivals)
-    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
+    linked, (_, divided) = np.stack(posterior.degree_probability()), used_slots(pairs, beliefs, count)
     weight = context.deaths_and_births(fit.model)
     clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
     death, birth = np.maximum(1 - linked - clutter, 0)

@@ -60,7 +60,9 @@ class Lifetimes:
         first, last = np.arange(len(frame)), np.arange(len(frame))
         first[target[plain]], last[source[plain]] = source[plain], target[plain]
         first, last = chain_ends(first), chain_ends(last)
-        return cls(frame, frame[first], seen_born[first], frame[last], divides[last])
+        return cls(
+            frame=frame, born=frame[first], seen_born=seen_born[first], end=frame[last], divides=divides[last]
+        )
 
 
 def log_factors(cells: Lifetimes, divisions: Divisions) -> NDArray[np.float64]:

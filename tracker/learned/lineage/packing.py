@@ -141,9 +141,9 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
         last, rows = odds, pairs.rows(least[0], odds)
         rest = rows.total[pairs.row] - rows.each * rows.divisor
         rivals[0] = np.maximum(rest, least[0][pairs.row]) / rows.divisor
-        pull = pairs.odds(omega) * rivals[1]
-        total = least[1] + summed(pairs.column, pull, none.shape[1])
-        rivals[1] = np.maximum(total[pairs.column] - pull, least[1][pairs.column])
+        incoming_weight = pairs.odds(omega) * rivals[1]
+        total = least[1] + summed(pairs.column, incoming_weight, none.shape[1])
+        rivals[1] = np.maximum(total[pairs.column] - incoming_weight, least[1][pairs.column])
         odds = pairs.odds(omega)
         if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < NEGLIGIBLE:
             break

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compute.arrays import BACKWARD
 from ...geometry.neighbours import nearest
 from ..inference.candidates import candidates_of
 from ..inference.posterior import LinkPosterior
-from ..model import AssociationModel, Model, Surroundings
+from ..model import LocalFields, Model
 from ..model.movie import Movie
 
 
@@ -19,33 +20,27 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
 
     Row i becomes row N - 1 - i. The model of motion is reversible, so probabilities stay what they are.
     """
-    last = len(movie) - 1
-    turned = replace(
-        movie, position=np.ascontiguousarray(movie.position[::-1]), near=None,
-        frame=movie.frames - 1 - movie.frame[::-1], frame_start=len(movie) - movie.frame_start[::-1],
-        density=movie.density[::-1], time=None if movie.time is None else -movie.time[::-1],
-        marks=None if movie.marks is None else movie.marks.at(slice(None, None, -1)),
+    whole = replace(movie, near=None).take("frame", BACKWARD).take("row", BACKWARD)
+    backward = replace(
+        whole, position=np.ascontiguousarray(whole.position), frame=movie.frames - 1 - whole.frame,
+        frame_start=len(movie) - movie.frame_start[::-1], time=None if whole.time is None else -whole.time,
         pins=None if movie.pins is None else movie.pins.in_reverse(),
     )  # fmt: skip
-    motion, rates, around = model.motion, model.association, model.surroundings
-    back = Model(
-        replace(motion, step_scale=motion.step_scale[::-1]),
-        AssociationModel(rates.delay_back, rates.delay, rates.clutter),
-        Surroundings(
-            -flow_to(movie, around.flow, posterior)[::-1], around.survival_back[::-1], around.survival[::-1]
-        ),
-        model.marks,
-    )
-    links = posterior.candidates
+    flow = flow_to(movie, model.local.flow, posterior)
+    model = model.take("frame", BACKWARD).take("row", BACKWARD)
+    rates, around = model.association, model.local
+    back = replace(
+        model, association=replace(rates, delay=rates.delay_back, delay_back=rates.delay),
+        local=LocalFields(-flow[::-1], around.survival_back, around.survival),
+    )  # fmt: skip
+    links, last = posterior.candidates, len(movie) - 1
     key = (last - links.head.astype(np.int64)) * np.int64(len(movie)) + last - links.tail
     order = np.argsort(key)
-    return turned, back, replace(
-        posterior, candidates=candidates_of(key[order], turned.frame),
-        probability=posterior.probability[order], rivals=posterior.rivals[::-1][:, order],
-        ratio=posterior.ratio[order], past=posterior.future[order], future=posterior.past[order],
-        clutter=posterior.clutter[::-1], death=posterior.birth[::-1], birth=posterior.death[::-1],
-        fresh=posterior.death[::-1], clutter_weight=posterior.clutter_weight[::-1, ::-1], moments=None,
-        displaced=None, pull=None if posterior.pull is None else posterior.pull[::-1][:, order],
+    bare = replace(posterior, moments=None, displaced=None)
+    after = bare.take("link", order).take("row", BACKWARD).take("side", BACKWARD)
+    return backward, back, replace(
+        after, candidates=candidates_of(key[order], backward.frame), death=after.birth, birth=after.death,
+        birth_forward=after.death,
     )  # fmt: skip
 
 

@@ -10,20 +10,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import array_module, placed
+from ...compute.arrays import ROW, Arrays, array_module
 from .marks import MarkModel as MarkModel
 from .motion import MotionModel as MotionModel
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
+class LocalFields(Arrays):
     """Quantities that vary in space, with one value per detection.
 
     Parameters
@@ -34,19 +32,19 @@ class Surroundings:
         Probability of a successor (of a predecessor) at each detection, relative to the mean.
     """
 
-    flow: NDArray[np.float64]
-    survival: NDArray[np.float64]
-    survival_back: NDArray[np.float64]
+    flow: NDArray[np.float64] = field(metadata=ROW)
+    survival: NDArray[np.float64] = field(metadata=ROW)
+    survival_back: NDArray[np.float64] = field(metadata=ROW)
 
     @classmethod
-    def uniform(cls, flow: NDArray[np.float64]) -> Surroundings:
+    def uniform(cls, flow: NDArray[np.float64]) -> LocalFields:
         """Uniform survival."""
         one = array_module(flow).ones(len(flow))
         return cls(flow, one, one)
 
-    def at(self, rows: NDArray[np.int64]) -> Surroundings:
-        """Those of some detections (M,)."""
-        return Surroundings(self.flow[rows], self.survival[rows], self.survival_back[rows])
+
+Surroundings = LocalFields
+"""The former name, for one release."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,23 +72,24 @@ class AssociationModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Arrays):
     """All parameters that determine link probabilities; each parameter is estimated by one M-step in `learn`.
 
     Parameters
     ----------
     motion : MotionModel
     association : AssociationModel
-    surroundings : Surroundings
+    local : LocalFields
     marks : MarkModel, optional
         What columns say, once it is learned.
     """
 
     motion: MotionModel
     association: AssociationModel
-    surroundings: Surroundings
+    local: LocalFields
     marks: MarkModel | None = None
 
-    def placed(self, place: Callable[[Any], Any]) -> Model:
-        """The model with arrays of detections placed elsewhere, by `to_device` or `to_host`."""
-        return replace(self, surroundings=placed(self.surroundings, place))
+    @property
+    def surroundings(self) -> LocalFields:
+        """The former name of `local`, for one release."""
+        return self.local

@@ -17,8 +17,6 @@ def advected(
     flow: NDArray[np.float64],
     tail: NDArray[np.integer],
     longest: int | NDArray[np.integer],
-    *,
-    workers: int = 1,
 ) -> Iterator[NDArray[np.float64]]:
     """Displacements (M, D) of some detections by the flow, over 1, 2, …, `longest` frames.
 
@@ -34,8 +32,6 @@ def advected(
         Not decreasing.
     longest : int or (M,) integer array
         Number of frames; a detection whose own has passed stays where it is.
-    workers : int
-        Threads; they do not change the result.
 
     Examples
     --------
@@ -57,21 +53,19 @@ def advected(
         if lag == 0 and (at == frame[asking]).all():
             row = tail[asking]
         else:
-            row = _nearest_in(movie, movie.position[tail[asking]] + way[asking], at, workers)
+            row = _nearest_in(movie, movie.position[tail[asking]] + way[asking], at)
         way[asking] += flow[row] * (lasts[now[asking]] / lasts[at])[:, None]
         yield way.copy()
 
 
-def _nearest_in(
-    movie: Movie, place: NDArray[np.float64], frame: NDArray[np.int64], workers: int
-) -> NDArray[np.int64]:
+def _nearest_in(movie: Movie, place: NDArray[np.float64], frame: NDArray[np.int64]) -> NDArray[np.int64]:
     """(M,) nearest detection to each place (M, D) in a frame (M,) that holds some; frames do not decrease."""
     count = len(place)
     xp = array_module(place)
     of_places = to_host(xp.searchsorted(frame, xp.arange(movie.frames)))
     start = np.concatenate([of_places, movie.frame_start + count])  # and of detections
     places = np.concatenate([place, movie.position])
-    near, _ = nearest(places, start, xp.arange(count), 1, offset=movie.frames, workers=workers)
+    near, _ = nearest(places, start, xp.arange(count), 1, offset=movie.frames)
     return near[:, 0].astype(np.int64) - count
 
 
@@ -79,8 +73,6 @@ def displaced(
     movie: Movie,
     flow: NDArray[np.float64],
     link: tuple[NDArray[np.integer], NDArray[np.integer]],
-    *,
-    workers: int = 1,
 ) -> NDArray[np.float64]:
     """(E, D) displacements by the flow from tails (E,) over lags (E,), both sorted as in `Candidates`."""
     tail, lag = link
@@ -90,7 +82,7 @@ def displaced(
         return way
     rows, index = np.unique(tail[late], return_inverse=True)
     longest = lag[late][np.searchsorted(tail[late], rows, side="right") - 1]  # heads do not decrease either
-    for frames, moved in enumerate(advected(movie, flow, rows, longest, workers=workers), 1):
+    for frames, moved in enumerate(advected(movie, flow, rows, longest), 1):
         here = lag[late] == frames
         way[late[here]] = moved[index[here]]
     return way

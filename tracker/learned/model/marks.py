@@ -12,30 +12,29 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compute.arrays import ROW, Arrays
 from ...compute.tolerances import NEGLIGIBLE, ROUNDS, SURE, TINY
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Marks:
+class Marks(Arrays):
     """Columns of the detections of a movie."""
 
-    value: Floats  # (N, M) scores of mean 0 and variance 1 that tracks may keep; 0 where they are missing
-    seen: NDArray[np.bool_]  # (N, M) which are known
-    clutter: Floats  # (N, P) scores that may distinguish clutter from particles; 0 where they are missing
-    label: NDArray[np.int64]  # (N, Q) labels, from 0 in each column; -1 is unknown
-
-    def at(self, rows: NDArray[np.int64] | slice) -> Marks:
-        """Those of some detections."""
-        return Marks(self.value[rows], self.seen[rows], self.clutter[rows], self.label[rows])
+    value: Floats = field(metadata=ROW)
+    """(N, M) Scores of mean 0 and variance 1 that tracks may keep; 0 where they are missing."""
+    seen: NDArray[np.bool_] = field(metadata=ROW)  # (N, M) which are known
+    clutter: Floats = field(metadata=ROW)
+    """(N, P) Scores that may distinguish clutter from particles; 0 where they are missing."""
+    label: NDArray[np.int64] = field(metadata=ROW)  # (N, Q) labels, from 0 in each column; -1 is unknown
 
 
 @dataclass(frozen=True, eq=False)
 class KeptAxes:
     """What tracks keep of scores: canonical variates of the two ends of a link, seen with noise."""
 
-    spread: Floats  # (M, M) covariance of scores, by which missing ones are predicted
+    covariance: Floats  # (M, M) covariance of scores, by which missing ones are predicted
     turn: Floats  # (M, K) scores times this are variates of variance 1
     kept: Floats  # (K,) share of the variance of each that tracks keep
     correlation: Floats  # (K,) of what is kept from one frame to the next
@@ -53,8 +52,8 @@ class KeptAxes:
         masks, which = np.unique(marks.seen[holes], axis=0, return_inverse=True)
         for k, mask in enumerate(masks):
             rows = holes[which.ravel() == k]
-            to = np.linalg.pinv(self.spread[np.ix_(mask, mask)]) @ self.spread[mask] @ self.turn
-            explained = np.clip(np.einsum("mk,mk->k", to, self.spread[mask] @ self.turn), TINY, 1.0)
+            to = np.linalg.pinv(self.covariance[np.ix_(mask, mask)]) @ self.covariance[mask] @ self.turn
+            explained = np.clip(np.einsum("mk,mk->k", to, self.covariance[mask] @ self.turn), TINY, 1.0)
             value[rows] = marks.value[rows][:, mask] @ to / explained
             error[rows] = (1 - explained) / explained
         return value, error

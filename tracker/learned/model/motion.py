@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...compute.arrays import FRAME, Arrays
 
 CORRELATION = -0.5, 0.995
 """Prior: least and largest correlation of a class. Positions of white noise have -.5; a class below would
@@ -13,7 +15,7 @@ explain clutter where a particle is missed, as a wide step there and back."""
 
 
 @dataclass(frozen=True, eq=False)
-class MotionModel:
+class MotionModel(Arrays):
     r"""Motion of particles relative to the common flow, in K classes and along D axes.
 
     The step s of a particle in an interval adds ``scale s`` to its position. Within a class
@@ -47,7 +49,7 @@ class MotionModel:
     share: NDArray[np.float64]
     renewal: NDArray[np.float64]
     noise: NDArray[np.float64]
-    step_scale: NDArray[np.float64]
+    step_scale: NDArray[np.float64] = field(metadata=FRAME)
 
     @property
     def classes(self) -> int:

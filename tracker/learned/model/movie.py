@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import gamma, pi
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import array_module, kernels, placed, to_host
+from ...compute.arrays import FRAME, ROW, Arrays, array_module, kernels, to_host
 from ...compute.tolerances import TINY
 from ...geometry.neighbours import nearest
 from ...pins.rows import PinnedRows
@@ -22,7 +20,7 @@ NEIGHBOURS, OUTER = 10, 24
 
 
 @dataclass(frozen=True, eq=False)
-class Movie:
+class Movie(Arrays):
     """Detections as arrays, in the coordinates of the inference.
 
     Parameters
@@ -47,13 +45,13 @@ class Movie:
         What a person states of its links.
     """
 
-    position: NDArray[np.float64]
-    frame: NDArray[np.int64]
+    position: NDArray[np.float64] = field(metadata=ROW)
+    frame: NDArray[np.int64] = field(metadata=ROW)
     frame_start: NDArray[np.int64]
-    density: NDArray[np.float64]
+    density: NDArray[np.float64] = field(metadata=ROW)
     basis: NDArray[np.float64]
-    time: NDArray[np.int64] | None = None
-    near: NDArray[np.int32] | None = None
+    time: NDArray[np.int64] | None = field(metadata=FRAME, default=None)
+    near: NDArray[np.int32] | None = field(metadata=ROW, default=None)
     marks: Marks | None = None
     pins: PinnedRows | None = None
 
@@ -70,20 +68,16 @@ class Movie:
         """Number of axes, D."""
         return self.position.shape[1]
 
-    def placed(self, place: Callable[[Any], Any]) -> Movie:
-        """The movie with arrays of detections placed elsewhere, by `to_device` or `to_host`; marks stay."""
-        arrays = self.position, self.frame, self.density, self.near
-        position, frame, density, near = placed(arrays, place)
-        return replace(self, position=position, frame=frame, density=density, near=near)
-
     def at(self, rows: NDArray[np.int64]) -> Movie:
         """The movie of some detections (M,), which increase; all frames stay."""
-        return replace(
-            self, position=self.position[rows], frame=self.frame[rows], density=self.density[rows], near=None,
-            frame_start=np.searchsorted(to_host(rows), self.frame_start),
-            marks=None if self.marks is None else self.marks.at(rows),
-            pins=None if self.pins is None else self.pins.at(rows),
-        )  # fmt: skip
+        start = np.searchsorted(to_host(rows), self.frame_start)
+        return replace(self, near=None, frame_start=start).take("row", rows)
+
+    def during(self, frames: slice) -> Movie:
+        """The movie, whose detections are in these frames, without the other frames."""
+        first = frames.start
+        start = self.frame_start[first : frames.stop + 1]
+        return replace(self.take("frame", frames), frame=self.frame - first, frame_start=start - start[0])
 
     def of_frames(self, values: NDArray) -> NDArray:
         """(N, …) values of the frames of the detections, from values (F, …) on the host."""
@@ -176,7 +170,6 @@ def movie_of(
     basis: NDArray[np.float64] | None = None,
     spacing: float | None = None,
     neighbours: int = OUTER,
-    workers: int = 1,
 ) -> Movie:
     """A movie in units of its spacing.
 
@@ -191,8 +184,6 @@ def movie_of(
         The unit. Default: the mean distance to the nearest detection of the same frame.
     neighbours : int
         Number of nearest detections that are kept: those of the density at least.
-    workers : int
-        Threads; they do not change the result.
 
     Examples
     --------
@@ -201,12 +192,15 @@ def movie_of(
     """
     axes, xp = position.shape[1], array_module(position)
     frame = xp.asarray(np.repeat(np.arange(len(frame_start) - 1), np.diff(frame_start)))
-    near, square = nearest(position, frame_start, xp.arange(len(position)), neighbours, workers=workers)
+    near, square = nearest(position, frame_start, xp.arange(len(position)), neighbours)
     density, typical = _density(position, near[:, :NEIGHBOURS], square[:, :NEIGHBOURS])
     spacing = typical if spacing is None else spacing
     basis = np.eye(axes) if basis is None else basis
     scaled = xp.ascontiguousarray(position / spacing)
-    return Movie(scaled, frame, frame_start, density * spacing**axes, basis / spacing, near=near)
+    return Movie(
+        position=scaled, frame=frame, frame_start=frame_start, density=density * spacing**axes,
+        basis=basis / spacing, near=near,
+    )  # fmt: skip
 
 
 def _density(

@@ -1,4 +1,4 @@
-"""Files of a run in ranges: their paths, and writing them atomically."""
+"""Files of a run in chunks: their paths, and writing them atomically."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ...particles.detections import Detections
 
 
 @dataclass(frozen=True)
-class RangeFiles:
+class ChunkFiles:
     """The paths that the tasks of a movie read and write, and their number of threads.
 
     Parameters
@@ -48,17 +48,17 @@ class RangeFiles:
     threads: int = 1
 
     def rows(self, begin: int, end: int) -> Detections:
-        """Read a range of rows of the movie."""
+        """Read a chunk of rows of the movie."""
         return rows_between(Path(self.source), begin, end, dict(self.columns))
 
 
 def links_file(folder: Path, number: int) -> Path:
-    """Path of the file that `LinkRange` writes."""
+    """Path of the file that `LinkChunk` writes."""
     return folder / f"links-{number:06d}.npz"
 
 
 def numbers_file(folder: Path, number: int) -> Path:
-    """Path of the file that passes the results of other ranges of frames to `WriteRange`."""
+    """Path of the file that passes the results of other chunks of frames to `WriteChunk`."""
     return folder / f"numbers-{number:06d}.npz"
 
 

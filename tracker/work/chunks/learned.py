@@ -1,9 +1,9 @@
-"""Link a movie range by range with a model that is learned from three ranges; ranges overlap.
+"""Link a movie chunk by chunk with a model that is learned from three chunks; chunks overlap.
 
-The model is fitted once, to the first, the middle and the last range, and its median is fixed in all.
-Each range is linked with some frames before and after it, which it shares with its neighbours, and keeps
+The model is fitted once, to the first, the middle and the last chunk, and its median is fixed in all.
+Each chunk is linked with some frames before and after it, which it shares with its neighbours, and keeps
 the links that leave its own detections: links over gaps and divisions cross the borders like any others.
-Two ranges may link one detection to different predecessors: the link with the higher probability is kept.
+Two chunks may link one detection to different predecessors: the link with the higher probability is kept.
 The links therefore differ a little from those of a movie that is linked as a whole, and are the same for
 any number of workers.
 """
@@ -24,21 +24,21 @@ from ...compute.timing import lap
 from ...errors import InputError
 from ...tracking import TrackingSettings, track
 from ..pooled import PooledModel, pooled, values_of
-from .files import RangeFiles, links_file, save_arrays, written
-from .plan import Range
+from .files import ChunkFiles, links_file, save_arrays, written
+from .plan import Chunk
 
 ROWS = {"cpu": 200_000, "gpu": 5_000_000}
-"""Rows of a range, by device: on the CPU fewer than with a gate, because learning needs more memory and time;
-on a GPU so many that the sample, from which each range is learned once more, takes a third of its time."""
+"""Rows of a chunk, by device: on the CPU fewer than with a gate, because learning needs more memory and time;
+on a GPU so many that the sample, from which each chunk is learned once more, takes a third of its time."""
 _ROW_BYTES = 5_000
-"""Guard: bytes of memory that a row takes, on the host or on the GPU, with the frames around its range."""
+"""Guard: bytes of memory that a row takes, on the host or on the GPU, with the frames around its chunk."""
 FACTS = "worst_gap", "fallbacks"
 OVERLAP = 10
-"""Frames before and after a range that are linked with it; longer than the gaps that are closed."""
+"""Frames before and after a chunk that are linked with it; longer than the gaps that are closed."""
 
 
 def rows_within(gigabytes: float | None) -> int | None:
-    """Rows of a range that take about so much memory; None for None.
+    """Rows of a chunk that take about so much memory; None for None.
 
     Examples
     --------
@@ -49,46 +49,46 @@ def rows_within(gigabytes: float | None) -> int | None:
 
 
 @dataclass(frozen=True)
-class LearnRange:
-    """Learn a model from one range."""
+class LearnChunk:
+    """Learn a model from one chunk."""
 
-    place: RangeFiles
-    range: Range
+    files: ChunkFiles
+    chunk: Chunk
     settings: TrackingSettings
 
     @property
     def output(self) -> Path:
-        return Path(self.place.folder) / f"model-{self.range.number:06d}.json"
+        return Path(self.files.folder) / f"model-{self.chunk.number:06d}.json"
 
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
-        seen = self.place.rows(self.range.begin, self.range.end)
-        run = track(seen, self.settings, workers=self.place.threads)
+        seen = self.files.rows(self.chunk.begin, self.chunk.end)
+        run = track(seen, self.settings, workers=self.files.threads)
         values = {} if run.learned is None or not run.stats["links"] else values_of(run.learned)
-        content = json.dumps({"name": f"range {self.range.number}", **values}).encode()
+        content = json.dumps({"name": f"range {self.chunk.number}", **values}).encode()
         return written(self.output, lambda file: file.write(content), len(seen), begun)
 
 
 @dataclass(frozen=True)
 class LinkLearned:
-    """Link a range with a given model, together with the frames around it: rows [low, high)."""
+    """Link a chunk with a given model, together with the frames around it: rows [low, high)."""
 
-    place: RangeFiles
-    range: Range
+    files: ChunkFiles
+    chunk: Chunk
     around: tuple[int, int]
     settings: TrackingSettings
 
     @property
     def output(self) -> Path:
-        return links_file(Path(self.place.folder), self.range.number)
+        return links_file(Path(self.files.folder), self.chunk.number)
 
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
-        seen = self.place.rows(*self.around)
+        seen = self.files.rows(*self.around)
         lap("read")
-        run = track(seen, self.settings, workers=self.place.threads)
+        run = track(seen, self.settings, workers=self.files.threads)
         pairs = run.tracks.links + self.around[0]
-        own = (pairs[:, 0] >= self.range.begin) & (pairs[:, 0] < self.range.end)
+        own = (pairs[:, 0] >= self.chunk.begin) & (pairs[:, 0] < self.chunk.end)
         held: dict[str, NDArray] = {name: values[own] for name, values in run.tracks.measures.items()}
         held |= {name: np.array(run.stats[name], np.float64) for name in FACTS} | {"pairs": pairs[own]}
         account = written(self.output, lambda file: save_arrays(file, held), len(seen), begun)
@@ -96,8 +96,8 @@ class LinkLearned:
         return account
 
 
-def model_of(tasks: Sequence[LearnRange]) -> PooledModel:
-    """The median of the models learned from the ranges.
+def model_of(tasks: Sequence[LearnChunk]) -> PooledModel:
+    """The median of the models learned from the chunks.
 
     Raises
     ------
@@ -111,18 +111,18 @@ def model_of(tasks: Sequence[LearnRange]) -> PooledModel:
     return pooled(rows)
 
 
-def around(ranges: Sequence[Range], counts: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Rows [low, high) of each range, including the frames before and after it.
+def around(chunks: Sequence[Chunk], counts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Rows [low, high) of each chunk, including the frames before and after it.
 
     Examples
     --------
-    >>> ranges = [Range(0, 0, 30, 31), Range(1, 30, 60, 60)]
-    >>> around(ranges, np.ones(60, np.int64))
+    >>> chunks = [Chunk(0, 0, 30, 31), Chunk(1, 30, 60, 60)]
+    >>> around(chunks, np.ones(60, np.int64))
     [(0, 40), (20, 60)]
     """
     start = np.concatenate([[0], np.cumsum(counts)])
     found = []
-    for each in ranges:
+    for each in chunks:
         first, end = np.searchsorted(start, [each.begin, each.end])
         found.append((int(start[max(first - OVERLAP, 0)]), int(start[min(end + OVERLAP, len(counts))])))
     return found
@@ -131,17 +131,17 @@ def around(ranges: Sequence[Range], counts: NDArray[np.int64]) -> list[tuple[int
 def together(
     tasks: Sequence[LinkLearned], detections: int
 ) -> tuple[NDArray[np.int64], Mapping[str, NDArray], Mapping[str, float]]:
-    """Join the links of all ranges, sorted by source; of two links to one detection keep the likelier.
+    """Join the links of all chunks, sorted by source; of two links to one detection keep the likelier.
 
-    Sources of ranges follow each other. Where two ranges link to one detection, the earlier wins a tie; both
-    links of a merge are of one range.
+    Sources of chunks follow each other. Where two chunks link to one detection, the earlier wins a tie; both
+    links of a merge are of one chunk.
 
     Returns
     -------
     pairs : (E, 2) int64 array
     measures : mapping of str to (E,) array
     facts : mapping
-        The largest gap, and how many ranges were swept on the host though there is a GPU.
+        The largest gap, and how many chunks were swept on the host though there is a GPU.
     """
     parts = [np.load(task.output) for task in tasks]
     likeliest, best = np.full(detections, -1.0), np.full(detections, -1, np.int32)

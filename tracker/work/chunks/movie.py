@@ -1,4 +1,4 @@
-"""Track or detect a movie in ranges of frames, from file to file, with any task runner."""
+"""Track or detect a movie in chunks of frames, from file to file, with any task runner."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ from ...formats.files.records import record_bytes
 from ...formats.graphs.geff_write import write_parts
 from ...formats.tables import parquet
 from ...formats.tables.parts import DRAFT, begin_folder
-from ...gated.batches import RECORDED
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
 from ...settings.device import GPU_FROM_DETECTIONS, GPU_FROM_DETECTIONS_LEARNED, device_for
-from ..jobs import DetectJob, TrackJob
+from ..jobs import DetectJob, TrackJob, recorded
 from ..stream import stats_of
 from . import learned
 from .chains import Joining
-from .files import RangeFiles, join_parts, part_file, recorded_beside
-from .learned import LearnRange, LinkLearned
-from .plan import Range, plan
-from .tasks import DetectRange, LinkRange, Runner, Task, WriteRange, here
+from .files import ChunkFiles, join_parts, part_file, recorded_beside
+from .learned import LearnChunk, LinkLearned
+from .plan import Chunk, plan
+from .tasks import DetectChunk, LinkChunk, Runner, Task, WriteChunk, here
 
 ROWS = 1_000_000
-"""Rows of a range: a task then needs about a gigabyte of memory and some seconds."""
+"""Rows of a chunk: a task then needs about a gigabyte of memory and some seconds."""
 _WORTH_A_GPU = 200_000_000
 """Voxels of a movie below which `auto` stays on the CPU, as in `outbid.detect`."""
 _WRITERS = 4
@@ -54,7 +53,7 @@ class How:
     run : Runner
         Does the tasks: `here`, or those of `outbid.work.cluster`.
     rows : int, optional
-        Rows of a range. Default: some seconds of work, by what is done and where.
+        Rows of a chunk. Default: some seconds of work, by what is done and where.
     overwrite, resume : bool
         Whether the output may be there, and whether to go on where an earlier run stopped.
     threads : int
@@ -71,10 +70,10 @@ class How:
     progress: Callable[[int, int], None] | None = None
 
 
-def track_in_ranges(
+def track_in_chunks(
     source: Path, output: Path, job: TrackJob, how: How = How(), *, parts: bool = False
 ) -> dict[str, Any]:
-    """Link a Parquet table of detections range by range; with a gate, to the bytes of `outbid track`.
+    """Link a Parquet table of detections chunk by chunk; with a gate, to the bytes of `outbid track`.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ def track_in_ranges(
     Returns
     -------
     dict
-        As `TrackingRun.stats`; and ``ranges``.
+        As `TrackingRun.stats`; and ``ranges``, the number of chunks.
 
     Raises
     ------
@@ -106,7 +105,7 @@ def track_in_ranges(
         raise SettingsError("Pins need the whole movie: leave out --stream or the cluster, or the pins.")
     if job.settings.max_distance is None:
         if job.settings.periodic is not None:
-            raise SettingsError("In a periodic box ranges need a max_distance, or the movie goes as one.")
+            raise SettingsError("In a periodic box chunks need a max_distance, or the movie goes as one.")
         if parts:
             raise SettingsError("What is learned is put together here: leave --parts out.")
         return _learned(source, output, job, how)
@@ -116,7 +115,7 @@ def track_in_ranges(
     used = replace(used, device=device_for(used.device, int(counts.sum()), GPU_FROM_DETECTIONS))
     rows = how.rows or ROWS
     extent = {"rows_of_a_range": rows, "parts": parts}
-    ranges = plan(frames, counts, rows) or [Range(0, 0, 0, 0)]
+    chunks = plan(frames, counts, rows) or [Chunk(0, 0, 0, 0)]
     # Only a run that goes on must know before it links that the input is still the same.
     first = job.record(hashed.result() if how.resume else {"name": source.name}, used) | extent
     with (
@@ -125,16 +124,16 @@ def track_in_ranges(
             None if how.resume else folder, lambda: job.record(hashed.result(), used), extent
         ) as recording,
     ):
-        place = _place(source, folder, job, how)
-        link = [LinkRange(place, each, used) for each in ranges]
-        joining = Joining(ranges, folder)
-        # On the CPU and without gaps, the rows of a range are final when all ranges before it are linked.
+        chunk_files = _files(source, folder, job, how)
+        link = [LinkChunk(chunk_files, each, used) for each in chunks]
+        joining = Joining(chunks, folder)
+        # On the CPU and without gaps, the rows of a chunk are final when all chunks before it are linked.
         at_once = used.device == "cpu" and not used.max_gap
         at_first = stats_of([], used)
 
         def write(which: Sequence[int], stats: Mapping[str, Any]) -> list[Task]:
-            content = record_bytes(_recorded(recording.result(), stats)) if which else b""
-            return [WriteRange(place, ranges[each], content) for each in which]
+            content = record_bytes(recorded(recording.result(), stats)) if which else b""
+            return [WriteChunk(chunk_files, chunks[each], content) for each in which]
 
         def joined() -> Sequence[Task]:
             if at_once and recording.done():
@@ -142,14 +141,14 @@ def track_in_ranges(
             joining.go_on()
             return ()
 
-        _done(link, folder, how, 2 * len(ranges), joined)
+        _done(link, folder, how, 2 * len(chunks), joined)
         chains = joining.number_tracks(used)
-        stats = stats_of(chains.facts, used, chains.tracks) | {"gap_links": chains.gap_links}
+        stats = stats_of(chains.stats, used, chains.tracks) | {"gap_links": chains.gap_links}
         stats["links"] += chains.gap_links
         stats["worst_gap"] = max(stats["worst_gap"], chains.gap)
-        whole = _recorded(recording.result(), stats)
-        writing = write(range(len(ranges)), stats)
-        _done(writing, folder, how, 2 * len(ranges))
+        whole = recorded(recording.result(), stats)
+        writing = write(range(len(chunks)), stats)
+        _done(writing, folder, how, 2 * len(chunks))
         files = [task.output for task in writing]
         if parts:
             _as_folder(files, output, overwrite=how.overwrite)
@@ -158,11 +157,11 @@ def track_in_ranges(
         else:
             join_parts(files, output, whole, overwrite=how.overwrite)
         _keep_account(folder, output)
-    return stats | {"ranges": len(ranges)}
+    return stats | {"ranges": len(chunks)}
 
 
-def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()) -> dict[str, Any]:
-    """Detect spots in a movie, range by range; the output has the same bytes as that of `outbid detect`.
+def detect_in_chunks(source: str, output: Path, job: DetectJob, how: How = How()) -> dict[str, Any]:
+    """Detect spots in a movie, chunk by chunk; the output has the same bytes as that of `outbid detect`.
 
     Parameters
     ----------
@@ -176,7 +175,7 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
     Returns
     -------
     dict
-        Counts of detections and frames, the radii, and ``ranges``.
+        Counts of detections and frames, the radii, and ``ranges``, the number of chunks.
 
     Raises
     ------
@@ -185,7 +184,7 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
     """
     formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
     movie = job.opening.open(source)
-    numbers = job.part.extent().of(movie).numbers
+    numbers = job.crop.bounds().of(movie).numbers
     model, settings = job.learned(movie)
     if not job.labels:
         voxels = int(np.prod(movie.shape)) * len(numbers)
@@ -198,7 +197,7 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
     record = job.record(job.origin(source), settings)
     with _folder(output, record | {"frames_of_a_range": step}, how, parts=False) as folder:
         where = source if "://" in source else str(Path(source).resolve())
-        tasks = [DetectRange(where, str(folder.resolve()), k, each, given) for k, each in enumerate(ends)]
+        tasks = [DetectChunk(where, str(folder.resolve()), k, each, given) for k, each in enumerate(ends)]
         _done(tasks, folder, how, len(tasks))
         files = [task.output for task in tasks]
         rows = sum(map(parquet.row_count, files))
@@ -220,20 +219,22 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
     frames, counts = parquet.frames_in(source, job.columns)
     device = device_for(job.settings.device, int(counts.sum()), GPU_FROM_DETECTIONS_LEARNED)
     used, size = replace(job.settings, device=device), how.rows or learned.ROWS[device]
-    ranges = plan(frames, counts, size)
-    if not ranges:
+    chunks = plan(frames, counts, size)
+    if not chunks:
         raise SettingsError(f"{source} holds no detections. Is this the right file?")
     record = job.record(job.origin(str(source)), used)
     with _folder(output, record | {"rows_of_a_range": size}, how, parts=False) as folder:
-        place = _place(source, folder, job, how)
-        chosen = [ranges[k] for k in sorted({0, len(ranges) // 2, len(ranges) - 1})]
-        total = len(chosen) + len(ranges)
-        learn = [LearnRange(place, each, used) for each in chosen]
+        chunk_files = _files(source, folder, job, how)
+        chosen = [chunks[k] for k in sorted({0, len(chunks) // 2, len(chunks) - 1})]
+        total = len(chosen) + len(chunks)
+        learn = [LearnChunk(chunk_files, each, used) for each in chosen]
         _done(learn, folder, how, total)
         model = learned.model_of(learn)
         given = replace(used, known={**model.known, **used.known})  # what the user fixed goes before
-        extended = learned.around(ranges, counts)
-        link = [LinkLearned(place, each, rows, given) for each, rows in zip(ranges, extended, strict=True)]
+        extended = learned.around(chunks, counts)
+        link = [
+            LinkLearned(chunk_files, each, rows, given) for each, rows in zip(chunks, extended, strict=True)
+        ]
         _done(link, folder, how, total)
         detections = formats.read_detections(source, columns=job.columns)
         lap("read")
@@ -250,27 +251,29 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
         formats.write_tracks(output, tracks, record=whole, overwrite=how.overwrite)
         lap("write")
         _keep_account(folder, output)
-    return stats | {"ranges": len(ranges)}
+    return stats | {"ranges": len(chunks)}
 
 
 _NONE = Detections.from_table([], [])
+track_in_ranges, detect_in_ranges = track_in_chunks, detect_in_chunks
+"""The former names, for one release."""
 
 
 def _gated(source: Path, output: Path, job: TrackJob) -> Any:
-    """The settings, if they allow linking range by range; else an error."""
+    """The settings, if they allow linking chunk by chunk; else an error."""
     suffixes = {".parquet", ".pq"}
     if source.suffix not in suffixes or output.suffix not in {*suffixes, _GRAPH}:
         raise SettingsError(
-            f"Ranges are read as Parquet and written as Parquet or GEFF; got {source.name} and "
+            f"Chunks are read as Parquet and written as Parquet or GEFF; got {source.name} and "
             f"{output.name}. Convert the input (outbid convert) and name the output .parquet or .geff."
         )
-    if job.part:
-        raise SettingsError("Ranges are of the whole movie: leave --region, --frames and --mask out.")
+    if job.crop:
+        raise SettingsError("Chunks are of the whole movie: leave --region, --frames and --mask out.")
     return replace(job.settings, max_gap=job.settings.max_gap or 0)
 
 
-def _place(source: Path, folder: Path, job: TrackJob, how: How) -> RangeFiles:
-    return RangeFiles(str(source.resolve()), str(folder.resolve()), tuple(job.columns.items()), how.threads)
+def _files(source: Path, folder: Path, job: TrackJob, how: How) -> ChunkFiles:
+    return ChunkFiles(str(source.resolve()), str(folder.resolve()), tuple(job.columns.items()), how.threads)
 
 
 @contextmanager
@@ -287,11 +290,6 @@ def _folder(output: Path, record: Mapping[str, object], how: How, *, parts: bool
         begin_folder(folder, record, held, resume=how.resume)
         yield folder
         remove_folder(folder)
-
-
-def _recorded(record: Mapping[str, object], stats: Mapping[str, Any]) -> dict[str, object]:
-    """The run record with the statistics that it has."""
-    return dict(record) | {name: stats[name] for name in RECORDED if name in stats}
 
 
 def _done(

@@ -1,4 +1,4 @@
-"""Divide a movie into ranges of whole frames."""
+"""Divide a movie into chunks of whole frames."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...gated.batches import runs
 
 
 @dataclass(frozen=True)
-class Range:
-    """Rows of a range of frames: [begin, end) are its own, [end, beyond) are the first frame of the next."""
+class Chunk:
+    """Rows of a chunk of frames: [begin, end) are its own, [end, beyond) are the first frame of the next."""
 
     number: int
     begin: int
@@ -21,8 +21,8 @@ class Range:
     beyond: int
 
 
-def plan(frames: NDArray[np.int64], counts: NDArray[np.int64], rows: int) -> list[Range]:
-    """Divide a movie into ranges of about `rows` rows, made of whole runs of frames.
+def plan(frames: NDArray[np.int64], counts: NDArray[np.int64], rows: int) -> list[Chunk]:
+    """Divide a movie into chunks of about `rows` rows, made of whole runs of frames.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ def plan(frames: NDArray[np.int64], counts: NDArray[np.int64], rows: int) -> lis
     size = np.zeros(int(since[-1]) + 1, dtype=np.int64)
     size[since] = counts
     start = np.concatenate([[0], np.cumsum(size)])
-    found: list[Range] = []
+    found: list[Chunk] = []
     begin = 0
     for frame, last in runs(start, linking.RUN):
         at = int(start[frame])
         if at > begin and int(start[last + 1]) - begin > rows:
-            found.append(Range(len(found), begin, at, int(start[frame + 1])))
+            found.append(Chunk(len(found), begin, at, int(start[frame + 1])))
             begin = at
-    return [*found, Range(len(found), begin, int(start[-1]), int(start[-1]))]
+    return [*found, Chunk(len(found), begin, int(start[-1]), int(start[-1]))]

@@ -1,9 +1,9 @@
-"""Tasks of a movie in ranges of frames: link, number and write each range, in any process.
+"""Tasks of a movie in chunks of frames: link, number and write each chunk, in any process.
 
-A task reads its own rows and the first frame of the next range, links, and writes a file with an atomic
-name; a task that runs twice writes the same file again. Ranges end where a group of frames ends that is
-solved together, so links, costs and margins are those of the whole movie, however many ranges there are.
-`chains` joins the track numbers over the borders; then a second task for each range writes its rows.
+A task reads its own rows and the first frame of the next chunk, links, and writes a file with an atomic
+name; a task that runs twice writes the same file again. Chunks end where a group of frames ends that is
+solved together, so links, costs and margins are those of the whole movie, however many chunks there are.
+`chains` joins the track numbers over the borders; then a second task for each chunk writes its rows.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...edit.crop import Part
+from ...edit.crop import Crop
 from ...formats.tables.parquet import RECORD
 from ...formats.tables.table import table_of
 from ...gated.movie import gated_links
 from ...particles.arrow import column_of
 from ...tracking import TrackingSettings
 from ..jobs import DetectJob
-from .files import RangeFiles, links_file, numbers_file, part_file, save_arrays, save_rows, written
-from .plan import Range
+from .files import ChunkFiles, links_file, numbers_file, part_file, save_arrays, save_rows, written
+from .plan import Chunk
 
 _MEASURES = ("link_cost", "link_margin")
 
@@ -56,22 +56,22 @@ def here(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class LinkRange:
-    """Link a range; write the links, and what other ranges need to join their chains to it."""
+class LinkChunk:
+    """Link a chunk; write the links, and what other chunks need to join their chains to it."""
 
-    place: RangeFiles
-    range: Range
+    files: ChunkFiles
+    chunk: Chunk
     settings: TrackingSettings
 
     @property
     def output(self) -> Path:
-        return links_file(Path(self.place.folder), self.range.number)
+        return links_file(Path(self.files.folder), self.chunk.number)
 
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
-        own = self.range.end - self.range.begin
-        seen = self.place.rows(self.range.begin, self.range.beyond)
-        links = gated_links(seen, replace(self.settings, max_gap=0), self.place.threads)
+        own = self.chunk.end - self.chunk.begin
+        seen = self.files.rows(self.chunk.begin, self.chunk.beyond)
+        links = gated_links(seen, replace(self.settings, max_gap=0), self.files.threads)
         source, target = links.pairs.T
         inside = target < own
         first = int(np.searchsorted(seen.frame[:own], seen.frame[0], "right")) if own else 0
@@ -103,23 +103,23 @@ class LinkRange:
 
 
 @dataclass(frozen=True)
-class WriteRange:
-    """Write the rows of a range with their track numbers, as a part of the output."""
+class WriteChunk:
+    """Write the rows of a chunk with their track numbers, as a part of the output."""
 
-    place: RangeFiles
-    range: Range
+    files: ChunkFiles
+    chunk: Chunk
     record: bytes
 
     @property
     def output(self) -> Path:
-        return part_file(Path(self.place.folder), self.range.number)
+        return part_file(Path(self.files.folder), self.chunk.number)
 
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
-        own, folder = self.range.end - self.range.begin, Path(self.place.folder)
-        seen = self.place.rows(self.range.begin, self.range.end)
-        held = np.load(links_file(folder, self.range.number))
-        numbers = np.load(numbers_file(folder, self.range.number))
+        own, folder = self.chunk.end - self.chunk.begin, Path(self.files.folder)
+        seen = self.files.rows(self.chunk.begin, self.chunk.end)
+        held = np.load(links_file(folder, self.chunk.number))
+        numbers = np.load(numbers_file(folder, self.chunk.number))
         origin = held["origin"]
         later = origin >= 0
         track_id = np.empty(own, dtype=np.int64)
@@ -127,8 +127,8 @@ class WriteRange:
         track_id[~later] = numbers["first"][-1 - origin[~later]]
         values, unknown = np.zeros((2, own)), np.ones(own, dtype=bool)
         into = [(of["into"], of["into_values"]) for of in (held, numbers)]
-        if self.range.number:
-            before = np.load(links_file(folder, self.range.number - 1))
+        if self.chunk.number:
+            before = np.load(links_file(folder, self.chunk.number - 1))
             into.append((before["onto"][:, 1], before["onto_values"]))
         for target, of in into:
             values[:, target] = of
@@ -141,7 +141,7 @@ class WriteRange:
 
 
 @dataclass(frozen=True)
-class DetectRange:
+class DetectChunk:
     """Detect spots in some frames of a movie, which the task opens itself."""
 
     source: str
@@ -157,16 +157,16 @@ class DetectRange:
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
         first, end = self.frames
-        part = Part(self.job.part.region, f"{first}:{end}", self.job.part.mask)
-        found, _ = replace(self.job, part=part).detect(self.job.opening.open(self.source))
+        crop = Crop(self.job.crop.region, f"{first}:{end}", self.job.crop.mask)
+        found, _ = replace(self.job, crop=crop).detect(self.job.opening.open(self.source))
         rows = table_of(found)
         return written(self.output, lambda file: save_rows(file, rows), len(found), begun)
 
 
 def _origin(pairs: NDArray[np.int64], own: int, first: int) -> NDArray[np.int64]:
-    """(own,) int64: the chain of each row of a range.
+    """(own,) int64: the chain of each row of a chunk.
 
-    The origin of a chain is -1 - j if the chain begins in row j of the first frame of the range, or s if
+    The origin of a chain is -1 - j if the chain begins in row j of the first frame of the chunk, or s if
     it is the s-th chain that begins later.
 
     Examples
