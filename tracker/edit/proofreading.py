@@ -269,3 +269,7 @@ def uncertain_link_at(resolved: Resolved, row: int, value: float = math.nan) -> 
     now = set(present.tolist()) or {-1}
     shown = [way for k, way in enumerate(ways) if k < _SHOWN or way[0] in now]
     return UncertainLink(row, tuple(present.tolist()), value, tuple(shown))
+
+
+Doubt, doubts = UncertainLink, uncertain_links
+"""The former names, for one release."""
