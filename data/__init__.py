@@ -1,7 +1,7 @@
 """Small samples with true tracks that come with the package; `catalogue` downloads public data.
 
 ``walks`` is simulated: some 120 particles on persistent walks in a box of 30 x 40 x 40 for 30 frames, seen
-with noise, misses and clutter; 3429 detections. Its run record is beside it, and reproduces it::
+with noise, misses and clutter; 3429 detections. Its run record is next to it, and reproduces it::
 
     outbid simulate -o again.csv --config data/walks.csv.json
 """

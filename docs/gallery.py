@@ -44,32 +44,34 @@ class Shown(NamedTuple):
 MOVIES = (
     Shown(
         "embryo", "Nuclei of a C. elegans embryo",
-        "Nuclei divide repeatedly. Divisions are found from positions alone.",
+        "Nuclei divide repeatedly. Outbid finds divisions from positions alone.",
         "celegans/L2.csv", "", "MIT, Yuntian Gan, LIVE_tools", truth=True,
     ),
     Shown(
         "nuclei", "Nuclei of a Drosophila embryo, light sheet",
-        "From image stacks whose voxels are five times longer along z.",
+        "The movie consists of image stacks; their voxels are five times longer along z.",
         "drosophila_nuclei/tif", "", "Janelia Open-Source Software licence, HHMI", detect="--spacing 5 1 1",
     ),
     Shown(
-        "bacteria", "E. coli on an agar pad", "Positions from TrackMate's XML; cells grow and divide.",
+        "bacteria", "E. coli on an agar pad",
+        "Positions come from TrackMate's XML. Cells grow and divide.",
         "formats/pycellin/Ecoli_growth_on_agar_pad_with_gaps.xml", "",
         "BSD-3-Clause, Institut Pasteur, pycellin",
     ),
     Shown(
-        "colloids", "Colloids: latex spheres of 1 µm in water", "A film of one camera; the spheres diffuse.",
+        "colloids", "Colloids: latex spheres of 1 µm in water",
+        "One camera recorded the movie. The spheres diffuse.",
         "colloids_png", "--no-divisions", "BSD-3-Clause or CC-BY-3.0, trackpy contributors",
         detect="--dark",
     ),
     Shown(
         "tcells", "T cells among organoids",
-        "Positions from Imaris, in micrometres; some cells are missing in some frames.",
+        "Positions come from Imaris, in micrometres. Some cells are missing in some frames.",
         "tcells_imaris/tidy.csv", "--no-divisions", "Apache-2.0, BEHAV3D",
     ),
     Shown(
         "turbulence", "Tracers in turbulent convection",
-        "Particles enter and leave a cube; neighbours move alike.",
+        "Particles enter and leave a cube. Neighbours move in similar directions.",
         "turbulence/subcube.csv", "--no-divisions", "MIT, Robin Barta, proPTV", truth=True,
     ),
 )  # fmt: skip
@@ -83,9 +85,9 @@ def main() -> None:
     parts = [_section(movie) for movie in MOVIES]
     origin = "Made by `python docs/gallery.py`, commit {commit:.10}, {date}.".format_map(measure.stated())
     head = (
-        "# Gallery: real movies, from raw file to figure\n\nEach picture shows all tracks in a projection "
-        "along z, each in one colour. Where the true tracks are known, a score compares with them; they are "
-        "not used for linking.\n"
+        "# Gallery: real movies, from raw file to figure\n\nEach picture shows all tracks of a movie, "
+        "projected along z; each track has one colour. If the true tracks are known, a score compares the "
+        "tracks with them. Linking does not use the true tracks.\n"
     )
     (HERE / "gallery.md").write_text("\n".join([head, *parts, origin]) + "\n", "utf-8")
 

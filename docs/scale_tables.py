@@ -22,18 +22,18 @@ def scale_measured() -> str:
         "seconds": "{seconds:.1f}", "rows/s": lambda row: f"{row['rows'] / row['seconds']:,.0f}",
         "× one worker": lambda row: f"{alone[_run(row)] / row['seconds']:.2f}",
         "peak of a worker": lambda row: f"{row['peak_bytes'] / 1e9:.2f} GB",
-        "peak of the giver": lambda row: f"{row['own_peak_bytes'] / 1e9:.2f} GB",
+        "peak of the coordinator": lambda row: f"{row['own_peak_bytes'] / 1e9:.2f} GB",
         "commit": lambda row: short(row["commit"]) + (" ¹" if row.get("is_beside_other_work") else ""),
     }  # fmt: skip
     found = seen["images"]
     return (
         f"{shown(seen['linking'], columns)}\n\n¹ Other cores of the machine had work at the same time.\n\n"
-        f"Detection: {1e-6 / _of_a_voxel(seen):.3g} million voxels a second for each of the threads. "
-        f"{found['bytes'] / 1e9:.2g} GB of raw voxels, rendered as they are asked for and never on a disk, "
-        f"were detected and tracked in {found['wall_seconds'] / 60:.0f} minutes, {found['lanes']} ranges of "
-        f"frames at a time, each by a process of {found['threads']} threads; the peak of memory of one and "
-        f"of the process that gives out the work was {found['peak_bytes_at_an_eighth'] / 1e9:.2f} GB after "
-        f"an eighth of the ranges and {found['peak_bytes'] / 1e9:.2f} GB after all.\n\n"
+        f"Detection: {1e-6 / _of_a_voxel(seen):.3g} million voxels a second for each thread. "
+        f"{found['bytes'] / 1e9:.2g} GB of raw voxels, rendered on demand and never written to a disk, "
+        f"were detected and tracked in {found['wall_seconds'] / 60:.0f} minutes, {found['lanes']} chunks of "
+        f"frames at a time, each by a process of {found['threads']} threads. The peak memory of one process "
+        f"and the coordinator together was {found['peak_bytes_at_an_eighth'] / 1e9:.2f} GB after an eighth "
+        f"of the chunks and {found['peak_bytes'] / 1e9:.2f} GB after all.\n\n"
         f"Measured on {origin(seen)}."
     )
 

@@ -262,9 +262,10 @@ def rivals() -> str:
     )
     return (
         f"{table(('link F1 on real movies', 'Outbid, nothing set', *peers), lines)}\n\n"
-        "Link F1 is 1 if all links are right. Crowded: the steps along an axis are half as long as particles "
-        "are apart (standard deviation); sparse: a fifth. Peers use the settings that link a sibling movie "
-        f"best by its truth. `{seen['command']}`, commit {short(seen['commit'])}, {seen['date']}; "
+        "Link F1 is 1 if all links are right. Crowded: the standard deviation of a step along an axis is "
+        "half of the distance between particles; sparse: a fifth. For each movie, the settings of laptrack "
+        "and trackpy are those with the best link F1 on a similar movie with known truth. "
+        f"`{seen['command']}`, commit {short(seen['commit'])}, {seen['date']}; "
         f"{seen['machine']}."
     )
 

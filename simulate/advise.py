@@ -317,7 +317,7 @@ def _simulated(scene: _Scene, max_distance: float, step: float, seed: int) -> tu
     here = scene.point[rows]
     there = here.copy()
     there[:, : scene.axes] += rng.normal(0, step, (len(rows), scene.axes))
-    # A particle that is not seen again is replaced by an unrelated one, somewhere beside any detection.
+    # A particle that is not seen again is replaced by an unrelated one near a random detection.
     lost = rng.random(len(rows)) >= scene.seen_again
     there[lost] = scene.point[rng.integers(0, len(scene.point), int(lost.sum()))]
     there[lost, : scene.axes] += rng.normal(0, scene.neighbour, (int(lost.sum()), scene.axes))

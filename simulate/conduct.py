@@ -17,8 +17,8 @@ from outbid.formats.files.records import record_path, to_stand_beside
 from .comparison import TUNING_SEEDS
 from .experiment import Experiment, Progress, Row, Size, Study, Trial, chosen
 from .experiments import study_named
-from .kept import kept_rows, missing
 from .linkers import linker_named
+from .reuse import kept_rows, missing
 from .rows import as_csv
 from .settings import ExperimentSettings
 
@@ -178,7 +178,7 @@ def _with_trials(planned: Plan, experiment: Experiment) -> Plan:
 def conduct(planned: Plan, *, progress: Progress = None) -> Outcome:
     """Run a planned experiment.
 
-    The table with all rows so far is written every few seconds, and at the end for whatever reason: an
+    The table with all rows so far is written every few seconds, and at the end for any reason: an
     interrupted experiment keeps its rows, and its record says that it is not complete.
 
     Parameters
@@ -210,7 +210,7 @@ def conduct(planned: Plan, *, progress: Progress = None) -> Outcome:
 
 
 def write_rows(path: Path, rows: list[Row], record: dict[str, object] | None = None) -> None:
-    """Write a table, whole or not at all, with its record beside it."""
+    """Write a table, whole or not at all, with its record next to it."""
     content = as_csv(rows).encode()
     beside = None if record is None else to_stand_beside(path, record)
     write_whole(path, lambda file: file.write(content), overwrite=True, beside=beside)

@@ -1,4 +1,4 @@
-"""Base class of experiments: independent trials, the table rows that they give, and plots of these rows."""
+"""Base class of experiments: independent trials, their table rows, and plots of these rows."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def drift_of(
     ahead = frame_shifts(position / near.spacing, frame_start) * near.spacing
     if not ahead.any():
         return None
-    # Registration is as exact as its grid: the median of what is left refines it.
+    # Registration is as exact as its grid: the median of the residual refines it.
     expected = position + np.repeat(ahead, np.diff(frame_start), axis=0)
     for f in np.flatnonzero(ahead.any(axis=1)).tolist():
         here, there = near.rows[near.frame == f], slice(*frame_start[f + 1 : f + 3].tolist())

@@ -95,7 +95,7 @@ class Paper(Study):
 
     @abstractmethod
     def claims(self, summary: list[Row]) -> list[Claim]:
-        """The paper's claims beside what was measured."""
+        """The paper's claims next to the measured values."""
 
     def measured(self, size: Size, trials: list[Trial], jobs: int, progress: Progress) -> Iterator[list[Row]]:
         del trials, jobs, progress

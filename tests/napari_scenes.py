@@ -12,7 +12,7 @@ from outbid import Detections, read_detections
 from outbid.data import sample
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.viewers.taken import tracks_from
+from outbid.viewers.from_layers import tracks_from
 
 if TYPE_CHECKING:
     from napari_window import Window

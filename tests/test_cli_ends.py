@@ -211,7 +211,7 @@ def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch, tmp_path:
         ("simulate -o truth.csv --movie movie.png", 2, "it is a TIFF"),
         ("simulate -o truth.csv --movie huge.tif --box 1e9 1e9 1e9", 4, "Take larger voxels"),
         ("track one.csv", 0, "The only detection is in frame 0, so nothing is linked."),
-        ("track still.csv", 0, "All 300 detections are at one place"),
+        ("track still.csv", 0, "All 300 detections are at one position"),
         ("track still.csv", 0, "Nothing could be learned"),
         ("track still.csv --set noise=5 --set step=1", 0, "with noise, step as given"),
     ],

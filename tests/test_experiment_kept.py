@@ -54,7 +54,7 @@ def test_all_that_is_asked_may_be_there_already(tmp_path: Path) -> None:
 def test_tables_of_something_else_are_refused(tmp_path: Path) -> None:
     experiment(*NEAREST, "-o", tmp_path)
     earlier = ("--with", tmp_path / "kappa.csv", "-o", tmp_path / "b")
-    assert_refused(run("experiment", "clutter", *TINY, *earlier), 2, "no table of the experiment clutter")
+    assert_refused(run("experiment", "clutter", *TINY, *earlier), 2, "not a table of the experiment clutter")
     assert_refused(run("experiment", "kappa", *TINY, "--particles", 77, *earlier), 2, "--particles")
     summary = tmp_path / "kappa_summary.csv"
     (tmp_path / "kappa_summary.csv.json").write_bytes((tmp_path / "kappa.csv.json").read_bytes())

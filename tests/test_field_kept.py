@@ -165,7 +165,7 @@ def test_the_scale_of_axes_counts(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 def test_a_second_scale_is_said(command: str, tmp_path: Path) -> None:
     geff_of(tmp_path / "a.geff", scaled=True)
     gate = ["--max-distance", 5] if command == "track" else []
-    said = "in micrometer already, and --spacing multiplies them again"
+    said = "already in micrometer, and --spacing multiplies them again"
     for spacing in ((), ("--spacing", 5, 0.25, 0.25)):
         done = run(command, tmp_path / "a.geff", "-o", tmp_path / "t.csv", *gate, *spacing, "--overwrite")
         assert (done.exit_code, said in done.stderr) == (0, bool(spacing)), done.stderr

@@ -32,20 +32,20 @@ def test_links_are_stepped_through_without_a_truth(window: Window) -> None:
     walks(window)
     form = window.form("Track particles")
     assert form.colours.isVisible()
-    assert not form.doubts.isVisible()
+    assert not form.uncertain.isVisible()
     window.write(form.rows["max_distance"], "2")
     run(window, form)
-    assert form.doubts.isVisible()
-    window.click(form.doubts.next_button)
-    first = form.doubts.where.text()
+    assert form.uncertain.isVisible()
+    window.click(form.uncertain.next_button)
+    first = form.uncertain.where.text()
     assert first.startswith("link 1 of "), first
     assert "track " in first, first
     frame = int(first.split(" to ")[1].split(",")[0])
     assert round(window.viewer.dims.point[0]) == frame
-    window.click(form.doubts.next_button)
-    assert form.doubts.where.text().startswith("link 2 of ")
-    window.click(form.doubts.previous_button)
-    assert form.doubts.where.text() == first
+    window.click(form.uncertain.next_button)
+    assert form.uncertain.where.text().startswith("link 2 of ")
+    window.click(form.uncertain.previous_button)
+    assert form.uncertain.where.text() == first
     window.shot("track_doubts")
 
 

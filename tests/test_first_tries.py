@@ -22,7 +22,7 @@ PLANE, ROWS = np.zeros((3, 2)), [[0.0, 0.0, 0.0]]
 @pytest.mark.parametrize(
     ("attempt", "error", "said"),
     [
-        (lambda: Detections([0], ROWS), InputError, "from_table takes lists"),
+        (lambda: Detections([0], ROWS), InputError, "from_table converts lists"),
         (lambda: match(PLANE, PLANE, 1.0), InputError, "let z be 0"),
         (lambda: match(ROWS, ROWS, 1.0), InputError, "no array of shape"),
         (lambda: assign(np.eye(2)), TypeError, r"AssignmentProblem\(DenseCosts"),

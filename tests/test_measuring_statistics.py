@@ -150,7 +150,7 @@ def crossing(probability: float) -> Tracks:
 
 def test_errors_include_linking_and_say_where_it_dominates() -> None:
     sure, doubtful = outbid.measure(crossing(1.0)), outbid.measure(crossing(0.5))
-    assert "errors of linking are none" in sure.remarks[0]
+    assert "linking adds no errors" in sure.remarks[0]
     assert "150 of 7,200 links are expected to be wrong" in doubtful.remarks[0]
     one, two = sure.to_dataframe(), doubtful.to_dataframe()
     assert (two.diffusion_error_px2_per_frame >= one.diffusion_error_px2_per_frame * 0.99).mean() > 0.95

@@ -178,7 +178,7 @@ def test_more_vertices_than_preferred_are_shown_when_the_user_says_so(
     form = gated(window)
     run(window, form)
     assert named(window, "Tracks") is None
-    assert "stand still" in form.message.text()
+    assert "freeze" in form.message.text()
     window.click(form.offer_button)
     assert link_count(named(window, "Tracks of walks")) > 2000
     assert not form.offer_button.isVisible()

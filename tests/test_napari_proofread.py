@@ -70,7 +70,7 @@ def test_open_answer_undo_save_close_open_and_go_on(window: Window, tmp_path: Pa
         asked = form.asked
         press(window, form, "2" if k == 3 else "1")
         assert len(form.session.pins) == k + 1
-        assert form.session.pins[-1].detections[0] == form.session.place(asked.doubt.row)
+        assert form.session.pins[-1].detections[0] == form.session.spot(asked.link.row)
         if k == 3:
             assert form.changes.count() > 0
             window.shot("proofread_changed")
@@ -147,9 +147,9 @@ def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
     form.ask(4)
     window.shot("proofread_lineage")
     form.lineage.chosen.emit(1, 0)
-    assert form.asked.doubt.row == 1
+    assert form.asked.link.row == 1
     form.table.setCurrentIndex(form.table.model().index(0, 0))
-    assert form.asked.doubt.row == 0
+    assert form.asked.link.row == 0
 
 
 def test_in_3d_a_click_has_the_depth_of_the_detection_in_question(window: Window, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_in_3d_a_click_has_the_depth_of_the_detection_in_question(window: Window
     camera.angles = (15, 40, 70)
     form.ask(1)
     window.wait(lambda: not form.drawing.isActive())
-    (_, asked), depth = form.session.place(1), np.array(camera.view_direction)
+    (_, asked), depth = form.session.spot(1), np.array(camera.view_direction)
     across = np.cross(depth, camera.up_direction)
 
     def click_at(world: NDArray[np.float64]) -> None:
@@ -182,7 +182,7 @@ def test_in_3d_a_click_has_the_depth_of_the_detection_in_question(window: Window
     seen = form.session.tracks.detections
     added = next(row for row in range(9) if seen.position[row].tolist() not in place.tolist())
     pixel = 1 / camera.zoom
-    assert seen.frame[added] == form.session.place(form.asked.doubt.row)[0]
+    assert seen.frame[added] == form.session.spot(form.asked.link.row)[0]
     assert seen.position[added] * (3, 1, 1) == pytest.approx(wanted, abs=2 * pixel)
     window.shot("proofread_3d")
     form.ask(added)

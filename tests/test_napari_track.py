@@ -8,9 +8,9 @@ import pytest
 from napari_scenes import SCALE, UNITS, Window, gated, is_settled, link_count, named, rows_of, run, walks
 
 from outbid import SettingsError, TrackingSettings, track
+from outbid.viewers.from_layers import detections_from
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.nearby import part_around
-from outbid.viewers.taken import detections_from
 
 
 @pytest.mark.smoke

@@ -30,7 +30,7 @@ from outbid import (
     track,
     write_detections,
 )
-from outbid.edit.proofreading import HeldModel, doubts, hold, resolve, write_candidates
+from outbid.edit.proofreading import HeldModel, hold, resolve, uncertain_links, write_candidates
 from outbid.gated import linking
 from outbid.pins import Pin, append_pin, check_pins, drop_last, read_pins, resolve_pins
 from outbid.work.chunks.movie import How, track_in_chunks
@@ -83,7 +83,7 @@ def test_all_that_is_true_pinned_gives_the_truth_and_undone_the_first_bytes(way:
     found = resolve(held(way), whole_truth(film()))
     np.testing.assert_array_equal(found.run.tracks.links, film().links)
     assert found.run.stats["worst_gap"] == 0
-    assert not doubts(found)
+    assert not uncertain_links(found)
     assert same(resolve(held(way)).run.tracks, first)
 
 
@@ -341,13 +341,13 @@ def test_what_does_not_hold_the_whole_movie_refuses_pins(tmp_path: Path) -> None
     with pytest.raises(SettingsError, match="whole movie: leave out --stream or the cluster"):
         track_in_chunks(spots, tmp_path / "b.parquet", job, how)
     (tmp_path / "none.csv").write_text("a,b\n1,2\n")
-    assert_refused(run("track", spots, "--pins", tmp_path / "none.csv"), 3, "no table of pins")
+    assert_refused(run("track", spots, "--pins", tmp_path / "none.csv"), 3, "not a table of pins")
 
 
 def test_doubts_are_listed_with_what_else_may_be() -> None:
     """Least probable first; what is present is among the alternatives, and a pin ends the doubt."""
     found = resolve(held("learned"))
-    listed = doubts(found)
+    listed = uncertain_links(found)
     assert [one.value for one in listed] == sorted(one.value for one in listed)
     tracks = found.run.tracks
     for one in listed[:50]:
@@ -359,5 +359,5 @@ def test_doubts_are_listed_with_what_else_may_be() -> None:
     wrong = sum(tuple(link) not in right for link in tracks.links.tolist())
     assert 0.6 * wrong < found.expected_wrong < 1.6 * wrong
     stated = pin("end", listed[0].row)
-    assert listed[0].row not in [one.row for one in doubts(resolve(held("learned"), [stated]))]
-    assert len(doubts(resolve(held("gated")), 3)) == 3
+    assert listed[0].row not in [one.row for one in uncertain_links(resolve(held("learned"), [stated]))]
+    assert len(uncertain_links(resolve(held("gated")), 3)) == 3

@@ -10,6 +10,7 @@ from outbid import Detections, SettingsError, TrackingSettings, Tracks, track
 from outbid.pins import read_pins
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
+from outbid.viewers.from_layers import tracks_from
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.proofreading import (
     Edit,
@@ -27,7 +28,6 @@ from outbid.viewers.proofreading import (
     stored,
     undo,
 )
-from outbid.viewers.taken import tracks_from
 
 SETTINGS = {"learned": TrackingSettings(), "gated": TrackingSettings(max_distance=4.0)}
 
@@ -49,7 +49,7 @@ def begun(kind: str) -> Session:
 
 def true_answer(session: Session, asked: Question) -> Session:
     """What an oracle answers."""
-    row, links = asked.doubt.row, crowd().links
+    row, links = asked.link.row, crowd().links
     then = links[links[:, 0] == row, 1].tolist()
     return answer(session, asked, "link", *then) if then else answer(session, asked, "end")
 
@@ -67,7 +67,7 @@ def test_true_answers_remove_errors_and_undo_gives_the_first_tracks(kind: str) -
         session, asked = next_question(session)
         session = true_answer(session, asked)
         counts.append(wrong(session))
-        links = crowd().links[crowd().links[:, 0] == asked.doubt.row]
+        links = crowd().links[crowd().links[:, 0] == asked.link.row]
         assert {tuple(link) for link in links} <= set(map(tuple, session.tracks.links))
     assert counts[-1] <= 0.5 * counts[0] or kind != "learned"
     assert counts[-1] < counts[0]
@@ -92,12 +92,12 @@ def test_questions_are_the_greatest_doubts_and_every_fifth_is_an_audit_at_random
         asked.append(one)
     assert [one.audit for one in asked] == [False, False, False, False, True] * 2
     doubts = [one for one in asked if not one.audit]
-    assert len({one.doubt.row for one in doubts}) == 8
+    assert len({one.link.row for one in doubts}) == 8
     chance, source = session.tracks.link_probability, session.tracks.links[:, 0]
-    least = np.sort(np.append(chance, [one.doubt.value for one in doubts if not one.doubt.successors]))
-    assert [one.doubt.value for one in doubts] == sorted(one.doubt.value for one in doubts)
-    assert doubts[0].doubt.value == least[0]
-    assert np.isin([one.doubt.row for one in asked if one.audit], source).all()
+    least = np.sort(np.append(chance, [one.link.value for one in doubts if not one.link.successors]))
+    assert [one.link.value for one in doubts] == sorted(one.link.value for one in doubts)
+    assert doubts[0].link.value == least[0]
+    assert np.isin([one.link.row for one in asked if one.audit], source).all()
     again = begun("learned")
     for _ in range(4):
         again, _one = next_question(again)
@@ -112,9 +112,9 @@ def test_what_is_answered_or_skipped_is_not_asked_again() -> None:
     for _ in range(120):
         left, asked = next_question(left)
         if not asked.audit:
-            rows.add(asked.doubt.row)
-    assert first.doubt.row not in rows
-    assert {pin.detections[0] for pin in left.pins}.isdisjoint(map(left.place, rows))
+            rows.add(asked.link.row)
+    assert first.link.row not in rows
+    assert {pin.detections[0] for pin in left.pins}.isdisjoint(map(left.spot, rows))
 
 
 def test_the_headline_adds_the_chances_and_counts_wrong_audits() -> None:
@@ -125,7 +125,7 @@ def test_the_headline_adds_the_chances_and_counts_wrong_audits() -> None:
     for k in range(3):
         _, asked = next_question(session)
         asked = asked._replace(audit=True)
-        session = answer(session, asked, *(("link", asked.doubt.successors[0]) if k else ("end",)))
+        session = answer(session, asked, *(("link", asked.link.successors[0]) if k else ("end",)))
     assert [pin.audit for pin in session.pins] == ["wrong", "right", "right"]
     assert "3 answers removed about" in headline(session)
     assert f"Audits: 1 of 3 wrong, hence {len(session.tracks.links) / 3:.0f} ± " in headline(session)
@@ -151,7 +151,7 @@ def test_answers_are_kept_and_gone_on_with(tmp_path: Path) -> None:
 
 def test_a_contradiction_is_refused_and_names_both_answers() -> None:
     session, asked = next_question(begun("learned"))
-    (_, (one, _), (other, _), *_) = ((0, 0), *asked.doubt.alternatives)
+    (_, (one, _), (other, _), *_) = ((0, 0), *asked.link.alternatives)
     session = answer(session, asked, "link", one)
     with pytest.raises(SettingsError, match="contradicts"):
         answer(session, asked, "link", other)
@@ -172,7 +172,7 @@ def test_detections_are_added_moved_removed_and_all_of_it_is_undone(kind: str) -
         session.tracks.detections.position[:, 1] < -2
     ].tolist()
     row = int(first.tracks.links[100, 1])
-    session = edit(session, Edit(first.place(row), None))
+    session = edit(session, Edit(first.spot(row), None))
     assert len(session.tracks.detections) == count
     touched = (first.tracks.links == row).any(axis=1).sum()
     assert touched > 0
@@ -190,9 +190,9 @@ def test_without_probabilities_the_longest_step_is_asked_first_with_the_nearest_
         Tracks(seen, np.array([[0, 2], [1, 4]])), TrackingSettings(spacing=(1, 2, 1)), foreign=True
     )
     _, asked = next_question(session)
-    assert (asked.doubt.row, asked.probable) == (1, False)
-    assert asked.doubt.alternatives[:3] == ((3, 6.0), (4, 12.0), (2, pytest.approx(40.01, abs=0.01)))
-    assert asked.doubt.alternatives[3][0] == -1
+    assert (asked.link.row, asked.probable) == (1, False)
+    assert asked.link.alternatives[:3] == ((3, 6.0), (4, 12.0), (2, pytest.approx(40.01, abs=0.01)))
+    assert asked.link.alternatives[3][0] == -1
     joined = answer(session, question(session, 0), "same_cell", 3)
     assert joined.tracks.links.tolist() == [[0, 3], [1, 4]]
     assert joined.changed.tolist() == [0]
@@ -214,7 +214,7 @@ def test_learned_again_pins_hold_and_what_was_learned_hardly_changes_under_true_
     closed = {
         (int(a), int(b))
         for a, b in again.tracks.links
-        if any(again.place(int(a)) == pin.detections[0] for pin in again.pins)
+        if any(again.spot(int(a)) == pin.detections[0] for pin in again.pins)
     }
     assert closed <= pinned
 
@@ -234,12 +234,12 @@ def test_columns_stay_with_tracks_and_through_edits() -> None:
         return sorted(tracks.detections.position[tracks.links].reshape(-1, 6).tolist())
 
     assert ends(session.tracks) == ends(run.tracks)
-    frame, place = session.place(300)
+    frame, place = session.spot(300)
     edited = edit(session, Edit((frame, place), None))
     edited = edit(edited, Edit(None, (frame, place)))
     features = edited.tracks.detections.features
     row = int(edited.tracks.detections.frame_start[frame + 1]) - 1  # the last of its frame
-    assert edited.place(row) == (frame, place)
+    assert edited.spot(row) == (frame, place)
     assert np.isnan(features["brightness"][row])
     assert features["kind"][row] is None
     assert edited.held.learned.summary.columns.links["brightness"] > 0.3

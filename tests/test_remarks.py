@@ -61,7 +61,7 @@ def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path,
     frame = np.repeat(np.arange(10), 3)
     done = run(*written(tmp_path, frame, np.ones((30, 3))), *options)
     assert done.exit_code == 5
-    assert done.stderr.startswith("All 30 detections are at one place, z, y, x = 1, 1, 1: nothing shows")
+    assert done.stderr.startswith("All 30 detections are at one position, z, y, x = 1, 1, 1, so links")
 
 
 @pytest.mark.smoke
@@ -70,8 +70,8 @@ def test_rows_that_are_there_twice_are_counted(tmp_path):
     twice = np.concatenate([frame, frame[30:40]]), np.concatenate([np.tile(GRID, (3, 1)), GRID[3:13]])
     done = run(*written(tmp_path, *twice), "--max-distance", "3")
     assert (
-        "10 detections lie exactly on another of their frame, the first in frame 1 at z, y, x = "
-        in done.stderr
+        "10 detections have exactly the position of another one in their frame, the first in frame 1 at z, "
+        "y, x = " in done.stderr
     )
     assert "Are rows doubled?" in done.stderr
     [said] = track(Detections.from_table(*twice), TrackingSettings(3.0)).remarks
@@ -85,7 +85,10 @@ def test_a_stream_says_the_same(tmp_path):
     twice = np.concatenate([frame, frame[30:40]]), np.concatenate([np.tile(GRID, (3, 1)), GRID[3:13]])
     words = ["-o", tmp_path / "out.parquet", "--max-distance", "3", "--stream", "--overwrite"]
     for seen, said in (
-        (twice, "10 detections lie exactly on another of their frame, the first in frame 1"),
+        (
+            twice,
+            "10 detections have exactly the position of another one in their frame, the first in frame 1",
+        ),
         ((frame[:27], GRID), "All 27 detections are in frame 0, so nothing is linked."),
         (([], np.empty((0, 3))), "There are no detections, so nothing is linked."),
     ):
@@ -98,7 +101,7 @@ def test_a_stream_says_the_same(tmp_path):
 def test_minus_zero_is_zero_and_other_frames_are_others():
     seen = Detections.from_table([0, 0, 1, 1], [[0.0, 0, 0], [-0.0, 0, 0], [0, 0, 0], [0, 0, 9]])
     [said] = track(seen, TrackingSettings(3.0)).remarks
-    assert said.startswith("1 detection lies exactly on another of its frame, in frame 0 at ")
+    assert said.startswith("1 detection has exactly the position of another one in its frame, in frame 0 at ")
 
 
 def test_a_million_rows_are_compared_in_no_time():
@@ -134,8 +137,8 @@ def test_what_is_learned_is_refused_beside_a_max_distance(option, tmp_path):
     succeed(*words, "--config", tmp_path / "tracks.csv", "--overwrite")
 
 
-@pytest.mark.parametrize(("frames", "said"), [(30, "at most 28 can be missing in a track: it acts as 28"),
-                                              (1200, "hardly shows who is who")])  # fmt: skip
+@pytest.mark.parametrize(("frames", "said"), [(30, "can miss at most 28: it acts as 28"),
+                                              (1200, "hardly distinguishes particles")])  # fmt: skip
 def test_a_gap_longer_than_makes_sense_is_named(frames, said, tmp_path):
     words = written(
         tmp_path, np.arange(frames), np.zeros((frames, 3)) + [[0, 0, k % 2] for k in range(frames)]

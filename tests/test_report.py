@@ -293,7 +293,7 @@ def test_lengths_are_taken_in_the_spacing_of_the_record() -> None:
     seen = Detections.from_table([0, 1], [[0, 0, 0], [1, 0, 0]])
     text = report(Tracks(seen, np.array([[0, 1]])), record=record)
     assert "<th>speed</th>" in text
-    assert "<td>3</td><td>No rival is near" in text
+    assert "<td>3</td><td>No competing detection is near" in text
 
 
 @pytest.mark.parametrize("recorded", [None, "wide", [1, 2], [1, 2, "3"], [1, 2, 0], [1, 2, float("nan")], {}])
@@ -330,7 +330,7 @@ def test_an_output_that_is_there_or_no_page_is_refused(tracked: Path) -> None:
     assert there.read_text() == "mine"
     done = run("report", tracked, "-o", tracked, "--overwrite")
     assert done.exit_code == 2
-    assert "let it end in .html" in done.stderr
+    assert "let its name end in .html" in done.stderr
 
 
 def test_without_matplotlib_the_error_says_what_to_install(

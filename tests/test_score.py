@@ -143,11 +143,11 @@ def _unlike(seen: Detections, name: str) -> Detections:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("axes", "what the tracks call x, y, z is z, y, x of the truth"),
-        ("unit", "The tracks are in micrometer, the truth in pixel. Along z, y, x the tracks reach over"),
-        ("offset", "The tracks lie by z, y, x = 0, 500, 0 from the truth."),
-        ("frames", "No frame is in both: the tracks are in frames 100 to 103, the truth in 0 to 3."),
-        ("gate", "The tracks lie by z, y, x = 0, 0, 2.4 from the truth."),
+        ("axes", "x, y, z of the tracks are z, y, x of the truth"),
+        ("unit", "The tracks are in micrometer, the truth in pixel. Along z, y, x the tracks extend over"),
+        ("offset", "The offset of the tracks from the truth is z, y, x = 0, 500, 0."),
+        ("frames", "They have no common frame: the tracks are in frames 100 to 103, the truth in 0 to 3."),
+        ("gate", "The offset of the tracks from the truth is z, y, x = 0, 0, 2.4."),
     ],
 )
 def test_where_nothing_is_matched_the_reason_is_stated(name: str, said: str, tmp_path: Path) -> None:

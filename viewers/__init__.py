@@ -7,7 +7,7 @@ of a movie, and `report` makes one page of everything.
 For `outbid view`: `opened` determines the kinds of files, `scene` puts everything on one grid of voxels,
 `screen` finds a display and `window` opens napari.
 
-For the forms: `taken` makes detections and tracks of layers, `nearby` selects a part of a movie that
+For the forms: `from_layers` makes detections and tracks of layers, `nearby` selects a part of a movie that
 is small enough for a preview, `objects` numbers the objects of a label image by their tracks, `proofreading`
 is a session of questions and answers, and `forms` are the forms of the napari plugin. `napari.yaml` names
 these, and the readers, writers and samples of `plugin`.

@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path)
 @click.command(
     cls=GroupedCommand,
     no_args_is_help=True,
-    help="""Write a page about TRACKS: how far to trust them, scores, pictures, and links worth a look.
+    help="""Write a page about TRACKS: their reliability, scores, pictures, and links to check.
 
     \b
     Examples:
@@ -34,7 +34,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("files", metavar="TRACKS... [TRUTH]", nargs=-1, required=True, type=InputFile())
 @click.option(
     "--truth", type=_FILE, metavar="PATH",
-    help="Truth of all TRACKS, or a folder with one of the same name for each.",
+    help="One truth for all TRACKS, or a folder with a truth of the same name for each.",
 )  # fmt: skip
 @click.option("-o", "--output", type=_FILE, help="The page.  [default: TRACKS_report.html]")
 @click.option(
@@ -46,7 +46,7 @@ _FILE = click.Path(path_type=Path)
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
     help="Size of a voxel; positions are multiplied by it.  [default: that of the run record, else 1 1 1]",
 )  # fmt: skip
-@click.option("--movie", type=_FILE, help="Movie of the tracks, shown around each doubtful link.")
+@click.option("--movie", type=_FILE, help="Movie of the tracks, shown around each uncertain link.")
 @columns_option("--columns", "TRACKS")
 @columns_option("--truth-columns", "TRUTH")
 @out_dir_options
@@ -85,7 +85,7 @@ def report(
         return
     output = output or tracks.with_name(f"{tracks.stem}_report.html")
     if output.suffix.lower() not in (".html", ".htm"):
-        raise click.BadParameter("it is a page: let it end in .html.", param_hint="--output")
+        raise click.BadParameter("the output is a page: let its name end in .html.", param_hint="--output")
     sources = [path for path in (tracks, truth, movie) if path is not None]
     refuse_output(output, overwrite=overwrite, inputs=sources)
     with compilation_reported():
@@ -108,7 +108,7 @@ def report(
       outbid view movie.tif tracks.csv --truth truth.csv
       outbid view movie.tif tracks.csv --screenshot picture.png
 
-    A movie is a TIFF file or a folder of images; its frames are read when they are looked at. With a truth,
+    A movie is a TIFF file or a folder of images; its frames are read when you look at them. With a truth,
     links are green if they are true, red if false, blue if missed. With --screenshot no window opens, and no
     display is needed.
     """,
@@ -130,7 +130,7 @@ def report(
 )  # fmt: skip
 @click.option(
     "--gate", type=float, metavar="D",
-    help="Detections this far apart or farther are never the same, in the unit of the voxel size.  "
+    help="Detections at this distance or farther apart are never the same, in the unit of the voxel size.  "
     "[default: half of the median nearest-neighbour distance in the truth]",
 )  # fmt: skip
 @click.option(
@@ -172,7 +172,9 @@ def view(
 
     clock = Stopwatch()
     if screenshot is not None and screenshot.suffix.lower() != ".png":
-        raise click.BadParameter("it is a picture: let it end in .png.", param_hint="--screenshot")
+        raise click.BadParameter(
+            "the output is a picture: let its name end in .png.", param_hint="--screenshot"
+        )
     if screenshot is None and frame is not None:
         raise click.BadParameter("it is the frame of a picture: give --screenshot.", param_hint="--frame")
     if screenshot is not None:

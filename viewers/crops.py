@@ -40,7 +40,7 @@ class Crops:
     ) -> tuple[NDArray[np.float64], tuple[float, float, float, float]] | None:
         """Picture (n, m, 3) of two frames, the largest values along z; and its left, right, bottom, top.
 
-        None where the movie has no such frames or no such place.
+        None where the movie has no such frames or no such position.
         """
         low = np.clip(np.floor((middle - half) / self.size + 0.5).astype(int), 0, self.movie.shape)
         high = np.clip(np.ceil((middle + half) / self.size + 0.5).astype(int), 0, self.movie.shape)

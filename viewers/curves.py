@@ -24,7 +24,7 @@ class Displacement(NamedTuple):
     Parameters
     ----------
     lag : (L,) int64 array
-        Frames; lags without a pair of detections are left out.
+        Frames; lags without a pair of detections are omitted.
     mean_square : (L,) float64 array
         In the unit of the positions, squared.
     pairs : (L,) int64 array
@@ -43,7 +43,7 @@ class Displacement(NamedTuple):
 
 
 class WorstLinks(NamedTuple):
-    """Links to check, the most doubtful first.
+    """Links to check, the least certain first.
 
     Parameters
     ----------
@@ -78,14 +78,14 @@ class _Groups(NamedTuple):
 
     @classmethod
     def of(cls, frame: NDArray) -> _Groups:
-        """Groups of the frames from the first of these to the last."""
+        """Groups of the frames from the first one to the last."""
         first, stop = (int(frame.min()), int(frame.max()) + 1) if len(frame) else (0, 1)
         width = -(-(stop - first) // _MOST_BINS)
         edges = np.arange(first, stop + width, width)
         return cls(edges, (edges[1:] + edges[:-1] - 1) / 2, np.diff(np.minimum(edges, stop)))
 
     def within(self, frame: NDArray) -> NDArray[np.int64]:
-        """(B,): how many of these frames are in each group."""
+        """(B,): number of frames in each group."""
         return np.histogram(frame, self.edges)[0]
 
 
@@ -94,7 +94,7 @@ def accuracy_over_time(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Middle of each group of frames, and precision and recall of the links that start in its frames, (B,).
 
-    NaN where there is none. Divisions do not count, as in the scores.
+    NaN without links. Divisions do not count, as in the scores.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def detections_a_frame(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 def step_lengths(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
-    """Lengths of the links from a frame to the next; links over gaps are left out."""
+    """Lengths of the links from a frame to the next, without links over gaps."""
     frame = tracks.detections.frame
     consecutive = frame[tracks.links[:, 1]] - frame[tracks.links[:, 0]] == 1
     return link_speed(tracks, spacing)[consecutive]
@@ -139,7 +139,7 @@ def starts_and_ends(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.flo
     """Middle of each group of frames, and the mean number of tracks that start and end in its frames, (B,).
 
     Tracks that are there in the first frame do not start, and those in the last do not end; unlinked
-    detections are left out.
+    detections are omitted.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def starts_and_ends(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.flo
 def speed_over_time(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
     """(4, B) float64: middle of each group of frames, and quartiles of the speed of links that start in it.
 
-    In the unit of the positions a frame; NaN where there is none.
+    In the unit of the positions a frame; NaN without links.
 
     Examples
     --------
@@ -203,14 +203,14 @@ def mean_square_displacement(
     """
     order = np.lexsort((tracks.detections.frame, tracks.track_id))
     track, frame = tracks.track_id[order], tracks.detections.frame[order].astype(np.int64)
-    place = tracks.detections.position[order] * np.asarray(spacing, dtype=np.float64)
+    position = tracks.detections.position[order] * np.asarray(spacing, dtype=np.float64)
     key = track * (int(np.ptp(frame)) + most_lags + 1 if len(frame) else 1) + frame
     rows = [rows_apart(key, lag) for lag in range(1, most_lags + 1)]
-    squares = [np.square(place[there] - place[here]).sum(axis=1) for here, there in rows]
+    squares = [np.square(position[there] - position[here]).sum(axis=1) for here, there in rows]
     pairs = np.array([len(one) for one in squares])
     seen = np.flatnonzero(pairs) + 1
     mean = np.array([one.mean() for one in squares if len(one)])
-    some = place[:, np.ptp(place, axis=0) > 0] if len(place) else place
+    some = position[:, np.ptp(position, axis=0) > 0] if len(position) else position
     fit = fitted(some, frame, np.unique(track, return_inverse=True)[1])
     curve = None if fit is None else fit.displacement(seen.astype(np.float64))
     exponent = np.nan if fit is None else fit.parameter
@@ -220,7 +220,7 @@ def mean_square_displacement(
 def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> WorstLinks:
     """The links with the lowest probability, else the smallest margin, the highest cost or speed.
 
-    Links whose measure is not known (NaN) are left out.
+    Links without a measure (NaN) are omitted.
 
     Examples
     --------

@@ -7,15 +7,15 @@ import numpy as np
 from outbid.particles.tracks import Tracks
 
 _REACH = 1.5
-"""Search radius for rivals around the ends of a link, as a multiple of its length."""
+"""Search radius for competing detections around the ends of a link, as a multiple of its length."""
 _SAMPLE = 10_000
 """Guard: links of which the median length is taken."""
 _LONG = 3.0
-"""Multiple of the median link length from which on a link counts as long."""
+"""Multiple of the median link length above which a link counts as long."""
 
 
 def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> str:
-    """Explain what makes a link doubtful: rivals near its ends, or its length.
+    """Explain why a link is uncertain: competitors near its ends, or its length.
 
     Parameters
     ----------
@@ -50,4 +50,8 @@ def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 
     if reach / _REACH > _LONG * float(np.median(length)):
         return "It is much longer than usual: the particle may have ended, and another begun."
     gap = int(seen.frame[target] - seen.frame[source])
-    return f"It spans {gap} frames." if gap > 1 else "No rival is near; the model expects a different step."
+    return (
+        f"It spans {gap} frames."
+        if gap > 1
+        else "No competing detection is near; the model expects a different step."
+    )

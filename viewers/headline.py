@@ -26,8 +26,8 @@ _MEANINGS: Mapping[str, str] = {
     "hota": "Geometric mean of detection accuracy and association accuracy.",
     "det_a": "Accuracy of detection within HOTA.",
     "ass_a": "Accuracy of association within HOTA.",
-    "complete_tracks": "Share of the true tracks that one track follows from begin to end.",
-    "track_purity": "Share of a found track that is of one particle.",
+    "complete_tracks": "Share of the true tracks that one track follows from start to end.",
+    "track_purity": "Share of a found track that belongs to one particle.",
     "target_effectiveness": "Share of a particle's detections that are in one track.",
 }
 """In a sentence; docs/explanation/scores.md has the definitions."""

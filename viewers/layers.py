@@ -24,7 +24,7 @@ RECORD = "outbid"
 """Key of the run record in a layer's metadata."""
 
 OF_TRACKS = {"track_id", "track_length", "speed", "confidence", *LINK_MEASURES}
-"""Features of a layer of tracks that are none of its detections."""
+"""Features of a layer of tracks that are not features of its detections."""
 
 METRES = {"nanometer": 1e-9, "micrometer": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "meter": 1.0}
 """Units of length that napari takes, in metres."""
@@ -235,8 +235,11 @@ def link_speed(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) 
     [3.0]
     """
     source, target = tracks.links.T
-    place, frame = tracks.detections.position * np.asarray(spacing, dtype=np.float64), tracks.detections.frame
-    return np.linalg.norm(place[target] - place[source], axis=1) / (frame[target] - frame[source])
+    position, frame = (
+        tracks.detections.position * np.asarray(spacing, dtype=np.float64),
+        tracks.detections.frame,
+    )
+    return np.linalg.norm(position[target] - position[source], axis=1) / (frame[target] - frame[source])
 
 
 def _of_detections(tracks: Tracks, of_link: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -277,7 +280,7 @@ def _only(tracks: Tracks, chosen: NDArray[np.bool_]) -> Tracks:
 
 
 def _without_graph(layer: Layer) -> Layer:
-    """The links of the graph as tracks of their own: napari draws the graph in white, whatever the colour."""
+    """The links of the graph as separate tracks: napari always draws the graph in white."""
     number = layer.data[:, 0].astype(np.int64)
     ends = graph_links(number, layer.graph).ravel()
     joins = layer.data[ends]

@@ -94,7 +94,7 @@ def columns_of(tracks: Tracks) -> dict[str, NDArray]:
 
 
 def trees_of(spans: Spans, most: int = _MOST_TREES) -> tuple[list[Tree], int]:
-    """As `trees`, of these spans; up to `most`."""
+    """As `trees`, for these spans; up to `most`."""
     children = _children(spans.parent)
     roots = [root for root in children if spans.parent[root] < 0]
     families = sorted((-len(_family(root, children)), root) for root in roots)

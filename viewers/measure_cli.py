@@ -26,8 +26,8 @@ _FILE = click.Path(path_type=Path)
       outbid measure control.csv treated.csv -o table.csv --comparison difference.csv
       outbid measure tracks.csv -o table.csv --group cell_type
 
-    The table has one row a track, and every column has its unit in its name: micrometers and seconds if the
-    file or its run record states them, or --spacing and --interval do. An Excel workbook holds all tables.
+    The table has one row for each track. Every column has its unit in its name: micrometers and seconds if
+    the file, its run record, or --spacing and --interval state them. An Excel workbook contains all tables.
     Each of several TRACKS is a condition. Errors include those of linking if links have probabilities.
     """,
 )
@@ -53,7 +53,9 @@ _FILE = click.Path(path_type=Path)
     help="Whether the drift of whole frames that tracking learned is subtracted.",
 )  # fmt: skip
 @click.option("--axes", metavar="AXES", help="Axes that count, such as yx.  [default: all that vary]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap and draws of links.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap and of the draws of links."
+)
 @columns_option("--columns", "TRACKS")
 @click.option("--overwrite", is_flag=True, help="Replace outputs if they exist.")
 @config_option

@@ -13,7 +13,7 @@ LEAST_FRAMES = 5
 def part_around(
     detections: Detections,
     frame: int,
-    place: tuple[float, float] | None = None,
+    centre: tuple[float, float] | None = None,
     most: int = MOST_DETECTIONS,
 ) -> Detections:
     """Frames around one with up to `most` detections; at least five frames, cropped if necessary.
@@ -23,7 +23,7 @@ def part_around(
     detections : Detections
     frame : int
         Number of the frame in the middle.
-    place : (float, float), optional
+    centre : (float, float), optional
         y, x of the middle of the square. Default: the median of the positions.
     most : int
 
@@ -41,7 +41,7 @@ def part_around(
     part = detections.take(distance <= reach)
     if len(part) <= most:
         return part
-    middle = np.median(part.position[:, 1:], axis=0) if place is None else np.asarray(place)
+    middle = np.median(part.position[:, 1:], axis=0) if centre is None else np.asarray(centre)
     away = np.abs(part.position[:, 1:] - middle).max(axis=1)
     return part.take(away <= np.partition(away, most - 1)[most - 1])
 

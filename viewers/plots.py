@@ -20,8 +20,8 @@ from outbid.particles.tracks import Tracks
 
 from .crops import Crops
 from .curves import Displacement, WorstLinks
+from .from_layers import moved
 from .judged import JudgedLinks
-from .taken import moved
 
 _STYLE: dict[str, Any] = {
     "svg.hashsalt": "outbid", "svg.fonttype": "path", "font.size": 9.0, "axes.spines.top": False,
@@ -34,7 +34,7 @@ _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072b2", "#d55e00", "#00875f", "#c2185b"
 
 
 def style() -> AbstractContextManager[None]:
-    """Draw with the settings of this module, whatever the user's own matplotlib settings are."""
+    """Draw with the settings of this module, not with the user's matplotlib settings."""
     return matplotlib.style.context(["default", _STYLE], after_reset=True)
 
 
@@ -154,17 +154,17 @@ def gallery(
 
 def _panel(axes: Axes, tracks: Tracks, link: int, half: float, truth: Tracks | None) -> None:
     """Detections of both frames, the link, the other links between them, and the true ones."""
-    seen, place = tracks.detections, tracks.detections.position
+    seen, position = tracks.detections, tracks.detections.position
     source, target = tracks.links[link]
-    middle = (place[source] + place[target])[1:] / 2
+    middle = (position[source] + position[target])[1:] / 2
     for row, marker, colour in ((source, "o", _BLUE), (target, "x", _ORANGE)):
-        near = place[seen.rows_of(int(seen.frame[row]))]
+        near = position[seen.rows_of(int(seen.frame[row]))]
         near = near[(np.abs(near[:, 1:] - middle) <= half).all(axis=1)]
         axes.plot(near[:, 2], near[:, 1], marker, ms=4.5, mfc="none", mec=colour, mew=1)
     _draw_links(axes, tracks, seen.frame[source], middle, half, (_GREY, "-", 1.0))
     if truth is not None:
         _draw_links(axes, truth, seen.frame[source], middle, half, (_GREEN, ":", 2.2))
-    axes.plot(place[[source, target], 2], place[[source, target], 1], color="black", lw=1.6, zorder=1)
+    axes.plot(position[[source, target], 2], position[[source, target], 1], color="black", lw=1.6, zorder=1)
     axes.set(xlim=(middle[1] - half, middle[1] + half), ylim=(middle[0] + half, middle[0] - half))
     axes.set(aspect="equal")
     axes.tick_params(labelsize=6)
@@ -174,21 +174,21 @@ def _panel(axes: Axes, tracks: Tracks, link: int, half: float, truth: Tracks | N
 def _draw_links(
     axes: Axes, tracks: Tracks, frame: int, middle: NDArray, half: float, look: tuple[str, str, float]
 ) -> None:
-    """The links that start in a frame, as far as they are near."""
-    place, rows = tracks.detections.position, tracks.detections.rows_of(frame)
+    """The links that start in a frame near a point."""
+    position, rows = tracks.detections.position, tracks.detections.rows_of(frame)
     begin, end = np.searchsorted(tracks.links[:, 0], [rows.start, rows.stop])
     links = tracks.links[begin:end]
-    near = (np.abs(place[links[:, 0], 1:] - middle) <= 2 * half).all(axis=1)
-    lines = list(place[links[near]][..., [2, 1]])
+    near = (np.abs(position[links[:, 0], 1:] - middle) <= 2 * half).all(axis=1)
+    lines = list(position[links[near]][..., [2, 1]])
     colour, dashes, width = look
     axes.add_collection(LineCollection(lines, colors=colour, linestyles=dashes, linewidths=width, zorder=0))
 
 
 def _half_width(tracks: Tracks, rows: NDArray[np.int64]) -> float:
     """Half the width of all panels: large enough for every link and its nearest rivals."""
-    place = tracks.detections.position
-    way = np.abs(place[tracks.links[rows, 1]] - place[tracks.links[rows, 0]])[:, 1:].max(initial=0.0)
-    return float(max(1.5 * way, 1e-3 * np.ptp(place[:, 1:], axis=0).max(initial=0.0), 1e-9))
+    position = tracks.detections.position
+    way = np.abs(position[tracks.links[rows, 1]] - position[tracks.links[rows, 0]])[:, 1:].max(initial=0.0)
+    return float(max(1.5 * way, 1e-3 * np.ptp(position[:, 1:], axis=0).max(initial=0.0), 1e-9))
 
 
 def _figure() -> tuple[Figure, Axes]:

@@ -75,7 +75,7 @@ def layers_of_positions(path: str) -> list[LayerData]:
     from outbid import formats
     from outbid.errors import InputError
 
-    from .forms.shown import looks
+    from .forms.napari_layers import looks
     from .layers import RECORD, points_layer, tracks_layer
     from .report import spacing_of
 
@@ -150,8 +150,8 @@ def _image(name: str, spacing: tuple[float, ...], unit: str, *, flat: bool = Fal
     """Attributes of a layer with an image of voxels of this size."""
     from .layers import Layer
 
-    place = Layer("image", name, np.empty((0, 4)), {}, (1, *spacing), unit)
-    return (place.in_plane() if flat else place).as_tuple()[1]
+    grid = Layer("image", name, np.empty((0, 4)), {}, (1, *spacing), unit)
+    return (grid.in_plane() if flat else grid).as_tuple()[1]
 
 
 def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:
@@ -164,7 +164,7 @@ def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     """
     from outbid import formats
 
-    from .taken import detections_from
+    from .from_layers import detections_from
 
     features = {name: np.asarray(values) for name, values in attributes.get("features", {}).items()}
     numbers = {name: values for name, values in features.items() if values.dtype.kind in "iufbOU"}
@@ -183,7 +183,7 @@ def write_tracks(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     """
     from outbid import formats
 
-    from .taken import tracks_from
+    from .from_layers import tracks_from
 
     rows = np.column_stack([data[:, 0], _in_units(data[:, 1:], attributes)])
     tracks = tracks_from(
@@ -199,7 +199,7 @@ def sample_walks() -> list[LayerData]:
     from outbid import read_tracks
     from outbid.data import sample
 
-    from .forms.shown import looks
+    from .forms.napari_layers import looks
     from .layers import points_layer, tracks_layer
 
     truth = read_tracks(sample("walks"))

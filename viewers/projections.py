@@ -11,7 +11,7 @@ from outbid.particles.svg import links_to_draw, path_of
 from outbid.particles.tracks import Tracks
 
 _MOST_LINKS = 6000
-"""Links in each projection: 150 kB. Of more, whole tracks are left out evenly."""
+"""Most links in each projection: 150 kB. If there are more, some whole tracks are omitted, evenly."""
 _COLOURS = 12
 """Groups of frames, from blue (first) to orange (last): all readable on white and on black."""
 _SIZE = 1000.0
@@ -52,12 +52,12 @@ def projections(tracks: Tracks, spacing: tuple[float, float, float]) -> list[Pro
     [('y, x', [('hsl(225 70% 50%)', 'M0 0L1000 500')])]
     """
     kept = links_to_draw(tracks, _MOST_LINKS)
-    place = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
+    position = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
     if not len(kept):
         return []
-    low, span = place.min(axis=0), np.ptp(place, axis=0)
+    low, span = position.min(axis=0), np.ptp(position, axis=0)
     scale = _SIZE / (float(span.max()) or 1.0)
-    ends = (place[tracks.links[kept]] - low) * scale
+    ends = (position[tracks.links[kept]] - low) * scale
     group = _groups(tracks.detections.frame[tracks.links[kept, 0]].astype(np.int64))
     views = [view for view in _VIEWS if all(span["zyx".index(axis)] > 0 for axis in view)] or [_VIEWS[0]]
     return [_view(view, ends, group, low, span, scale) for view in views]

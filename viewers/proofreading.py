@@ -1,7 +1,8 @@
 """A session of proofreading, without a window: questions, answers, undo and redo, and expected errors.
 
 A session is a record that does not change; each function returns another one. Its tracks are a function of
-detections, model and pins. Tracks of another program have no model: pins replace their links and no others.
+detections, model and pins. Tracks of another program have no model: pins replace only those links that they
+concern.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.edit.proofreading import Doubt, HeldModel, Resolved, doubt_at, doubts, hold, hold_again, resolve
+from outbid.edit.proofreading import (
+    HeldModel,
+    Resolved,
+    UncertainLink,
+    hold,
+    hold_again,
+    resolve,
+    uncertain_link_at,
+    uncertain_links,
+)
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 from outbid.pins import Pin, PinnedRows, append_pin, check_pins, drop_last, read_pins, resolve_pins
@@ -29,24 +39,24 @@ from .layers import link_speed
 AUDIT_EVERY = 5
 """Prior: of as many questions one is about a random link, by which the expected errors are judged."""
 _QUEUE = 100
-"""Guard: doubts that are kept in order; further ones are sought when they are used up."""
+"""Guard: uncertain links in the queue; more are sought when it is empty."""
 _SHOWN = 4
 """Guard: alternatives of a question."""
-Place = tuple[int, tuple[float, float, float]]
+Spot = tuple[int, tuple[float, float, float]]
 Report = Callable[[int, int], None]
 
 
 class Edit(NamedTuple):
-    """A detection that was added, moved or removed: its place before and after, None where there is none."""
+    """A detection that was added, moved or removed: where it was before and is after, or None."""
 
-    before: Place | None
-    after: Place | None
+    before: Spot | None
+    after: Spot | None
 
 
 class Question(NamedTuple):
     """What follows a detection?"""
 
-    doubt: Doubt  # without probabilities its alternatives have the length of the step; NaN is that of no link
+    link: UncertainLink  # without probabilities, alternatives have lengths of steps; no link has NaN
     audit: bool  # whether the link was chosen at random
     probable: bool  # whether the alternatives have probabilities
 
@@ -62,9 +72,9 @@ class Session:
     wrong_at_first: float  # expected number of wrong links without pins
     steps: tuple[Pin | Edit, ...] = ()  # what was done, the last at the end
     undone: tuple[Pin | Edit, ...] = ()
-    queue: tuple[Doubt, ...] = ()  # the greatest doubts
+    queue: tuple[UncertainLink, ...] = ()  # the least certain first
     asked: int = 0  # questions so far
-    skipped: frozenset[Place] = frozenset()
+    skipped: frozenset[Spot] = frozenset()
     changed: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     """(K,) Rows of the detections whose successors the last step changed."""
 
@@ -78,7 +88,7 @@ class Session:
         """All pins that hold."""
         return tuple(step for step in self.steps if isinstance(step, Pin))
 
-    def place(self, row: int) -> Place:
+    def spot(self, row: int) -> Spot:
         """Frame and position of a detection, as pins name it."""
         z, y, x = self.tracks.detections.position[row].tolist()
         return int(self.tracks.detections.frame[row]), (z, y, x)
@@ -100,9 +110,9 @@ def opened(
     >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
     >>> session = opened(Tracks(seen, np.array([[0, 2], [1, 3]])), TrackingSettings(), foreign=True)
     >>> session, question = next_question(session)
-    >>> session.tracks.links[session.tracks.links[:, 0] == question.doubt.row].tolist()
+    >>> session.tracks.links[session.tracks.links[:, 0] == question.link.row].tolist()
     [[0, 2]]
-    >>> [row for row, _ in question.doubt.alternatives]
+    >>> [row for row, _ in question.link.alternatives]
     [3, 2, -1]
     >>> session = answer(session, question, "link", 3)
     >>> session.tracks.links.tolist(), headline(session)
@@ -113,14 +123,14 @@ def opened(
     held, given = _held(tracks, settings, foreign, progress)
     first = _solved(held, given, ())
     now = _solved(held, given, pins) if pins else first
-    queue = _doubts(now, held)
+    queue = _uncertain(now, held)
     return Session(tracks, held, given, now, first.expected_wrong, tuple(pins), (), queue, len(pins))
 
 
 def next_question(session: Session, seed: int = 0) -> tuple[Session, Question | None]:
-    """The greatest doubt that was not asked since the last answer; every fifth time a random link.
+    """The least certain link that was not asked since the last answer; every fifth time a random link.
 
-    None if nothing is in doubt.
+    None if no link is uncertain.
     """
     tracks, count = session.tracks, session.asked + 1
     asked = replace(session, asked=count)
@@ -130,16 +140,16 @@ def next_question(session: Session, seed: int = 0) -> tuple[Session, Question | 
         if len(open_):
             chosen = np.random.default_rng([seed, count]).choice(open_)
             return asked, question(session, int(tracks.links[chosen, 0]), audit=True)
-    queue = session.queue or _doubts(session.now, session.held, len(session.skipped))
+    queue = session.queue or _uncertain(session.now, session.held, len(session.skipped))
     for k, doubt in enumerate(queue, 1):
-        if session.place(doubt.row) not in session.skipped:
+        if session.spot(doubt.row) not in session.skipped:
             return replace(asked, queue=queue[k:]), question(session, doubt.row)
     return session, None
 
 
 def question(session: Session, row: int, *, audit: bool = False) -> Question:
     """The question about one detection."""
-    doubt = doubt_at(session.now, row)
+    doubt = uncertain_link_at(session.now, row)
     if np.isfinite(session.now.probability).any():
         known = dict(doubt.alternatives)
         value = min(known.get(to, math.nan) for to in doubt.successors or (-1,))
@@ -161,7 +171,7 @@ def answer(
 
     Raises SettingsError if it contradicts an earlier answer.
     """
-    doubt = asked.doubt
+    doubt = asked.link
     stated = {"link": set(others), "division": set(others), "end": set(), "no_particle": {-2}}.get(kind)
     right = stated == set(doubt.successors) if stated is not None else kind != "forbid"
     known = dict(doubt.alternatives) if asked.probable else {}
@@ -169,8 +179,8 @@ def answer(
     before = known.get(target, math.nan) if kind != "division" else math.nan
     before = 1 - before if kind == "forbid" else before
     audit = ("right" if right else "wrong") if asked.audit and kind != "same_cell" else ""
-    places = tuple(session.place(row) for row in (doubt.row, *others))
-    pin = Pin(kind, places, user=getpass.getuser(), p_before=before, audit=audit)
+    spots = tuple(session.spot(row) for row in (doubt.row, *others))
+    pin = Pin(kind, spots, user=getpass.getuser(), p_before=before, audit=audit)
     check_pins([*session.pins, pin])
     return _with(session, (*session.steps, pin), (), progress)
 
@@ -196,16 +206,18 @@ def learned_again(session: Session, progress: Report | None = None) -> Session: 
     """The session with a model that is learned once more, with the pins held."""
     held = hold_again(session.held, session.pins)
     now = _solved(held, session.given, session.pins)
-    return replace(session, held=held, now=now, changed=_changed(session.now, now), queue=_doubts(now, held))
+    return replace(
+        session, held=held, now=now, changed=_changed(session.now, now), queue=_uncertain(now, held)
+    )
 
 
 def skip(session: Session, asked: Question) -> Session:
     """The session in which this detection is not asked about again."""
-    return replace(session, skipped=session.skipped | {session.place(asked.doubt.row)})
+    return replace(session, skipped=session.skipped | {session.spot(asked.link.row)})
 
 
 def stored(session: Session, path: Path) -> Session:
-    """Bring the table of pins beside the tracks up to date; the pins have the numbers of its lines."""
+    """Bring the table of pins of the tracks up to date; the pins have the numbers of its lines."""
     held, pins = (read_pins(path) if path.exists() else ()), session.pins
     same = len(list(takewhile(lambda two: two[0][:2] == two[1][:2], zip(held, pins, strict=False))))
     for _ in held[same:]:
@@ -250,7 +262,7 @@ def _with(
     solved = _solved(held, given, pins)
     changed = _changed(session.now, solved) if edits == was else np.empty(0, np.int64)
     kept = replace(session, held=held, given=given, steps=steps, undone=undone)
-    return replace(kept, now=solved, changed=changed, queue=_doubts(solved, held))
+    return replace(kept, now=solved, changed=changed, queue=_uncertain(solved, held))
 
 
 def _held(
@@ -283,13 +295,13 @@ def _solved(held: HeldModel, given: Tracks | None, pins: Sequence[Pin]) -> Resol
     return Resolved(run, links[order], np.full(len(links), np.nan), none, none, none, found)
 
 
-def _doubts(now: Resolved, held: HeldModel, skipped: int = 0) -> tuple[Doubt, ...]:
-    """The greatest doubts; long links where nothing else is known of them."""
+def _uncertain(now: Resolved, held: HeldModel, skipped: int = 0) -> tuple[UncertainLink, ...]:
+    """The least certain links; the longest ones if links have neither probability nor margin."""
     tracks = now.run.tracks
     if not tracks.measures.keys() & {"link_probability", "link_margin"}:
         tracks = replace(tracks, link_margin=-link_speed(tracks, held.settings.spacing))
         now = now._replace(run=replace(now.run, tracks=tracks))
-    return tuple(doubts(now, _QUEUE + skipped))
+    return tuple(uncertain_links(now, _QUEUE + skipped))
 
 
 def _changed(before: Resolved, after: Resolved) -> NDArray[np.int64]:

@@ -67,7 +67,7 @@ def report(
         By which positions are multiplied before lengths are taken. Default: that of the record, else 1.
         Scores take the positions as they are, as `outbid score` does.
     movie : Images, optional
-        Of which the page shows a part around each doubtful link.
+        The page shows a part of it around each uncertain link.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def _figures(
     frame, starts, ends = curves.starts_and_ends(tracks)
     yield (
         plots.counts(frame, {"starts": starts, "ends": ends}),
-        "Track starts and ends per frame. A peak at one frame points at a fault of the recording.",
+        "Track starts and ends per frame. A peak at one frame indicates a fault of the recording.",
     )
     yield (
         plots.speed_histogram(curves.step_lengths(tracks, spacing), unit),

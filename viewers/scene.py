@@ -16,9 +16,9 @@ from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 from outbid.scoring.gate import Gate, gate_for
 
+from .from_layers import moved
 from .judged import judge_links
 from .layers import METRES, Layer, error_layers, points_layer, tracks_layer
-from .taken import moved
 
 _LOG = logging.getLogger("outbid")
 _PLAIN_COLOURS = {"true": "green", "false": "red", "missed": "blue"}
@@ -74,7 +74,7 @@ class View:
             return "links: " + ", ".join(f"{colour} {kind}" for kind, colour in _PLAIN_COLOURS.items())
         by = {layer.color_by for layer in shown}
         if "confidence" in by:
-            return "links: blue sure, red doubtful"
+            return "links: blue certain, red uncertain"
         return f"tracks coloured by {by.pop().replace('_', ' ')}" if len(by) == 1 else ""
 
 
@@ -199,7 +199,7 @@ def on_grid(seen: Detections, grid: Grid, *, in_voxels: bool | None = None) -> D
         factor = METRES[seen.unit] / METRES[grid.unit]
     elif in_voxels is None and seen.unit != grid.unit:
         raise SettingsError(
-            f"Positions in {seen.unit!r} do not fit to voxels in {grid.unit!r}. Say what they are in: "
+            f"Positions in {seen.unit!r} do not fit voxels in {grid.unit!r}. State their unit: "
             "--positions voxels or units."
         )
     position = seen.position * (factor / np.asarray(grid.spacing, dtype=np.float64))
@@ -257,7 +257,7 @@ def refuse_frame(frame: int | None, layers: Sequence[Layer], movie: Images | Non
     if movie is not None:
         ends += [0, movie.frame_count - 1]
     if not ends:
-        raise SettingsError("In these frames there is nothing to show. Take others: --frames FIRST LAST.")
+        raise SettingsError("These frames contain nothing to show. Choose others: --frames FIRST LAST.")
     if frame is not None and not min(ends) <= frame <= max(ends):
         raise SettingsError(f"There is no frame {frame}; there are frames {min(ends)} to {max(ends)}.")
 
@@ -303,8 +303,8 @@ def point_size(layer: Layer) -> float:
     if len(layer.data) == 0:
         return 10.0
     frame, count = np.unique(layer.data[:, 0], return_counts=True)
-    place = layer.data[layer.data[:, 0] == frame[np.argmax(count)], 1:] * np.array(layer.scale[1:])
-    nearest = KDTree(place).query(place, k=2)[0][:, 1] / layer.scale[-1]
+    position = layer.data[layer.data[:, 0] == frame[np.argmax(count)], 1:] * np.array(layer.scale[1:])
+    nearest = KDTree(position).query(position, k=2)[0][:, 1] / layer.scale[-1]
     usual = float(np.median(nearest))
     return float(np.clip(usual / 2, 3.0, 10.0)) if np.isfinite(usual) else 10.0
 

@@ -79,7 +79,7 @@ def _start_xvfb() -> str:
     server = subprocess.Popen(
         [program, "-displayfd", "1", "-screen", "0", _SIZE, "-nolisten", "tcp"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        # Qt aborts if the server goes first, so that it must outlive whatever this process does at its end.
+        # Qt aborts if the server goes first, so it must outlive the end of this process.
         preexec_fn=lambda: libc.prctl(_DIES_WITH_PARENT, signal.SIGTERM),  # noqa: PLW1509
     )  # fmt: skip
     assert server.stdout is not None

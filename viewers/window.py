@@ -12,7 +12,7 @@ from napari.layers import Tracks as NapariTracks
 from outbid.errors import ResourceError
 from outbid.formats.images.frames import Images
 
-from .forms.shown import show
+from .forms.napari_layers import show
 from .layers import AXES, Layer
 from .scene import Grid, View, contrast_of
 
@@ -30,12 +30,12 @@ def movie_layer(movie: Images, grid: Grid, name: str) -> NapariLayer:
     name : str
     """
     frames = movie.lazy()
-    place = Layer("image", name, np.empty((0, 4)), {}, (1, *grid.spacing), grid.unit).as_tuple()[1]
+    transform = Layer("image", name, np.empty((0, 4)), {}, (1, *grid.spacing), grid.unit).as_tuple()[1]
     limits = contrast_of(frames[len(frames) // 2].max(axis=0).compute())
     look = {
         "contrast_limits": limits, "colormap": "gray", "rgb": False, "multiscale": False, "rendering": "mip",
     }  # fmt: skip
-    return NapariLayer.create(frames, place | look, "image")
+    return NapariLayer.create(frames, transform | look, "image")
 
 
 def open_window(title: str, scene: View, movie: tuple[str, Images] | None = None) -> napari.Viewer:

@@ -2,7 +2,7 @@
 
 A file holds `EXPERIMENTS`, instances of `outbid.simulate.experiment.Experiment` by name:
 
-comparisons     linkers on the same movies, over one quantity beside theory, or other packages on a grid
+comparisons     linkers on the same movies, over one quantity against theory, or other packages on a grid
 calibration     learned quantities against simulated ones
 papers/         tables and figures of the three papers on assignment
 """

@@ -1,4 +1,4 @@
-"""Linkers on the same movies: accuracy over one quantity beside theory, and other packages on a grid.
+"""Linkers on the same movies: accuracy over one quantity compared with theory, and other packages on a grid.
 
 kappa is the standard deviation of a step along one axis times density^(1/3).
 """

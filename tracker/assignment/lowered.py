@@ -77,7 +77,7 @@ def _without_outliers(problem: AssignmentProblem) -> Lowered | None:
 
 
 def _with_lower_unmatched(problem: AssignmentProblem) -> Lowered | None:
-    """Lower unmatched costs that force every match, as far as they still do so.
+    """Lower unmatched costs that force every match, to a value that still forces it.
 
     With m matches at costs between low and high, one more match raises the sum of pair costs by at most m
     high - (m - 1) low. If the smaller side is completely matched, it pays no unmatched cost, and every answer

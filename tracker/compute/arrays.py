@@ -146,7 +146,7 @@ class Arrays:
                 yield each.name, value, before
 
     def moves(self, each: Field[Any]) -> bool:
-        """Whether a field goes to a GPU: what counts detections or links does, all else is small."""
+        """Whether a field goes to a GPU: what counts detections or links does, other fields are small."""
         nested = isinstance(getattr(self, each.name), Arrays | tuple)
         return nested or not {"row", "link"}.isdisjoint(each.metadata)
 

@@ -105,7 +105,7 @@ def _announce() -> None:
 
 
 def first_time() -> bool:
-    """Whether nobody has asked before with this version and cache of kernels, as far as that can be noted.
+    """Whether nobody has asked before with this version and cache of kernels; True if that cannot be noted.
 
     A later command may compile what no earlier one did: to say again that this is done once would be wrong.
     """

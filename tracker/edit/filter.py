@@ -63,7 +63,7 @@ def condition_from(text: str) -> Condition:
         found = None
     if found is None:
         raise SettingsError(
-            f"{text!r} is no condition. Write COLUMN SIGN NUMBER, for example 'mass > 10' or "
+            f"{text!r} is not a condition. Write COLUMN SIGN NUMBER, for example 'mass > 10' or "
             "'mean(mass) > 10'."
         )
     return Condition(found[2] or found[3], found[1] or "", found[4], value)
@@ -141,7 +141,7 @@ def _kept(tracks: Tracks, rows: NDArray[np.bool_]) -> Tracks:
         return tracks
     kept = tracks.take(rows)
     whole = rows[tracks.links].all(axis=1)
-    if whole.sum() != len(kept.links):  # a chain over a detection left out is a link nothing is known of
+    if whole.sum() != len(kept.links):  # a chain over an omitted detection becomes a link without values
         return kept
     measures = {name: values[whole] for name, values in tracks.measures.items()}
     return Tracks(kept.detections, kept.links, **measures)

@@ -5,7 +5,7 @@ settings and pins, in the time of a few sweeps.
 
     held = hold(detections, settings)          # learns once; of a gate there is nothing to learn
     now = resolve(held, pins)                  # as often as pins change
-    for doubt in doubts(now): ...              # the least probable first
+    for link in uncertain_links(now): ...               # the least probable first
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LEAST = 1e-3
 """Error level: probability of a link below which it is no alternative."""
 _SHOWN = 4
-"""Guard: alternatives of a doubt."""
+"""Guard: alternatives of an uncertain link."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class HeldModel:
 
 
 class Resolved(NamedTuple):
-    """Tracks under pins, and what else was possible.
+    """Tracks under pins, and all candidate links.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ class Resolved(NamedTuple):
     candidates : (E, 2) int64 array
         Rows of source and target of each candidate link, sorted; with pins obeyed.
     probability : (E,) float64 array
-        Of each; NaN with a gate, where there is none.
+        Probability of each; NaN with a gate, which gives no probabilities.
     end, start, clutter : (N,) float64 arrays
-        Probabilities that a detection has no successor but is a particle, has no predecessor but is one, and
-        is none. NaN with a gate.
+        Probabilities that a detection is the last of its particle, is the first, and is clutter. NaN with a
+        gate.
     found : Found
-        The pins with the rows of their detections, and those whose detections are not there.
+        The pins with the rows of their detections, and the pins without detections.
     """
 
     run: TrackingRun
@@ -81,14 +81,14 @@ class Resolved(NamedTuple):
         return float("nan") if chance is None else float((1 - chance).sum())
 
 
-class Doubt(NamedTuple):
-    """A detection whose successor is in doubt.
+class UncertainLink(NamedTuple):
+    """A detection with an uncertain successor.
 
     Parameters
     ----------
     row : int
     successors : tuple of int
-        Rows of its present successors: none where its track ends, two where it divides.
+        Rows of its present successors: empty if its track ends, two if it divides.
     value : float
         Probability of the present state; with a gate the margin of the link. The lowest come first.
     alternatives : tuple of (int, float)
@@ -115,7 +115,7 @@ def hold(
     ----------
     detections : Detections
     settings : TrackingSettings
-        Pins among them are left out.
+        Their pins are ignored.
     workers : int, optional
         Threads. Default: one a core.
     progress : callable, optional
@@ -180,7 +180,7 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     some = posterior.probability > _LEAST
     pairs = order[np.column_stack([posterior.candidates.tail[some], posterior.candidates.head[some]])]
     first = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    ends = np.full((3, count), np.nan)  # of detections that learning left out
+    ends = np.full((3, count), np.nan)  # NaN for detections that learning ignored
     ends[:, order] = posterior.death, posterior.birth, posterior.clutter
     end, start, clutter = ends
     return Resolved(run, pairs[first], posterior.probability[some][first], end, start, clutter, found)
@@ -225,8 +225,8 @@ def write_candidates(path: str | os.PathLike[str], resolved: Resolved, *, overwr
     parquet.write_table(path, pa.table(ends | frames | measures), seen.unit, record, overwrite)
 
 
-def doubts(resolved: Resolved, count: int | None = None) -> list[Doubt]:
-    """Detections whose successor is in doubt, the most doubtful first; those that pins decide are left out.
+def uncertain_links(resolved: Resolved, count: int | None = None) -> list[UncertainLink]:
+    """Detections with an uncertain successor, the least certain first, without those that pins decide.
 
     The present successor, or end, has the lowest probability; with a gate the link has the least margin.
 
@@ -239,7 +239,7 @@ def doubts(resolved: Resolved, count: int | None = None) -> list[Doubt]:
     Examples
     --------
     >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
-    >>> [doubt.row for doubt in doubts(resolve(hold(seen, TrackingSettings(max_distance=3.0))))]
+    >>> [link.row for link in uncertain_links(resolve(hold(seen, TrackingSettings(max_distance=3.0))))]
     [0, 1]
     """
     tracks, many = resolved.run.tracks, len(resolved.end)
@@ -254,11 +254,11 @@ def doubts(resolved: Resolved, count: int | None = None) -> list[Doubt]:
     np.minimum.at(value, source, of)
     value[PinnedRows.of(resolved.found, many).row_closed] = np.nan
     rows = np.argsort(value, kind="stable")[: int(np.isfinite(value).sum())][:count]
-    return [doubt_at(resolved, int(row), float(value[row])) for row in rows]
+    return [uncertain_link_at(resolved, int(row), float(value[row])) for row in rows]
 
 
-def doubt_at(resolved: Resolved, row: int, value: float = math.nan) -> Doubt:
-    """The doubt about the successor of a detection."""
+def uncertain_link_at(resolved: Resolved, row: int, value: float = math.nan) -> UncertainLink:
+    """The alternatives for the successor of a detection."""
     links = resolved.run.tracks.links
     present = links[slice(*np.searchsorted(links[:, 0], [row, row + 1])), 1]
     here = slice(*np.searchsorted(resolved.candidates[:, 0], [row, row + 1]))
@@ -268,4 +268,8 @@ def doubt_at(resolved: Resolved, row: int, value: float = math.nan) -> Doubt:
     ways.sort(key=lambda way: -way[1])
     now = set(present.tolist()) or {-1}
     shown = [way for k, way in enumerate(ways) if k < _SHOWN or way[0] in now]
-    return Doubt(row, tuple(present.tolist()), value, tuple(shown))
+    return UncertainLink(row, tuple(present.tolist()), value, tuple(shown))
+
+
+Doubt, doubts = UncertainLink, uncertain_links
+"""The former names, for one release."""

@@ -108,7 +108,7 @@ def without_gaps(tracks: Tracks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     Parameters
     ----------
     tracks : Tracks
-        Where two tracks merge, the links to the merged one are left out.
+        If two tracks merge, the links to the merged track are omitted.
 
     Returns
     -------

@@ -53,7 +53,7 @@ def detections_of(
     Raises
     ------
     TypeError
-        If it is none of these.
+        If it has another type.
     InputError
         If a value makes no sense, as `read_detections`.
 
@@ -94,7 +94,7 @@ def tracks_of(given: TracksLike, name: str = "tracks", *, columns: Mapping[str, 
     Raises
     ------
     TypeError
-        If it is none of these.
+        If it has another type.
     InputError
         If a value makes no sense, as `read_tracks`.
 

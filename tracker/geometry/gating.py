@@ -228,5 +228,5 @@ def _refuse_infinite(rows: NDArray, cols: NDArray) -> None:
         if not finite.all():
             row = int(finite.all(axis=1).argmin())
             raise InputError(
-                f"Point {row} of {len(points)} has a coordinate that is no finite number. Leave it out."
+                f"Point {row} of {len(points)} has a coordinate that is not finite. Remove the point."
             )

@@ -85,7 +85,7 @@ def _first_not_below(key, start, stop, value):  # pragma: no cover
 
 @inner_kernel
 def _neighbour_ranges(cell, size, key, stop, begin, end):  # pragma: no cover
-    """Move the nine ranges of sorted columns beside a cell (three cells along x each) to that cell.
+    """Move the nine ranges of sorted columns around a cell (three cells along x each) to that cell.
 
     Row points are processed in the order of their grid cells, so each range of column points only moves
     forward.

@@ -146,7 +146,7 @@ def _in_order(square, found, order, slot):  # pragma: no cover
     low, high = np.inf, 0.0
     for a in range(found):
         low, high = min(low, square[a]), max(high, square[a])
-    if not 1e-300 < high - low < np.inf:  # all alike, or beyond numbers
+    if not 1e-300 < high - low < np.inf:  # all equal, or not finite
         for a in range(found):
             order[a] = a
         return

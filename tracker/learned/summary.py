@@ -46,8 +46,8 @@ class Summary:
     gate : (A,) float64 array
         Distance from the predicted position within which successors are searched in the next frame.
     persistence : float
-        Correlation time: frames over which the correlation of the steps beside the flow decreases to 1/e,
-        from its decrease between one and two frames; 0 if there is hardly any. Walls, which reverse
+        Correlation time: frames over which the correlation of the steps relative to the flow decreases
+        to 1/e, from its decrease between one and two frames; 0 if there is hardly any. Walls, which reverse
         particles, and turns shorten it.
     follow : tuple of float
         Probabilities that the next detection of a particle is 1, 2, … frames later.
@@ -58,7 +58,7 @@ class Summary:
     neighbours : int or None
         Number of neighbours that predict the step of a particle; 0 means the whole frame, None no prediction.
     uncertainty : mapping of str to float
-        Standard errors of step, persistence, noise, end and start, as far as these were learned.
+        Standard errors of step, persistence, noise, end and start, if these were learned.
     sweeps : int
         Number of sweeps of the posterior.
     axes : str
@@ -283,7 +283,7 @@ def _drift(
     """(F, A) offset of each frame relative to the first, if frames shift by more than the scatter of steps.
 
     It is the sum of the jumps that were removed from the positions, and of the mean flow (F, D). step (A,)
-    is the root mean square displacement beside the flow.
+    is the root mean square displacement relative to the flow.
     """
     start = reading.frame_start
     held = np.diff(start) > 0

@@ -1,7 +1,7 @@
 """Links drawn by their probabilities, and the different tracks that occur in the draws.
 
-A doubtful link competes with others of the same frames: two are exchanged by the odds of their lengths, as
-far as both may be wrong. What is left of its probability of being wrong cuts the track there.
+An uncertain link competes with others of the same frames: two are exchanged by the odds of their lengths, if
+both may be wrong. The remaining probability that the link is wrong cuts the track there.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ DRAWS = 16
 _SURE = 1 - 1e-3
 """Error level: links above this probability are in all draws."""
 _UNLIKELY = 20.0
-"""Error level: logarithm of odds below which an exchange is left out."""
+"""Error level: logarithm of odds below which an exchange is ignored."""
 _NEAR = 8
-"""Neighbours of a doubtful link among which its competitors are sought."""
+"""Neighbours of an uncertain link among which its competitors are sought."""
 
 Rows = NDArray[np.int64]
 

@@ -347,7 +347,7 @@ def _on_linking(movie: Recording, linking: Columns, every: dict[str, dict[str, E
             "errors exclude those of linking."
         ]
     if len(movie.variants.drawn) == 1:
-        return ["All links are sure: errors of linking are none."]
+        return ["All links are certain: linking adds no errors."]
     said = [
         f"Errors include linking, by {DRAWS} draws of the links; about {(1 - chance).sum():,.0f} of "
         f"{len(chance):,} links are expected to be wrong."

@@ -9,7 +9,7 @@ from .likelihood import Floats
 
 
 def families(tracks: Tracks, interval: float) -> dict[str, Floats]:
-    """Generation, mother, number of daughters and cycle time of each track; NaN where there is none.
+    """Generation, mother, number of daughters and cycle time of each track; NaN if it has no value.
 
     The cycle of a track that a division began lasts from its first detection to that of its first daughter.
 

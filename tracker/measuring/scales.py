@@ -148,7 +148,7 @@ def without_drift(tracks: Tracks, record: Record) -> tuple[Tracks, float]:
         shift[:, columns] = drift[np.minimum(row, len(drift) - 1)] / recorded_spacing(record)[columns]
     except (KeyError, ValueError, TypeError, IndexError):
         raise InputError(
-            "The drift in the run record does not fit the tracks. Leave it in: --drift none."
+            "The drift in the run record does not fit the tracks. To keep the drift: --drift none."
         ) from None
     return _moved(tracks, seen.position - shift), float(np.linalg.norm(drift, axis=1).max(initial=0.0))
 

@@ -63,7 +63,7 @@ def refuse_table(path: Path, *, overwrite: bool, inputs: Sequence[Path]) -> None
     """
     if path.suffix.lower() not in SUFFIXES:
         raise SettingsError(
-            f"{path} would be a table of an unknown kind. Let it end in {', '.join(SUFFIXES)}."
+            f"{path} is a table of an unknown kind. Let its name end in {', '.join(SUFFIXES)}."
         )
     record = None if path.suffix.lower() == ".parquet" else record_path(path)
     refuse_output(path, overwrite=overwrite, inputs=inputs, record=record)
@@ -74,7 +74,7 @@ def write_table(
 ) -> None:
     """Write tables; all into one Excel workbook, or the first one into another file.
 
-    The run record is inside a Parquet file, and beside others.
+    The run record is inside a Parquet file, and next to other files.
 
     Raises
     ------

@@ -125,7 +125,7 @@ def _is_tracks(one: object) -> bool:
 
 
 def _record_of(one: object) -> Record:
-    """The run record of a path, of a `TrackingRun` or of `Recorded` tracks; empty if there is none."""
+    """The run record of a path, of a `TrackingRun` or of `Recorded` tracks; empty without a record."""
     if isinstance(one, Recorded):
         return one.record
     if isinstance(one, str | os.PathLike):

@@ -60,7 +60,7 @@ class Detections:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.frame, np.ndarray) and isinstance(self.position, np.ndarray)):
-            raise InputError("Detections hold arrays. Detections.from_table takes lists, in any order.")
+            raise InputError("Detections need arrays. Detections.from_table converts lists and sorts them.")
         count = len(self.frame)
         if self.frame.shape != (count,) or self.position.shape != (count, 3):
             raise InputError(
@@ -197,7 +197,7 @@ class Detections:
 
     @property
     def first_frame(self) -> int:
-        """Number of the first frame that has a detection; 0 if there is none."""
+        """Number of the first frame with a detection; 0 without detections."""
         return int(self.frame[0]) if len(self.frame) else 0
 
     @property

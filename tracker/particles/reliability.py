@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 DOUBTFUL = 0.5
 """Probability of a link below which it is more likely wrong than right, and its track doubtful."""
 MANY_WRONG = 0.1
-"""Share of expected wrong links from which on a run warns: a track of ten links then has one wrong link."""
+"""Share of expected wrong links above which a run warns: a track of ten links then has one wrong link."""
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from ..compute.threads import FEW, in_threads
 from .detections import Detections
 
 _MANY_MISSING = 100
-"""Gap length in frames from which on a gate made for one step hardly distinguishes particles."""
+"""Gap length in frames above which a gate for one step hardly distinguishes particles."""
 _COMPARED = 500_000
-"""Detections, or those of one frame, that a thread compares with each other."""
+"""Detections that a thread compares with each other; at least those of one frame."""
 _PAIRS = 50
 """Frames among which the nearest detections are looked for."""
 _FIRST_LOOK = 1000
@@ -29,7 +29,7 @@ def at_first_sight(
     max_gap: int | None = None,
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
 ) -> list[str]:
-    """Sentences on detections that can hardly be linked or not at all, a `max_gap` too long, a second scale.
+    """Sentences on detections that can hardly be linked, on a `max_gap` too long, and on a second scale.
 
     Parameters
     ----------
@@ -45,29 +45,31 @@ def at_first_sight(
     count = len(detections)
     if not has_two_frames(detections):
         return [on_one_frame(count, detections.first_frame)]
-    said = scaled_twice(detections.unit, spacing)
-    if _at_one_place(detections.position):
-        place = ", ".join(f"{value:g}" for value in detections.position[0])
-        said.append(
-            f"{_all_of(count)} at one place, z, y, x = {place}: nothing shows which follows which. "
+    messages = scaled_twice(detections.unit, spacing)
+    if _at_one_position(detections.position):
+        position = ", ".join(f"{value:g}" for value in detections.position[0])
+        messages.append(
+            f"{_all_of(count)} at one position, z, y, x = {position}, so links are arbitrary. "
             "Are the columns z, y, x right?"
         )
-    return said + _on_gaps(detections.frame_count, max_distance, max_gap or 0)
+    return messages + _on_gaps(detections.frame_count, max_distance, max_gap or 0)
 
 
 def scaled_twice(unit: str, spacing: Sequence[float] | None) -> list[str]:
-    """A sentence if positions in a unit of length are multiplied by a size of voxels all the same.
+    """A sentence if positions are in a unit of length and are also multiplied by a voxel size.
 
     Examples
     --------
     >>> scaled_twice("micrometer", (2.0, 0.5, 0.5))
-    ['Positions are in micrometer already, and --spacing multiplies them again.']
+    ['Positions are already in micrometer, and --spacing multiplies them again. Omit it if it is not needed.']
     >>> scaled_twice("pixel", (2.0, 0.5, 0.5)), scaled_twice("micrometer", (1.0, 1.0, 1.0))
     ([], [])
     """
     if spacing is None or tuple(spacing) == (1, 1, 1) or unit == "pixel":
         return []
-    return [f"Positions are in {unit} already, and --spacing multiplies them again."]
+    return [
+        f"Positions are already in {unit}, and --spacing multiplies them again. Omit it if it is not needed."
+    ]
 
 
 def on_one_frame(count: int, frame: int) -> str:
@@ -88,11 +90,11 @@ def _all_of(count: int) -> str:
 
 
 def has_two_frames(detections: Detections) -> bool:
-    """Whether two frames hold a detection, without which nothing can be linked."""
+    """Whether two frames contain detections; otherwise nothing can be linked."""
     return len(detections) > 0 and detections.frame[0] != detections.frame[-1]
 
 
-def _at_one_place(position: NDArray[np.float64]) -> bool:
+def _at_one_position(position: NDArray[np.float64]) -> bool:
     first = position[:_FIRST_LOOK]
     return bool((first == first[0]).all() and (position == first[0]).all())
 
@@ -101,13 +103,13 @@ def _on_gaps(frames: int, max_distance: float | None, max_gap: int) -> list[str]
     most = frames - 2
     if max_gap > max(most, _MANY_MISSING):
         return [
-            f"max_gap is {max_gap}, but of {frames} frames at most {most} can be missing in a track: it acts "
+            f"max_gap is {max_gap}, but a track in {frames} frames can miss at most {most}: it acts "
             f"as {most}."
         ]
     if max_distance is not None and max_gap > _MANY_MISSING:
         return [
-            f"max_gap is {max_gap}: over so many frames a gate of {max_distance:g} hardly shows who is who. "
-            "Leave out the max distance: then it is learned how often particles are missed."
+            f"max_gap is {max_gap}: over so many frames a gate of {max_distance:g} hardly distinguishes "
+            "particles. Omit the max distance to learn how often particles are missed."
         ]
     return []
 
@@ -119,7 +121,7 @@ def without_links(
     max_gap: int,
     scale: tuple[float, ...] = (1.0, 1.0, 1.0),
 ) -> list[str]:
-    """Why a run with a gate found no links, in a sentence; none if that is not known, or said at first sight.
+    """A sentence on why a run with a gate found no links; empty if unknown or reported by `at_first_sight`.
 
     Parameters
     ----------
@@ -129,13 +131,13 @@ def without_links(
     max_distance, max_gap
         As in `TrackingSettings`.
     scale : (float, float, float)
-        What positions are multiplied by.
+        Factors of the positions along z, y, x.
 
     Examples
     --------
     >>> without_links(Detections.from_table([0, 30], [[0, 0, 0], [0, 0, 1]]), 0, 2.0, 0)
-    ['No two frames with detections are less than 30 apart; max_gap is 0. To link over that: --max-gap 29; \
-if frames are times: --columns frame=NAME/30 (Python: max_gap=, columns=).']
+    ['No two frames with detections are less than 30 apart; max_gap is 0. To link over this gap: --max-gap \
+29; if frames are times: --columns frame=NAME/30 (Python: max_gap=, columns=).']
     >>> without_links(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 9]]), 0, 2.0, 0)
     ['The nearest detections of two frames are 9 apart, and max_distance is 2. Is the unit right?']
     """
@@ -148,7 +150,7 @@ if frames are times: --columns frame=NAME/30 (Python: max_gap=, columns=).']
     if apart > max_gap + 1:
         return [
             f"No two frames with detections are less than {apart} apart; max_gap is {max_gap}. To link over "
-            f"that: --max-gap {apart - 1}; if frames are times: --columns frame=NAME/{apart} (Python: "
+            f"this gap: --max-gap {apart - 1}; if frames are times: --columns frame=NAME/{apart} (Python: "
             "max_gap=, columns=)."
         ]
     nearest = np.inf
@@ -167,7 +169,7 @@ if frames are times: --columns frame=NAME/30 (Python: max_gap=, columns=).']
 
 @dataclass(frozen=True)
 class Doubled:
-    """Number of detections at exactly the position of another one of their frame, and the first of them."""
+    """Number of detections at exactly the position of another one of their frame, and where the first is."""
 
     count: int = 0
     where: str = ""
@@ -180,12 +182,10 @@ class Doubled:
         """A sentence about the duplicates; empty if there are none."""
         if not self.count:
             return []
-        lie = "detection lies exactly on another of its frame," if self.count == 1 else (
-            "detections lie exactly on another of their frame, the first"
+        lie = "detection has exactly the position of another one in its frame," if self.count == 1 else (
+            "detections have exactly the position of another one in their frame, the first"
         )  # fmt: skip
-        return [
-            f"{self.count} {lie} {self.where}. Are rows doubled? Each is linked as a particle of its own."
-        ]
+        return [f"{self.count} {lie} {self.where}. Are rows doubled? Each is linked as a separate particle."]
 
 
 def doubled(detections: Detections) -> Doubled:
@@ -198,7 +198,7 @@ def doubled(detections: Detections) -> Doubled:
     >>> doubled(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 0]])).said()
     []
     """
-    if len(detections) == 0 or _at_one_place(detections.position):  # which is said at first sight
+    if len(detections) == 0 or _at_one_position(detections.position):  # `at_first_sight` reports this
         return Doubled()
     frame = detections.frame
     cuts = np.unique(np.searchsorted(frame, frame[::_COMPARED])).tolist()
@@ -207,7 +207,7 @@ def doubled(detections: Detections) -> Doubled:
 
 
 def _doubled_among(detections: Detections) -> Doubled:
-    """See `doubled`; rows that are alike have the same hash, and few others have."""
+    """See `doubled`; equal rows have the same hash, and few others have."""
     code = _hashed(detections)
     ordered = np.sort(code)
     rows = np.nonzero(np.isin(code, ordered[1:][ordered[1:] == ordered[:-1]]))[0]
@@ -217,8 +217,8 @@ def _doubled_among(detections: Detections) -> Doubled:
     again = np.delete(rows, first)
     if not len(again):
         return Doubled()
-    place = ", ".join(f"{value:g}" for value in detections.position[again[0]])
-    return Doubled(len(again), f"in frame {detections.frame[again[0]]} at z, y, x = {place}")
+    position = ", ".join(f"{value:g}" for value in detections.position[again[0]])
+    return Doubled(len(again), f"in frame {detections.frame[again[0]]} at z, y, x = {position}")
 
 
 def _hashed(detections: Detections) -> NDArray[np.uint64]:

@@ -129,7 +129,7 @@ class Tracks:
         return cls(detections, links)
 
     def take(self, rows: NDArray | slice) -> Tracks:
-        """The tracks among some of the detections: a chain over detections left out becomes one link.
+        """The tracks among some of the detections: a chain over omitted detections becomes one link.
 
         The new tracks have no `measures` of their links.
 
@@ -246,7 +246,7 @@ class Tracks:
         """An Arrow table, one row a detection, as `outbid.write_tracks` writes it.
 
         Columns track_id, frame, z, y, x, parent (if tracks divide), features, and cost, margin and
-        probability of the link that reaches the detection, null where there is none.
+        probability of the link that ends at the detection, null without a link.
         """
         from .tables import table_of_tracks
 

@@ -1,7 +1,7 @@
 """Pins: what a person states about tracks, which holds exactly in every linking.
 
 `pin`     one statement, and contradictions between statements
-`table`   the append-only table of them, beside the tracks
+`table`   the append-only table of pins, next to the tracks
 `rows`    statements on detections of a movie, by row: which links they force and forbid
 `paths`   chains of links between detections of one particle
 `gated`   the same in linking with a gate

@@ -23,7 +23,7 @@ class Pin(NamedTuple):
     kind : str
         link: the second follows the first, with no detection between; forbid: it does not. start, end: the
         first, or last, detection of a particle. no_particle: clutter. same_cell: both are of one particle,
-        whatever lies between. division: of the first into the other two.
+        over any number of frames and links. division: of the first into the other two.
     detections : tuple of (int, (float, float, float))
         Frame and position z, y, x of each.
     number : int
@@ -73,7 +73,7 @@ def pin_of(plain: Mapping[str, Any]) -> Pin:
         known = math.nan if known is None else float(known)
         return Pin(**{**plain, "detections": places, "number": number, "p_before": known})
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise SettingsError(f"{plain!r} is no pin. Give a table of pins.") from None
+        raise SettingsError(f"{plain!r} is not a pin. Give a table of pins.") from None
 
 
 def check_pins(pins: Sequence[Pin], rows: Sequence[tuple[int, ...]] | None = None) -> None:
@@ -126,4 +126,4 @@ def _check_form(pin: Pin) -> None:
     if any(frame <= frames[0] for frame in frames[1:]):
         raise SettingsError(f"{pin}: all but the first detection must be in a later frame. Exchange them.")
     if len(set(pin.detections)) < len(pin.detections):
-        raise SettingsError(f"{pin}: it names one detection twice. Name different ones.")
+        raise SettingsError(f"{pin}: it names one detection twice. Name different detections.")

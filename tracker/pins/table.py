@@ -39,13 +39,17 @@ def read_pins(path: str | os.PathLike[str]) -> tuple[Pin, ...]:
     lines = list(csv.DictReader(io.StringIO(text)))
     missing = {"kind", "frame_1", "y_1", "x_1"} - set(lines[0] if lines else _HEADER)
     if missing:
-        raise InputError(f"{path} has no column {', '.join(sorted(missing))}: it is no table of pins.")
+        raise InputError(
+            f"{path} has no column {', '.join(sorted(missing))}: it is not a table of pins. Check the name."
+        )
     pins = []
     for k, line in enumerate(lines, 1):
         try:
             pins.append(_pin(line, k))
         except (TypeError, ValueError):
-            raise InputError(f"{path}, line {k + 1}: a value is no number. Fix or remove the line.") from None
+            raise InputError(
+                f"{path}, line {k + 1}: a value is not a number. Fix or remove the line."
+            ) from None
     check_pins(pins)
     return tuple(pins)
 
@@ -77,7 +81,7 @@ def append_pin(path: str | os.PathLike[str], pin: Pin) -> Pin:
 
 
 def drop_last(path: str | os.PathLike[str]) -> Pin | None:
-    """Drop the last pin of a table, and return it; None if there is none."""
+    """Drop the last pin of a table, and return it; None if the table is empty."""
     if held := read_pins(path):
         os.truncate(path, Path(path).read_bytes().rstrip(b"\r\n").rfind(b"\n") + 1)
     return held[-1] if held else None

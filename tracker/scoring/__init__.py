@@ -2,7 +2,7 @@
 
 `links` scores single links, `particles` gives the scores of the ISBI 2012 challenge, and `identity` scores
 whether a track stays on the same particle; `divisions` and `merges` score these events. A link score hides
-how long a particle is followed: report an identity score beside it.
+how long a particle is followed: report an identity score together with it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Scores:
         Examples
         --------
         >>> Scores({"division_f1": float("nan"), "n_true_divisions": 0, "n_found_divisions": 0}, {}).remark
-        'Neither the tracks nor the truth have divisions: there are none to score.'
+        'Neither the tracks nor the truth have divisions, so divisions have no score.'
         """
         said = [str(self.provenance[_WHY])] if _WHY in self.provenance else []
         skipped = self.provenance.get("skipped_frames", 0)
@@ -116,7 +116,7 @@ class Scores:
                 "missed unless the tracks have it, as the program of the ISBI challenge does."
             )
         if self._without("division"):
-            said.append("Neither the tracks nor the truth have divisions: there are none to score.")
+            said.append("Neither the tracks nor the truth have divisions, so divisions have no score.")
         return " ".join(said)
 
     @property

@@ -98,7 +98,7 @@ def _families(tracks: Tracks) -> list[_Family]:
 
 
 def _only_follower(tracks: Tracks) -> NDArray[np.int64]:
-    """(N,) the successor of each detection, -1 if there is none or more than one."""
+    """(N,) the successor of each detection, -1 without a successor or with several."""
     after = np.full(len(tracks.detections), -1, dtype=np.int64)
     after[tracks.links[:, 0]] = tracks.links[:, 1]
     after[tracks.successors > 1] = -1

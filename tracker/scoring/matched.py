@@ -100,7 +100,7 @@ class MatchedTracks:
             most_bytes=_MOST_PAIR_BYTES,
         )
         row = np.full(len(found), -1, dtype=np.int64)
-        # A pair at the gate does not count in the other scores, so it is left out here, too.
+        # A pair at the gate does not count in the other scores, so it does not count here either.
         near = paired.cost < self.gate
         row[paired.source[near]] = paired.target[near]
         return row

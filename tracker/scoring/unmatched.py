@@ -12,17 +12,17 @@ from ..geometry.gating import pairs_within
 from ..particles.detections import Detections
 
 _SAMPLE = 2000
-"""Number of found detections that are tested with other orders of the axes."""
+"""Number of found detections that are compared with other orders of the axes."""
 _MANY, _MORE = 0.3, 2.0
 """Least share of them near true ones in another axis order, and least ratio to the share as given."""
 _MOST_BYTES = 1 << 28
 """Memory limit for their pairs."""
 _UNLIKE = 1.5
-"""Ratio of the extents of both sides from which on their units are taken to differ."""
+"""Ratio of the extents of both sides above which their units count as different."""
 
 
 def why_nothing(found: Detections, true: Detections, gate: float) -> str:
-    """Why no found detection lies within the gate of a true one, as far as positions show.
+    """Why no found detection lies within the gate of a true one, judged by the positions.
 
     Parameters
     ----------
@@ -35,22 +35,24 @@ def why_nothing(found: Detections, true: Detections, gate: float) -> str:
     >>> true = Detections.from_table([0, 0], [[0, 0, 0], [0, 50, 90]])
     >>> why_nothing(Detections.from_table([0, 0], [[0, 0, 20], [0, 50, 110]]), true, 5.0)
     ... # doctest: +NORMALIZE_WHITESPACE
-    'No detection of the tracks is nearer than 5 to a true one. The tracks lie by z, y, x = 0, 0, 20 from the
-     truth.'
+    'No detection of the tracks is nearer than 5 to a true one. The offset of the tracks from the
+     truth is z, y, x = 0, 0, 20.'
     """
     if not len(found) or not len(true):
         return f"The {'tracks have' if len(true) else 'truth has'} no detections."
     frames = np.intersect1d(found.frame, true.frame)
     if not len(frames):
         spans = [f"{side.frame[0]} to {side.frame[-1]}" for side in (found, true)]
-        return f"No frame is in both: the tracks are in frames {spans[0]}, the truth in {spans[1]}."
+        return f"They have no common frame: the tracks are in frames {spans[0]}, the truth in {spans[1]}."
     reason = exchanged_axes(found, true, gate) or unlike_lengths(found, true)
     if not reason:
         sides = [side.take(np.isin(side.frame, frames)) for side in (found, true)]
         offset = np.subtract(*(np.median(side.position, axis=0) for side in sides))
         is_far = np.linalg.norm(offset) > gate
         reason = (
-            f"The tracks lie by z, y, x = {_numbers(offset)} from the truth." if is_far else "Widen the gate."
+            f"The offset of the tracks from the truth is z, y, x = {_numbers(offset)}."
+            if is_far
+            else "Widen the gate."
         )
     return f"No detection of the tracks is nearer than {gate:g} to a true one. {reason}"
 
@@ -63,7 +65,7 @@ def unlike_lengths(found: Detections, true: Detections) -> str:
     >>> true = Detections.from_table([0, 0], [[0, 0, 0], [0, 50, 90]])
     >>> unlike_lengths(Detections.from_table([0, 0], [[0, 0, 0], [0, 5, 9]], unit="micrometer"), true)
     ... # doctest: +NORMALIZE_WHITESPACE
-    'The tracks are in micrometer, the truth in pixel. Along z, y, x the tracks reach over 0, 4.9, 8.82,
+    'The tracks are in micrometer, the truth in pixel. Along z, y, x the tracks extend over 0, 4.9, 8.82,
      the truth over 0, 49, 88.2.'
     """
     said = [f"The tracks are in {found.unit}, the truth in {true.unit}."] if found.unit != true.unit else []
@@ -72,7 +74,7 @@ def unlike_lengths(found: Detections, true: Detections) -> str:
         least, most = np.minimum(*reach), np.maximum(*reach)
         if (most > _UNLIKE * least).any():
             over = [_numbers(lengths) for lengths in reach]
-            said.append(f"Along z, y, x the tracks reach over {over[0]}, the truth over {over[1]}.")
+            said.append(f"Along z, y, x the tracks extend over {over[0]}, the truth over {over[1]}.")
     return " ".join(said)
 
 
@@ -83,7 +85,7 @@ def exchanged_axes(found: Detections, true: Detections, gate: float) -> str:
     --------
     >>> true = Detections.from_table([0, 0], [[0, 20, 40], [0, 50, 90]])
     >>> exchanged_axes(Detections.from_table([0, 0], [[40, 20, 0], [90, 50, 0]]), true, 5.0)
-    'The axes are exchanged: what the tracks call x, y, z is z, y, x of the truth.'
+    'The axes are exchanged: x, y, z of the tracks are z, y, x of the truth.'
     """
     some = found.take(np.isin(found.frame, true.frame))
     some = some.take(np.unique(np.linspace(0, len(some) - 1, min(len(some), _SAMPLE)).astype(int)))
@@ -95,7 +97,7 @@ def exchanged_axes(found: Detections, true: Detections, gate: float) -> str:
     if share[best] <= max(_MANY, _MORE * share[0]):
         return ""
     names = ", ".join("zyx"[axis] for axis in orders[best])
-    return f"The axes are exchanged: what the tracks call {names} is z, y, x of the truth."
+    return f"The axes are exchanged: {names} of the tracks are z, y, x of the truth."
 
 
 def _share_near(found: Detections, true: Detections, gate: float, order: tuple[int, ...]) -> float:
@@ -107,7 +109,7 @@ def _share_near(found: Detections, true: Detections, gate: float, order: tuple[i
     moved = np.ascontiguousarray(found.position[:, order])
     try:
         near = pairs_within(moved, true.position, gate, here, there, most_bytes=_MOST_BYTES).indptr
-    except ResourceError:  # so near to everything that it shows nothing
+    except ResourceError:  # nearly all pairs are near, which shows nothing
         return 0.0
     return float((np.diff(near) > 0).mean()) if len(found) else 0.0
 

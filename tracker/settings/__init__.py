@@ -1,13 +1,13 @@
 """Settings: each is declared once, with type, unit, default, range and help.
 
-`declare`    what is declared of a setting, from which options, forms, checks and the reference follow
-`tracking`   `TrackingSettings`: all that determines the result of `track`
-`detection`  `DetectionSettings`: all that determines the result of `detect`
+`declare`    the declaration of a setting; options, forms, checks and the reference are made from it
+`tracking`   `TrackingSettings`: all settings that determine the result of `track`
+`detection`  `DetectionSettings`: all settings that determine the result of `detect`
 `keywords`   settings as keyword arguments
 `costs`      costs of links: names, gates and boxes
 `columns`    kinds of columns that help to link
 `device`     which device computes
-`fixed`      values that the user fixes, which are otherwise learned
+`fixed`      values that the user fixes instead of learning them
 """
 
 from .detection import DetectionSettings

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ..errors import SettingsError
 
 KINDS = ("number", "angle=PERIOD", "label", "vector", "none")
-"""Kinds of columns; none leaves a column of `outbid detect` out."""
+"""Kinds of columns; with none, a column of `outbid detect` is not used."""
 
 REFUSED = (
     "frame", "t", "time", "timepoint", "z", "y", "x", "position_z", "position_y", "position_x", "position_0",
@@ -18,7 +18,7 @@ REFUSED = (
 
 
 def columns_of(texts: Iterable[str]) -> dict[str, str]:
-    """Parse columns NAME or NAME:KIND; without a kind, that follows from the values.
+    """Parse columns NAME or NAME:KIND; without a kind, the values decide.
 
     >>> columns_of(["area", "theta:angle=180", "emb_*:vector", "a:b"])
     {'area': '', 'theta': 'angle=180', 'emb_*': 'vector', 'a:b': ''}
@@ -46,7 +46,7 @@ def check_columns(column: Mapping[str, str] | str | None) -> None:
     >>> check_columns({"track_id": "number"})
     Traceback (most recent call last):
     outbid.errors.SettingsError: Column 'track_id' has the name of an id, a frame or a coordinate: it cannot \
-help to link. Rename it if it is none.
+help to link. If it is something else, rename it.
     """
     if column is None or column == "auto":
         return
@@ -56,14 +56,14 @@ help to link. Rename it if it is none.
         if name.lower() in REFUSED:
             raise SettingsError(
                 f"Column {name!r} has the name of an id, a frame or a coordinate: it cannot help to link. "
-                "Rename it if it is none."
+                "If it is something else, rename it."
             )
         if kind and (kind not in KINDS or "=" in kind) and not period_of(kind) > 0:
             raise SettingsError(f"Column {name!r} is of kind {kind!r}. Choose from: {', '.join(KINDS)}.")
 
 
 def period_of(kind: str) -> float:
-    """Of an angle; 0 of what is none."""
+    """The period of an angle; 0 for all other kinds."""
     try:
         return float(kind.removeprefix("angle=") if kind.startswith("angle=") else 0)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`Setting`: what is declared once of a setting, for options, rows of forms, checks and the reference."""
+"""`Setting`: one declaration from which options, rows of forms, checks and the reference are made."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from ..errors import SettingsError
 _Class = TypeVar("_Class", bound=type)
 _KEY = "setting"
 DEVICES = ("auto", "cpu", "gpu")
-"""Accepted device names; `auto` takes a GPU if there is one and the problem is large enough."""
+"""Accepted device names; `auto` uses a GPU if there is one and the problem is large enough."""
 AXES = "tuple[float, float, float]"
-"""The type of what has a number along z, y and x."""
+"""The type of a setting with one number for each of z, y and x."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a field of a class of settings says beside its name, its type and its default.
+    """What a class of settings declares for a field, in addition to its name, type and default.
 
     Parameters
     ----------
     text : str
-        What it is, in a sentence or two, in which names of other settings stand in `backticks`.
+        What it is, in one or two sentences; names of other settings are in `backticks`.
     more : str
-        What the reference and the tooltip of a form say further.
+        Further sentences for the reference and the tooltip of a form.
     automatic : str
-        What None means, in some words.
+        What None means, in a few words.
     choices : tuple of str
     least, most : float
     above : bool
-        Whether the least value itself is out of range, and the greatest.
+        Whether the least and the greatest value are themselves out of range.
     unit : str
-        In which a form shows it; "length" is the unit of the layer.
+        Unit in which a form shows it; "length" is the unit of the layer.
     row : str
-        Its label in a form, and after a bar what stands beside its box; empty for none.
+        Its label in a form and, after a bar, the text next to its box; empty for no row.
     further : bool
-        Whether it stands under *more*.
+        Whether the form shows it under *more*.
     first : float
-        Where the first step up from 0 leads in a form.
+        Value after the first step up from 0 in a form.
     option : str
-        Of the command, where that is not the name.
+        Option of the command, if it is not the name.
     metavar : str
     needs, excludes : str
-        Names of the settings without which, or with which, this one has no effect: it is refused then where
-        it asks for something.
+        Name of the setting without which, or with which, this one has no effect. In this case a value other
+        than the default is refused.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Setting:
 
     @property
     def rule(self) -> str:
-        """With which settings it has an effect, as a sentence; empty if with all."""
+        """A sentence on the setting that it needs or excludes; empty if it always has an effect."""
         if self.needs:
             return f"Only with `{self.needs}`."
         return f"Only without `{self.excludes}`." if self.excludes else ""
@@ -122,52 +122,52 @@ def bound_by(settings: type, other: str) -> dict[str, Declared]:
 
 
 def check_rules(settings: Any) -> None:
-    """Refuse a value that asks for something beside another setting with which it has no effect.
+    """Refuse a value that has no effect because of another setting.
 
     Raises
     ------
     SettingsError
-        If there is one; the message names both settings.
+        If a value has no effect; the message names both settings.
     """
     for one in declared_in(type(settings)).values():
         value, rule = getattr(settings, one.name), one.setting
         if not value or value == one.default:
             continue
         if rule.needs and getattr(settings, rule.needs) is None:
-            raise SettingsError(f"{one.name} needs a {rule.needs}. Set one, or leave {one.name} out.")
+            raise SettingsError(f"{one.name} needs a {rule.needs}. Set one, or omit {one.name}.")
         if rule.excludes and getattr(settings, rule.excludes) is not None:
             raise SettingsError(excluded(one.name, rule.excludes))
 
 
 def excluded(name: str, other: str) -> str:
-    """The message on a setting beside one that it excludes.
+    """The message about two settings that exclude each other.
 
     Examples
     --------
     >>> excluded("known", "max_distance")
-    'known has no effect with max_distance. Leave one of the two out.'
+    'known has no effect with max_distance. Omit one of the two.'
     """
-    return f"{name} has no effect with {other}. Leave one of the two out."
+    return f"{name} has no effect with {other}. Omit one of the two."
 
 
 def check_values(settings: Any) -> None:
-    """Refuse values that are none of the choices, or out of the ranges, declared for them.
+    """Refuse values that are not among the declared choices or out of the declared range.
 
     Raises
     ------
     SettingsError
-        If a value is; the message says which values can be taken.
+        If a value is refused; the message states the valid values.
     """
     for one in declared_in(type(settings)).values():
-        value, said = getattr(settings, one.name), one.setting
-        if said.choices and value not in said.choices:
+        value, setting = getattr(settings, one.name), one.setting
+        if setting.choices and value not in setting.choices:
             raise SettingsError(
-                f"There is no {one.name} {value!r}. Choose one of: {', '.join(said.choices)}."
+                f"There is no {one.name} {value!r}. Choose one of: {', '.join(setting.choices)}."
             )
-        if value is None or (said.least, said.most) == (-math.inf, math.inf):
+        if value is None or (setting.least, setting.most) == (-math.inf, math.inf):
             continue
         numbers = value if one.kind == AXES else (value,)
-        right = len(numbers) == (3 if one.kind == AXES else 1) and all(_is_in(x, said) for x in numbers)
+        right = len(numbers) == (3 if one.kind == AXES else 1) and all(_is_in(x, setting) for x in numbers)
         if not right or (one.kind == "int" and value != int(value)):
             raise SettingsError(f"{one.name} is {value}; it must be {_range_of(one)}.")
 
@@ -178,7 +178,7 @@ def _is_in(value: float, limits: Setting) -> bool:
 
 
 def _range_of(one: Declared) -> str:
-    """The values in range, in words."""
+    """The range of valid values, in words."""
     limits = one.setting
     if limits.least == -math.inf:
         words = f"{limits.most:g} or less"
@@ -193,7 +193,7 @@ def _range_of(one: Declared) -> str:
 
 
 def in_words(text: str, name: Callable[[str], str] = str) -> str:
-    """A text in which names stand in backticks, with each replaced.
+    """Replace each name in backticks in a text.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def in_words(text: str, name: Callable[[str], str] = str) -> str:
 
 
 def documented(settings: _Class) -> _Class:
-    """Class decorator that writes the parameters of a docstring, where it says ``{settings}``."""
+    """Class decorator that replaces ``{settings}`` in a docstring by the parameters."""
     if settings.__doc__:
         entries = "\n".join(_entry(one) for one in declared_in(settings).values())
         settings.__doc__ = settings.__doc__.replace("    {settings}", entries)
@@ -213,10 +213,10 @@ def documented(settings: _Class) -> _Class:
 
 def _entry(one: Declared) -> str:
     """The entry of a setting in a docstring."""
-    said = one.setting
-    kind = "{" + ", ".join(f'"{name}"' for name in said.choices) + "}" if said.choices else one.kind
+    setting = one.setting
+    kind = "{" + ", ".join(f'"{name}"' for name in setting.choices) + "}" if setting.choices else one.kind
     kind = kind.replace(AXES, "tuple of 3 float")
-    default = f"Default: {said.automatic}." if said.automatic else ""
-    text = " ".join(filter(None, [said.text, said.rule, said.more, default]))
+    default = f"Default: {setting.automatic}." if setting.automatic else ""
+    text = " ".join(filter(None, [setting.text, setting.rule, setting.more, default]))
     lines = textwrap.wrap(text, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
     return "\n".join([f"    {one.name} : {kind}{', optional' if one.optional else ''}", *lines])

@@ -36,8 +36,8 @@ class DetectionSettings:
         metavar="R",
     ))  # fmt: skip
     threshold: float | None = declare(None, Setting(
-        "Least quality of a spot, in standard deviations of the noise; without one the set with the "
-        "largest expected Jaccard index is kept.",
+        "Least quality of a spot, in standard deviations of the noise; without a threshold, spots are chosen "
+        "to maximise the expected Jaccard index.",
         automatic="automatic, in each frame", row="threshold", further=False, metavar="Q",
     ))  # fmt: skip
     spacing: tuple[float, float, float] = declare((1.0, 1.0, 1.0), Setting(
@@ -48,7 +48,7 @@ class DetectionSettings:
         "Spots are dark on a bright background.", row="spots|dark on a bright background"
     ))  # fmt: skip
     device: str = declare("auto", Setting(
-        "Where to filter; auto takes a GPU if there is one and the movie is large enough.",
+        "Where to filter; auto uses a GPU if there is one and the movie is large enough.",
         choices=DEVICES, row="device",
     ))  # fmt: skip
     fdr: float | None = declare(None, Setting(
@@ -73,10 +73,10 @@ class DetectionSettings:
             if value is not None and not math.isfinite(value):
                 raise SettingsError(f"{name} is {value}; it must be a number.")
         if self.radius_z is not None and self.radius is None:
-            raise SettingsError("radius_z is given without radius. Give both, or neither to measure them.")
+            raise SettingsError("radius_z is given without radius. Give both, or omit both to measure them.")
         if self.fdr is not None and self.threshold is not None:
-            raise SettingsError("threshold and fdr exclude each other. Leave out one of the two.")
+            raise SettingsError("threshold and fdr exclude each other. Omit one of the two.")
         if self.gain is None and (self.offset is not None or self.read_noise is not None):
             raise SettingsError(
-                "offset and read_noise need gain. Give it, or none of them to measure the noise."
+                "offset and read_noise need gain. Give it, or omit all three to measure the noise."
             )

@@ -12,8 +12,8 @@ Loading CuPy takes 0.7 s. From the shell, Parquet in and out, an H200 and 16 cor
 million detections with 15 candidates each, 3.0 s and 2.8 s for three million; with few cores it pays sooner.
 """
 GPU_FROM_DETECTIONS_LEARNED = 500_000
-"""Number of detections from which `auto` learns on a GPU: for so many, 16 cores take 7.0 s and an H100 2.8 s,
-to which a second comes for its start."""
+"""Number of detections from which `auto` learns on a GPU: for this number, 16 cores take 7.0 s, and an H100
+2.8 s plus one second for its start."""
 
 
 def device_for(asked: str, size: int, gpu_from: int) -> str:
@@ -22,14 +22,14 @@ def device_for(asked: str, size: int, gpu_from: int) -> str:
     Parameters
     ----------
     asked : {"auto", "cpu", "gpu"}
-        `auto` takes a GPU if there is one and `size` is at least `gpu_from`.
+        `auto` uses a GPU if there is one and `size` is at least `gpu_from`.
     size, gpu_from : int
         Size of the problem, and the size from which a GPU is faster, in the same unit.
 
     Raises
     ------
     ResourceError
-        If the GPU is asked for and there is none.
+        If a GPU is requested and the machine has no GPU.
 
     Examples
     --------
@@ -42,8 +42,6 @@ def device_for(asked: str, size: int, gpu_from: int) -> str:
         gpu_names()
     except RuntimeError as reason:
         if asked == "gpu":
-            raise ResourceError(
-                f"There is no GPU to work on: {reason} Or use --device auto or cpu."
-            ) from None
+            raise ResourceError(f"No GPU can be used: {reason} Or use --device auto or cpu.") from None
         return "cpu"
     return "gpu"

@@ -1,4 +1,4 @@
-"""Known values: what the user fixes and learning would otherwise estimate."""
+"""Fixed values: values that the user states and that are then not learned."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def known_of(texts: Iterable[str]) -> dict[str, float | tuple[float, ...]]:
             values = tuple(map(float, value.split(",")))
         except ValueError:
             raise SettingsError(
-                f"{text!r} is no NAME=NUMBER or NAME=Z,Y,X; write noise=0.1, for example."
+                f"{text!r} does not have the form NAME=NUMBER or NAME=Z,Y,X. Write for example noise=0.1."
             ) from None
         known[name.strip()] = values if values[1:] else values[0]
     return known
@@ -72,18 +72,18 @@ def check_known(known: Values) -> None:
     >>> check_known({"noise": (0.3, 0.1, 0.1), "miss": 0.05})
     >>> check_known({"miss": 1.5})
     Traceback (most recent call last):
-    outbid.errors.SettingsError: miss is 1.5; a probability from 0 to less than 1 is needed.
+    outbid.errors.SettingsError: miss is 1.5; give a probability from 0 to less than 1.
     """
     for name, value in known.items():
         if name not in NAMES:
-            raise SettingsError(f"Nothing learned is called {name!r}. Choose from: {', '.join(NAMES)}.")
+            raise SettingsError(f"No learned value has the name {name!r}. Choose from: {', '.join(NAMES)}.")
         _check_value(name, value)
     rates = {name: float(np.max(known[name])) for name in RATES if name in known}
     most = MOST_CLUTTER * min(rates.get("end", 1.0), rates.get("start", 1.0))
     if rates.get("clutter", 0.0) > most or most < TINY:
         raise SettingsError(
-            f"Clutter starts and ends: it must be at most {MOST_CLUTTER} of end and start, which are above "
-            f"{TINY:g}."
+            f"Every clutter detection starts and ends a track: clutter must be at most {MOST_CLUTTER} of end "
+            f"and of start, which must be above {TINY:g}."
         )
 
 
@@ -91,16 +91,16 @@ def _check_value(name: str, value: float | tuple[float, ...]) -> None:
     values = np.atleast_1d(np.asarray(value, dtype=np.float64))
     if values.size != 1 and not (name in EACH_AXIS and values.size == 3):
         wanted = "one number, or three: z, y, x" if name in EACH_AXIS else "one number"
-        raise SettingsError(f"{name} is {value}; {wanted} is needed.")
+        raise SettingsError(f"{name} is {value}; give {wanted}.")
     if name in RATES:
         least = 0.0 if name in ("miss", "clutter") else math.nextafter(0, 1)
         if not ((least <= values) & (values < 1)).all():
             more = "" if least == 0 else "more than "
-            raise SettingsError(f"{name} is {value}; a probability from {more}0 to less than 1 is needed.")
+            raise SettingsError(f"{name} is {value}; give a probability from {more}0 to less than 1.")
     elif not (values >= 0).all() or (name in EACH_AXIS and not np.isfinite(values).all()):
         raise SettingsError(f"{name} is {value}; it must be 0 or more.")
     elif name in ("step", "gate") and not ((values > 1 / LARGEST) & (values < LARGEST)).all():
-        raise SettingsError(f"{name} is {value}; it must be more than 0, and a length.")
+        raise SettingsError(f"{name} is {value}; it must be a length above 0.")
 
 
 def values_along(known: Values, axes: str) -> dict[str, float | tuple[float, ...]]:

@@ -1,6 +1,6 @@
 """Settings of `track`: each is declared once, as a field, and validated.
 
-What checks them is loaded when an object is made: the commands read the declarations alone.
+The modules that check values are loaded when an object is made: the commands read only the declarations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TrackingSettings:
     Raises
     ------
     SettingsError
-        If a value makes no sense; the message says which values do.
+        If a value is not valid; the message states the valid values.
 
     Examples
     --------
@@ -46,8 +46,8 @@ class TrackingSettings:
 
     max_distance: float | None = declare(None, Setting(
         "Gate: the largest distance a particle moves between frames, in the unit of position x spacing.",
-        "Without one motion and detection are learned from the detections, and links follow from the "
-        "posterior over all links of the movie, by the past and the future of every particle.",
+        "Without a gate, motion and rates are learned from the detections, and links follow from the "
+        "posterior over all links of the movie, which uses the past and the future of every particle.",
         automatic="learned from the movie", unit="length", row="max. distance", further=False, metavar="D",
     ))  # fmt: skip
     cost: str = declare("euclidean", Setting(
@@ -56,7 +56,7 @@ class TrackingSettings:
     ))  # fmt: skip
     unmatched_cost: float | None = declare(None, Setting(
         "Cost of leaving a detection unlinked, for each of the two sides.",
-        "The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.",
+        "Other programs use the cost at the gate: it gives more links, and more wrong links.",
         automatic="half of the gate's", row="cost of no link", needs="max_distance",
     ))  # fmt: skip
     spacing: tuple[float, float, float] = declare((1.0, 1.0, 1.0), Setting(
@@ -64,10 +64,10 @@ class TrackingSettings:
         least=0, above=True, row="voxel z, y, x", further=False, metavar="Z Y X",
     ))  # fmt: skip
     max_gap: int | None = declare(None, Setting(
-        "For how many consecutive frames a particle may be undetected and its track still be joined; "
-        "0 with `max_distance`, else learned.",
-        "Frames that were not recorded, in which none of many particles is seen, do not count if it is "
-        "learned.",
+        "Largest number of consecutive frames in which a particle may be undetected while its track "
+        "continues; 0 with `max_distance`, else learned.",
+        "Learned linking does not count frames that were not recorded, in which no particle is seen "
+        "although many are expected.",
         automatic="automatic", least=0, row="missing frames", further=False, metavar="N",
     ))  # fmt: skip
     gap_distance: float | None = declare(None, Setting(
@@ -75,21 +75,21 @@ class TrackingSettings:
         needs="max_distance",
     ))  # fmt: skip
     divisions: bool = declare(True, Setting(
-        "Detect divisions where the movie gives evidence of them.",
-        "Tracks that start beside another may be its daughters.",
+        "Detect divisions if the movie gives evidence of them.",
+        "Tracks that start near another track may be its daughters.",
         row="divisions|find where particles divide", further=False, excludes="max_distance",
     ))  # fmt: skip
     merges: bool = declare(False, Setting(
-        "Detect merges where the movie gives evidence of them.",
-        "Tracks that end beside another may have fused with it. If merges and divisions are about as "
-        "frequent, spots cross, and none is accepted.",
+        "Detect merges if the movie gives evidence of them.",
+        "Tracks that end near another track may have fused with it. If merges and divisions are about "
+        "equally frequent, spots cross, and no merge is accepted.",
         row="merges|find where particles fuse", option="--merges/--no-merges", excludes="max_distance",
     ))  # fmt: skip
     known: Mapping[str, float | tuple[float, ...]] = declare({}, Setting(
-        "Values that are given instead of learned: step, noise and gate (one, or one for each of z, y, "
-        "x), persistence (frames), end, start, miss and clutter (probabilities, of a detection).",
+        "Fixed values, which are then not learned: step, noise and gate (one number, or one for each of z, "
+        "y, x), persistence (frames), end, start, miss and clutter (probabilities for a detection).",
         "Lengths are in the unit of position x spacing. Step is the standard deviation of the "
-        "displacement seen along an axis in one frame.",
+        "observed displacement along an axis in one frame.",
         row="known|all is learned; or noise=0.1; gate=2,1,1", option="--set", metavar="NAME=VALUE",
         excludes="max_distance",
     ))  # fmt: skip
@@ -100,8 +100,8 @@ class TrackingSettings:
     ))  # fmt: skip
     solver: str = declare(_SOLVER, Setting(
         "Solver of the assignments: one of outbid assign --list.",
-        "A variant with settings is auction:fixed(epsilon=1). Costs of links are whole numbers then, of "
-        "which 2^26 make the smaller of the unmatched cost and the cost at the gate.",
+        "An example with a variant and settings is auction:fixed(epsilon=1). Its costs are whole numbers: "
+        "2^26 is the smaller of the unmatched cost and the cost at the gate.",
         row="solver", metavar="NAME[:VARIANT][(SETTING=VALUE,…)]",
     ))  # fmt: skip
     device: str = declare("auto", Setting(
@@ -109,22 +109,23 @@ class TrackingSettings:
         choices=DEVICES, row="device",
     ))  # fmt: skip
     periodic: tuple[float, float, float] | None = declare(None, Setting(
-        "Size of a periodic box, as simulations have, in the unit of position x spacing; 0 along an axis "
-        "that is not periodic.",
-        "On the CPU.",
+        "Size of the periodic box of a simulation, in the unit of position x spacing; 0 along an axis that "
+        "is not periodic.",
+        "Linked on the CPU.",
         metavar="Z Y X",
     ))  # fmt: skip
     column: Mapping[str, str] | Literal["auto"] | None = declare("auto", Setting(
-        "Column that may help to link, beside those of outbid detect: NAME:KIND, where KIND is number, "
-        "angle=PERIOD, label, vector (NAME is a pattern, 'emb_*') or none; by its values without.",
-        'In Python a mapping of names to kinds, "" by the values; "auto": those of detect alone; None: '
-        "positions alone.",
+        "Column that may help to link, in addition to those of outbid detect: NAME:KIND, where KIND is "
+        "number, angle=PERIOD, label, vector (NAME is a pattern, 'emb_*') or none. Without KIND its values "
+        "decide.",
+        'In Python a mapping of names to kinds; with the kind "" the values decide. "auto" uses only the '
+        "columns of detect, None only positions.",
         row="columns|those of Detect spots; or area; theta:angle=180; none at all: -", metavar="NAME[:KIND]",
         excludes="max_distance",
     ), hashed=False)  # fmt: skip
     pins: Sequence[Pin] | str | os.PathLike[str] = declare((), Setting(
-        "Table of pins: links, ends and others that a person states, which hold exactly.",
-        "Or the pins themselves. The model is learned without them.",
+        "Table of pins: statements of a person about links, starts and ends, which the tracks obey.",
+        "In Python also a list of pins. The model is learned without them.",
         metavar="FILE",
     ))  # fmt: skip
 
@@ -150,19 +151,21 @@ class TrackingSettings:
         object.__setattr__(self, "pins", read)
         check_pins(self.stated)
         if self.pins and self.max_distance is None and self.periodic is not None:
-            raise SettingsError("In a periodic box pins need a max_distance: set one, or leave the pins out.")
+            raise SettingsError("In a periodic box pins need a max_distance. Set one, or omit the pins.")
 
     def _check_solver(self) -> None:
         from ..assignment import SOLVERS, solver_named
 
-        # Others are asked their settings, for which their modules are loaded.
+        # A solver with settings checks them itself, so its module is loaded.
         if self.solver not in SOLVERS:
             try:
                 solver_named(self.solver)
             except ValueError as error:
                 raise SettingsError(str(error)) from None
         if self.exact_margins and not solver_named(self.solver).is_exact:
-            raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
+            raise SettingsError(
+                f"{self.solver} need not find the optimum, so it has no exact margins. Choose another solver."
+            )
 
     @property
     def stated(self) -> tuple[Pin, ...]:
@@ -188,10 +191,10 @@ class TrackingSettings:
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:
-    """The cost of a link as long as the gate, the usual `unmatched_cost` elsewhere.
+    """The cost of a link as long as the gate, which other programs use as `unmatched_cost`.
 
     The cost is infinite, which `TrackingSettings` refuses, if there is no gate, or if the cost at the
-    gate is no finite number.
+    gate is not finite.
 
     Examples
     --------

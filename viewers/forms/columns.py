@@ -16,7 +16,7 @@ from outbid.errors import SettingsError
 from outbid.learned.features import DETECTED, kinds_of
 from outbid.settings.columns import REFUSED, columns_of, texts_of
 
-from .shown import features_of
+from .napari_layers import features_of
 from .table import LINES
 
 _OF_LABELS = {"size": "", "elongation": "", "angle": "angle=180"}

@@ -105,7 +105,7 @@ class DetectForm(Form):
         if layer is None or isinstance(layer, Labels):
             return None
         source, settings = self.source.taken(), self.settings()
-        frame = min(max(self.source.looked_at(source.place)[0], 0), source.movie.frame_count - 1)
+        frame = min(max(self.source.looked_at(source.transform)[0], 0), source.movie.frame_count - 1)
 
         def work(_: Report) -> _Looked:
             free = replace(settings, threshold=None)
@@ -120,10 +120,10 @@ class DetectForm(Form):
         """Add the points, or give them to the layer that is edited."""
         source, found, used = result.source, result.detections, result.used
         record = self.record(source.name, asdict(used) | {"labels": source.labels}, used.device)
-        shown = self.show_layer(points_layer(found, name=f"Spots of {source.name}"), source.place, record)
+        shown = self.show_layer(points_layer(found, name=f"Spots of {source.name}"), source.transform, record)
         self._ring(shown, used)
         frames = source.movie.frame_count
-        what = "labels" if source.labels else f"spots of {_size(used)} {source.place.symbol}"
+        what = "labels" if source.labels else f"spots of {_size(used)} {source.transform.symbol}"
         self.show_message(f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each.")
 
     def show_preview(self, result: _Looked) -> None:
@@ -140,9 +140,9 @@ class DetectForm(Form):
         chosen = self.rows["threshold"].number()
         threshold = seen.automatic if chosen is None else chosen
         count = int(seen.count_above(threshold))
-        place = seen.position[: min(count, _MOST_SHOWN)] / seen.settings.spacing
-        spots = Detections.from_table(np.full(len(place), frame), place)
-        shown = self.show_preview_layer(points_layer(spots, name="Preview of spots"), source.place)
+        position = seen.position[: min(count, _MOST_SHOWN)] / seen.settings.spacing
+        spots = Detections.from_table(np.full(len(position), frame), position)
+        shown = self.show_preview_layer(points_layer(spots, name="Preview of spots"), source.transform)
         self._ring(shown, seen.settings)
         with signals_blocked(self.slider):
             self.slider.setValue(_step_of(threshold, seen))
@@ -150,7 +150,7 @@ class DetectForm(Form):
         self.show_message(
             f"Frame {frame}: {count} spots, about {seen.false_above(threshold):.0f} noise, above {automatic}"
             + (f" ({threshold:.4g})" if chosen is None else f" (automatic: {seen.automatic:.4g})")
-            + f"; {_size(seen.settings)} {source.place.symbol}."
+            + f"; {_size(seen.settings)} {source.transform.symbol}."
             + (_OTHER_SIGN[seen.settings.dark] if seen.other_sign else "")
         )
 

@@ -36,7 +36,7 @@ class _Automatic:
 class NumberBox(_Automatic, QDoubleSpinBox):
     """A number box; its minimum can mean that the value is estimated automatically.
 
-    Numbers are read as Python reads them, whatever the locale of the user: 0.5, 5e-7, and also 0,5.
+    Numbers are read as in Python, in every locale: 0.5, 5e-7, and also 0,5.
 
     Parameters
     ----------
@@ -84,17 +84,17 @@ class NumberBox(_Automatic, QDoubleSpinBox):
         """Replace empty text by the automatic value, if the box allows one."""
         return self.specialValueText() if not self._bare(text) else super().fixup(text)
 
-    def validate(self, text: str | None, place: int) -> tuple[QValidator.State, str, int]:
+    def validate(self, text: str | None, cursor: int) -> tuple[QValidator.State, str, int]:
         """Whether a text is a number, or may become one."""
         given, bare = text or "", self._bare(text)
         if given and given == self.specialValueText():
-            return QValidator.State.Acceptable, given, place
+            return QValidator.State.Acceptable, given, cursor
         try:
             allowed = self.minimum() <= float(bare) <= self.maximum()
         except ValueError:
             begun = not bare.strip("0123456789.eE+-")
-            return QValidator.State.Intermediate if begun else QValidator.State.Invalid, given, place
-        return QValidator.State.Acceptable if allowed else QValidator.State.Intermediate, given, place
+            return QValidator.State.Intermediate if begun else QValidator.State.Invalid, given, cursor
+        return QValidator.State.Acceptable if allowed else QValidator.State.Intermediate, given, cursor
 
     def stepBy(self, steps: int) -> None:
         """Step by a tenth of the value's order of magnitude, from 0 to `first`."""
@@ -177,7 +177,7 @@ class LayerBox(QComboBox):
     takes : callable
         Whether a layer is among them.
     first : str
-        An entry before the layers that stands for none of them; empty for no such entry.
+        Text of an entry before the layers that selects no layer; empty for no entry.
     """
 
     chosen = Signal()
@@ -259,7 +259,7 @@ class WayBox(QWidget):
 
 
 def choice_box(names: Iterable[str]) -> QComboBox:
-    """A box to choose one of these names from."""
+    """A box to choose one of several names."""
     box = QComboBox()
     box.addItems(list(names))
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

@@ -27,7 +27,7 @@ from outbid.work.jobs import run_record
 
 from ..layers import Layer
 from .fields import LayerBox
-from .shown import Place, record_of, show, take_away
+from .napari_layers import LayerTransform, record_of, show, take_away
 from .work import Slots, Task, Work
 
 _SETTLED = 150  # milliseconds without a change after which a preview starts
@@ -172,11 +172,11 @@ class Form(QWidget):
         of_run = run_record(self.command, {"name": source})
         return {**of_run, "settings": dict(settings), "seed": None, "device": device}
 
-    def show_layer(self, layer: Layer, place: Place, record: Mapping[str, object]) -> Any:
+    def show_layer(self, layer: Layer, transform: LayerTransform, record: Mapping[str, object]) -> Any:
         """Show a result: as a new layer, or as that whose settings were edited."""
         self.live.setChecked(False)
         edited = self.result.layer()
-        self.shown = show(self.viewer, layer, place, record=record, instead_of=edited)
+        self.shown = show(self.viewer, layer, transform, record=record, instead_of=edited)
         self.result.renew()  # it carries a record now
         if edited is not None and self.result.layer() is not self.shown:
             # Another layer stands for the one that was edited; the fields have its settings already.
@@ -184,11 +184,11 @@ class Form(QWidget):
                 self.result.choose(self.shown)
         return self.shown
 
-    def show_preview_layer(self, layer: Layer, place: Place) -> Any:
+    def show_preview_layer(self, layer: Layer, transform: LayerTransform) -> Any:
         """Show a layer until the form is hidden, its preview is switched off, or a run ends."""
-        # None meanwhile: a layer that is replaced is none that the user deleted.
+        # None meanwhile: replacing a layer does not count as deleting it.
         before, self._preview_layer = self._preview_layer, None
-        self._preview_layer = show(self.viewer, layer, place, instead_of=before)
+        self._preview_layer = show(self.viewer, layer, transform, instead_of=before)
         return self._preview_layer
 
     # ------------------------------------------------------------ runs

@@ -53,9 +53,9 @@ class LineagePlot(QWidget):
         self._track = track
         self._draw()
 
-    def click(self, place: Any) -> None:
-        """Go to the track at a place of the scene."""
-        point = self.plot.plotItem.vb.mapSceneToView(place)
+    def click(self, position: Any) -> None:
+        """Go to the track at a position of the scene."""
+        point = self.plot.plotItem.vb.mapSceneToView(position)
         if self._spans is None or not self._rows:
             return
         first, last = self._spans.first, self._spans.last

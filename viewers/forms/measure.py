@@ -10,11 +10,11 @@ from outbid.errors import InputError
 from outbid.measuring import Measures, measure
 from outbid.measuring.scales import recorded_interval, without_drift
 
-from ..taken import moved
+from ..from_layers import moved
 from .fields import LayerBox, NumberBox
 from .form import Form
+from .napari_layers import go_to, record_of, transform_of
 from .pair import can_be_held, tracks_of
-from .shown import go_to, place_of, record_of
 from .table import NumbersTable
 from .work import Report, Task
 
@@ -45,13 +45,13 @@ class MeasureForm(Form):
         layer = self.layers.layer()
         if layer is None:
             raise InputError("There is no layer of tracks to measure. Add one, or track particles.")
-        place, taken, record = place_of(layer), tracks_of(layer), record_of(layer) or {}
+        transform, taken, record = transform_of(layer), tracks_of(layer), record_of(layer) or {}
         interval = self.interval.number()
 
         def work(report: Report) -> Measures:
             report(0, 0)
             still, _ = without_drift(taken, record)
-            return measure(moved(still, place.spacing, place.shift), interval=interval)
+            return measure(moved(still, transform.spacing, transform.shift), interval=interval)
 
         return work
 
@@ -69,7 +69,7 @@ class MeasureForm(Form):
             return
         rows = np.flatnonzero(layer.data[:, 0] == self.table.model().columns["track_id"][row])
         if len(rows):
-            go_to(self.viewer, layer.data[rows[0], 1:], place_of(layer), near=np.inf)
+            go_to(self.viewer, layer.data[rows[0], 1:], transform_of(layer), near=np.inf)
 
     def _layer_chosen(self) -> None:
         """Take the interval that the run record of the tracks states."""

@@ -18,14 +18,14 @@ from outbid.particles.tracks import Tracks
 from outbid.scoring import score
 from outbid.scoring.gate import gate_for
 
+from ..from_layers import moved, tracks_from
 from ..headline import meaning
 from ..judged import JudgedLinks, judge_links
 from ..layers import Layer, error_layers
 from ..scene import frames_that_fit, in_frames
-from ..taken import moved, tracks_from
 from .fields import LayerBox, NumberBox, WayBox
 from .form import Form
-from .shown import Place, features_of, go_to, place_of, preferences, record_of, show
+from .napari_layers import LayerTransform, features_of, go_to, preferences, record_of, show, transform_of
 from .work import Report, Task
 
 _MOST_OF_MANY = 200_000
@@ -46,7 +46,7 @@ class Held:
         A remark that is not in the table, or an empty text.
     layers : list of Layer
         In voxels of the first result; the last one has a point for each error, with a feature kind.
-    place : Place
+    transform : LayerTransform
         Where they lie.
     gate : float
         By which the two were compared.
@@ -56,7 +56,7 @@ class Held:
     record: Mapping[str, object]
     remark: str
     layers: list[Layer]
-    place: Place
+    transform: LayerTransform
     gate: float
     taken: tuple[Any, Any] = field(repr=False)
 
@@ -111,10 +111,10 @@ class PairForm(Form):
             raise InputError(
                 f"Two layers of tracks are needed: {self.first_text} and {self.second_text}. Add them."
             )
-        place, other = place_of(first), place_of(second)
-        if place.unit != other.unit:
+        transform, other = transform_of(first), transform_of(second)
+        if transform.unit != other.unit:
             raise InputError(
-                f"{first.name} is in {place.unit}, {second.name} in {other.unit}. Give both the same unit "
+                f"{first.name} is in {transform.unit}, {second.name} in {other.unit}. Give both one unit "
                 "(layer.units)."
             )
         given = self.gate.number()
@@ -122,18 +122,18 @@ class PairForm(Form):
 
         def work(report: Report) -> Held:
             report(0, 0)
-            world = moved(taken, place.spacing, place.shift), moved(known, other.spacing, other.shift)
+            world = moved(taken, transform.spacing, transform.shift), moved(known, other.spacing, other.shift)
             gate = gate_for(given, world[1])
             judged = judge_links(*world, gate=gate.distance)
             report(0, 0)
             values, record, remark = self.hold(judged, gate.distance, report)
             report(0, 0)
-            back = tuple(1 / size for size in place.spacing)
-            shift = tuple(-by / size for by, size in zip(place.shift, place.spacing, strict=True))
+            back = tuple(1 / size for size in transform.spacing)
+            shift = tuple(-by / size for by, size in zip(transform.shift, transform.spacing, strict=True))
             in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
-            layers = error_layers(in_voxels, self.names, spacing=place.spacing)
+            layers = error_layers(in_voxels, self.names, spacing=transform.spacing)
             remark = remark if given is not None else f"{gate} {remark}".strip()
-            return Held(values, record, remark, layers, place, gate.distance, (first, second))
+            return Held(values, record, remark, layers, transform, gate.distance, (first, second))
 
         return work
 
@@ -178,7 +178,7 @@ class PairForm(Form):
         if self._frames is not None and not self._frames[0] <= point[0] <= self._frames[1]:
             self._show_layers(point[0])
             self.show_message(self._frames_note())
-        go_to(self.viewer, point, self._held.place, near=20 * self._held.gate)
+        go_to(self.viewer, point, self._held.transform, near=20 * self._held.gate)
         count = f"{at + 1:,} of {len(self._rows):,}"
         self.way.where.setText(f"{self.error_text} {count}: {kind}, frame {point[0]:.0f}")
 
@@ -214,7 +214,7 @@ class PairForm(Form):
             # points. Tracks cannot be empty.
             if len(layer.data) or layer.kind == "points":
                 self._added[row] = show(
-                    self.viewer, layer, self._held.place, record=self._held.record, instead_of=before
+                    self.viewer, layer, self._held.transform, record=self._held.record, instead_of=before
                 )
             elif before is not None and before in self.viewer.layers:
                 self.viewer.layers.remove(before)
@@ -227,10 +227,10 @@ class PairForm(Form):
 
     def _now(self) -> float:
         """Number of the frame that is shown."""
-        return 0.0 if self._held is None else self._held.place.frame_shown(self.viewer)
+        return 0.0 if self._held is None else self._held.transform.frame_shown(self.viewer)
 
     def _guess(self, _: object = None) -> None:
-        """Choose the result that came last, and what was opened last beside it."""
+        """Choose the newest result, and the layer that was opened last besides it."""
 
     def _keep_apart(self, _: object = None) -> None:
         """Offer two different layers where there are two."""
@@ -265,7 +265,7 @@ class PairForm(Form):
     def _first_chosen(self) -> None:
         layer = self.first.layer()
         if layer is not None:
-            self.gate.setSuffix(f" {place_of(layer).symbol}")
+            self.gate.setSuffix(f" {transform_of(layer).symbol}")
         self._keep_apart()
 
 
@@ -284,7 +284,7 @@ class ScoreForm(PairForm):
         return table, record, scores.remark
 
     def _guess(self, _: object = None) -> None:
-        """Take the last result of tracking, and as its truth the tracks that were opened last beside it."""
+        """Take the newest result of tracking, and as truth the tracks that were opened last besides it."""
         layers = [layer for layer in self.viewer.layers if self.first.takes(layer)]
         results = [layer for layer in layers if (record_of(layer) or {}).get("command") == "track"]
         others = [layer for layer in layers if layer not in results]
@@ -332,7 +332,9 @@ class CompareForm(PairForm):
 
 def tracks_of(layer: Any) -> Tracks:
     """The tracks of a layer, in its voxels."""
-    return tracks_from(layer.data, unit=place_of(layer).unit, features=features_of(layer), graph=layer.graph)
+    return tracks_from(
+        layer.data, unit=transform_of(layer).unit, features=features_of(layer), graph=layer.graph
+    )
 
 
 def can_be_held(layer: Any) -> bool:

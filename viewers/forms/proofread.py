@@ -1,4 +1,4 @@
-"""The form *Proofread*: the most doubtful links first, an answer by a key, and tracks solved again."""
+"""The form *Proofread*: the least certain links first, an answer by a key, and tracks solved again."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from outbid.tracking import TrackingSettings
 
 from .. import proofreading
 from ..explained import why
+from ..from_layers import detections_from
 from ..lineage import Spans, columns_of
 from ..proofreading import Edit, Question, Session
-from ..taken import detections_from
-from .asked import AskedLayers, texts_of
 from .fields import LayerBox
 from .form import Form
 from .lineage import LineagePlot
+from .napari_layers import LayerTransform, features_of, record_of, transform_of
 from .pair import can_be_held, tracks_of
-from .shown import Place, features_of, place_of, record_of
+from .question_layers import QuestionLayers, texts_of
 from .source import settings_of
 from .table import NumbersTable
 from .work import Report, Task
@@ -57,7 +57,7 @@ _ENDING = "_proofread"
 
 
 class ProofreadForm(Form):
-    """Form that asks about links, the most doubtful ones first, and solves again under the answers."""
+    """Form that asks about links, the least certain first, and solves again under the answers."""
 
     command = "track"
     run_text = "Open"
@@ -67,8 +67,8 @@ class ProofreadForm(Form):
         self.session: Session | None = None
         self.asked: Question | None = None
         self._job: Task | None = None
-        self._layers: Any = None  # AskedLayers, while a session is open
-        self._place = Place((), (), (), ())
+        self._layers: Any = None  # QuestionLayers, while a session is open
+        self._transform = LayerTransform((), (), (), ())
         self._record: dict[str, object] | None = None
         self._key, self._clicked = "", list[int]()
         self._blinks = 0
@@ -95,16 +95,16 @@ class ProofreadForm(Form):
         layer = self.layers.layer()
         if layer is None:
             raise InputError("There is no layer to proofread. Open tracks or detections.")
-        place, record, path = place_of(layer), dict(record_of(layer) or {}), self.pins_path
-        settings, foreign = TrackingSettings(spacing=place.spacing), not isinstance(layer, Points)
+        transform, record, path = transform_of(layer), dict(record_of(layer) or {}), self.pins_path
+        settings, foreign = TrackingSettings(spacing=transform.spacing), not isinstance(layer, Points)
         if isinstance(layer, Points):
-            seen = detections_from(layer.data, unit=place.unit, features=features_of(layer))
+            seen = detections_from(layer.data, unit=transform.unit, features=features_of(layer))
             taken = Tracks(seen, np.empty((0, 2), np.int64))
         else:
             taken = tracks_of(layer)
             if record.get("command") == "track":
-                settings, foreign = settings_of(record["settings"], place.spacing), False
-        self._place, self._record = place, record
+                settings, foreign = settings_of(record["settings"], transform.spacing), False
+        self._transform, self._record = transform, record
         layer.visible = False
 
         def work(report: Report) -> object:
@@ -128,12 +128,12 @@ class ProofreadForm(Form):
         missing = f"{len(unmatched)} pins name no detection: {unmatched[0]}, …" if unmatched else ""
         self.show_message(" ".join(filter(None, [said, missing])))
         if before is None:
-            self._layers = self._layers or AskedLayers(self.viewer, self._place, session)
+            self._layers = self._layers or QuestionLayers(self.viewer, self._transform, session)
             self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
         if edited:
             self.next()
         elif self.asked is not None:
-            self.ask(self.asked.doubt.row)
+            self.ask(self.asked.link.row)
         self._blinks = _BLINKS
         self._blink.start()
 
@@ -153,7 +153,7 @@ class ProofreadForm(Form):
             if asked is not None:
                 self._show(asked)
             else:
-                self.show_message("Nothing is in doubt any more.")
+                self.show_message("No link is uncertain any more. Save the tracks.")
 
     def ask(self, row: int) -> None:
         """Ask about a detection."""
@@ -175,22 +175,22 @@ class ProofreadForm(Form):
             deep = " It gets the depth of the detection in question." * (
                 key in "AM" and self.viewer.dims.ndisplay == 3
             )
-            places = f"{_CLICKS[key]} place{'s' * (_CLICKS[key] > 1)}"
-            self.show_message(f"{KEYS[key]}: click {places} in the view.{deep}")
+            times = "once" if _CLICKS[key] == 1 else "twice"
+            self.show_message(f"{KEYS[key]}: click {times} in the view.{deep}")
         elif asked is not None:
             self._answer(session, asked, key)
 
     def _answer(self, session: Session, asked: Question, key: str) -> None:
-        ways = [row for row, _ in asked.doubt.alternatives if row >= 0]
+        ways = [row for row, _ in asked.link.alternatives if row >= 0]
         pins: dict[str, tuple[Any, ...]] = {"0": ("end",), "C": ("no_particle",)}
-        if asked.doubt.successors:
-            pins["F"] = ("forbid", asked.doubt.successors[0])
+        if asked.link.successors:
+            pins["F"] = ("forbid", asked.link.successors[0])
         pins |= {str(k): ("link", row) for k, row in enumerate(ways, 1)}
         if key == "Space":
             self.session = proofreading.skip(session, asked)
             self.next()
         elif key == "D":
-            self.do(proofreading.edit, Edit(session.place(asked.doubt.row), None))
+            self.do(proofreading.edit, Edit(session.spot(asked.link.row), None))
         elif key in pins:
             self.do(proofreading.answer, asked, *pins[key])
 
@@ -199,9 +199,9 @@ class ProofreadForm(Form):
         session, asked, key = self.session, self.asked, self._key
         if session is None or self._work is not None:
             return
-        spacing = np.asarray(self._place.spacing)
-        frame, at, along = _ray(world, direction, self._place)
-        seen = None if asked is None else session.place(asked.doubt.row)
+        spacing = np.asarray(self._transform.spacing)
+        frame, at, along = _ray(world, direction, self._transform)
+        seen = None if asked is None else session.spot(asked.link.row)
 
         def across(position: NDArray[np.float64]) -> NDArray[np.float64]:
             """(N, 3) ways from the ray to positions (N, 3)."""
@@ -211,7 +211,7 @@ class ProofreadForm(Form):
         if key in ("A", "M"):
             if key == "M" or direction is not None:
                 if seen is None:
-                    self.show_message("Click on a detection first: its depth is taken.", error=True)
+                    self.show_message("Click on a detection first: the new one gets its depth.", error=True)
                     return
                 at = seen[1] * spacing - across(np.array([seen[1]]))[0]
             z, y, x = (at / spacing).tolist()
@@ -241,7 +241,7 @@ class ProofreadForm(Form):
             self._click(event.position, event.view_direction if self.viewer.dims.ndisplay == 3 else None)
 
     def save(self) -> None:
-        """Write the tracks; the pins lie beside them already."""
+        """Write the tracks; the pins are already in the table next to them."""
         session, path = self.session, Path(self.file.text())
         if session is None:
             return
@@ -253,24 +253,24 @@ class ProofreadForm(Form):
             formats.write_tracks(path, session.tracks, record=record, overwrite=True)
             return session
 
-        self.do(write, said=f"{path} is written; its pins lie in {self.pins_path.name}.")
+        self.do(write, said=f"{path} is written; its pins are in {self.pins_path.name}.")
 
     # ------------------------------------------------------------ what is shown
 
     @property
     def pins_path(self) -> Path:
-        """The table of pins beside the tracks."""
+        """The table of pins next to the tracks."""
         path = Path(self.file.text())
         return path.with_name(f"{path.stem.removesuffix(_ENDING)}.pins.csv")
 
     def _show(self, asked: Question) -> None:
         session, self.asked = self.session, asked
         assert session is not None
-        tracks, row = session.tracks, asked.doubt.row
+        tracks, row = session.tracks, asked.link.row
         self._drawn = self._layers.draw(session, asked)
         self.drawing.start()
         links = np.flatnonzero(tracks.links[:, 0] == row)
-        track, frame = int(tracks.track_id[row]), session.place(row)[0]
+        track, frame = int(tracks.track_id[row]), session.spot(row)[0]
         reason = (
             why(tracks, int(links[0]), session.held.settings.spacing) if len(links) else "Its track ends."
         )
@@ -323,7 +323,7 @@ class ProofreadForm(Form):
             self.session = self.asked = self._layers = None
 
     def _layer_chosen(self) -> None:
-        """Propose a file beside that of the layer."""
+        """Propose a file next to that of the layer."""
         layer = self.layers.layer()
         if layer is None:
             return
@@ -335,7 +335,9 @@ class ProofreadForm(Form):
     def _fill(self) -> None:
         for label in (self.headline, self.where):
             label.setWordWrap(True)
-        self.file.setToolTip("Where Save writes the tracks. The answers lie beside it, and are kept at once.")
+        self.file.setToolTip(
+            "File in which Save writes the tracks. Each answer is written at once to a table next to it."
+        )
         keys = QGridLayout()
         for k, button in enumerate(self.buttons.values()):
             keys.addWidget(button, *divmod(k, 4))
@@ -370,12 +372,12 @@ def _ready(session: Session, said: str = "") -> tuple[Session, dict[str, NDArray
 
 
 def _ray(
-    world: Sequence[float], direction: Sequence[float] | None, place: Place
+    world: Sequence[float], direction: Sequence[float] | None, transform: LayerTransform
 ) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-    """Frame, place and direction of view of a click, in the unit of the voxels; along z in 2D."""
-    own = np.asarray(world)[-len(place.scale) :] - place.translate
+    """Frame, position and direction of view of a click, in the unit of the voxels; along z in 2D."""
+    own = np.asarray(world)[-len(transform.scale) :] - transform.translate
     at, along, axes = np.zeros(3), np.array([1.0, 0.0, 0.0]), len(own) - 1
     at[-axes:] = own[1:]
     if direction is not None:
         along[-axes:] = np.asarray(direction)[-axes:]
-    return round(float(own[0]) / place.scale[0]), at, along / np.linalg.norm(along)
+    return round(float(own[0]) / transform.scale[0]), at, along / np.linalg.norm(along)

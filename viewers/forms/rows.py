@@ -69,7 +69,7 @@ class SettingRows:
                 _put(box, values[name])
 
     def connect(self, slot: Callable[..., object], *only: str) -> None:
-        """Call a slot whenever a value was changed, of these settings or of all."""
+        """Call a slot when a value changes, of these settings or of all."""
         for name, box in self.boxes.items():
             if name in (only or self.boxes) and name not in self._fixed:
                 getattr(box, _ACCESS[type(box)].edited).connect(slot)

@@ -20,8 +20,8 @@ from outbid.simulate.walks import walk
 
 from ..layers import points_layer, tracks_layer
 from .form import Form
+from .napari_layers import LayerTransform, show
 from .rows import SettingRows
-from .shown import Place, show
 from .work import Report, Task
 
 _MOST_VOXELS = 1_000_000_000
@@ -102,14 +102,14 @@ class SimulateForm(Form):
         """Add the movie, what is seen, and the truth about it."""
         used = result.settings
         voxel, units = used.voxel, ("pixel", *[used.unit] * 3)
-        place = Place((1.0, *voxel), (0.0,) * 4, units, ("t", "z", "y", "x"))
+        transform = LayerTransform((1.0, *voxel), (0.0,) * 4, units, ("t", "z", "y", "x"))
         record = self.record("", used.as_dict(), "cpu") | {"seed": used.seed, "input": None}
         if result.movie is not None:
-            self.viewer.add_image(result.movie, name="Simulated movie", **vars(place), metadata={})
+            self.viewer.add_image(result.movie, name="Simulated movie", **vars(transform), metadata={})
         seen = points_layer(result.seen.detections, name="Simulated detections")
-        show(self.viewer, seen, place, record=record | {"command": "simulate --detections"})
+        show(self.viewer, seen, transform, record=record | {"command": "simulate --detections"})
         truth = tracks_layer(result.seen, spacing=voxel, name="Simulated truth")
-        self.show_layer(truth, place, record)
+        self.show_layer(truth, transform, record)
         self.show_message(
             f"{len(result.seen.detections)} detections of {used.particles} particles at first, "
             f"{len(result.seen.links)} true links."

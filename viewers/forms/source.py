@@ -20,9 +20,9 @@ from outbid.settings.detection import DetectionSettings
 from outbid.tracking import TrackingSettings
 from outbid.work.jobs import DetectJob
 
-from ..taken import detections_from
+from ..from_layers import detections_from
 from .fields import AxesBox, LayerBox
-from .shown import Place, features_of, place_of
+from .napari_layers import LayerTransform, features_of, transform_of
 from .work import Report
 
 
@@ -33,7 +33,7 @@ class Source:
     Parameters
     ----------
     name : str
-    place : Place
+    transform : LayerTransform
     points : Detections or None
         In voxels.
     image : array-like or None
@@ -43,7 +43,7 @@ class Source:
     """
 
     name: str
-    place: Place
+    transform: LayerTransform
     points: Detections | None
     image: Any = None
     labels: bool = False
@@ -52,8 +52,8 @@ class Source:
     def movie(self) -> Images:
         """The image as a movie, with the voxels of the layer."""
         axes = "TZYX" if len(self.image.shape) == 4 else "TYX"
-        movie = open_images(self.image, axes=axes, spacing=self.place.spacing)
-        return replace(movie, name=self.name, unit=self.place.unit)
+        movie = open_images(self.image, axes=axes, spacing=self.transform.spacing)
+        return replace(movie, name=self.name, unit=self.transform.unit)
 
     def detect(
         self, settings: DetectionSettings, report: Report, frames: range | None = None
@@ -107,10 +107,10 @@ class SourceFields(QObject):
         layer = self.layers.layer()
         if layer is None:
             raise InputError("There is no layer to work on. Open a movie as an image, or add points.")
-        place = place_of(layer)
+        transform = transform_of(layer)
         if isinstance(layer, Points):
-            found = detections_from(layer.data, unit=place.unit, features=features_of(layer))
-            return Source(layer.name, place, found)
+            found = detections_from(layer.data, unit=transform.unit, features=features_of(layer))
+            return Source(layer.name, transform, found)
         if getattr(layer, "rgb", False):
             raise InputError("The image has colours. Split its channels and choose the one with the spots.")
         data = layer.data[0] if layer.multiscale else layer.data
@@ -119,13 +119,13 @@ class SourceFields(QObject):
                 f"The image has {len(data.shape)} axes; needed are t, y, x or t, z, y, x. Open it as a "
                 "movie, or split its channels (right click on the layer)."
             )
-        return Source(layer.name, place, None, data, isinstance(layer, Labels))
+        return Source(layer.name, transform, None, data, isinstance(layer, Labels))
 
-    def looked_at(self, place: Place) -> tuple[int, tuple[float, float]]:
+    def looked_at(self, transform: LayerTransform) -> tuple[int, tuple[float, float]]:
         """Number of the frame that is shown, and y, x of the middle of the view in voxels."""
         centre = np.array(self._viewer.scene.camera.center[-2:])
-        y, x = ((centre - place.translate[-2:]) / place.scale[-2:]).tolist()
-        return round(place.frame_shown(self._viewer)), (y, x)
+        y, x = ((centre - transform.translate[-2:]) / transform.scale[-2:]).tolist()
+        return round(transform.frame_shown(self._viewer)), (y, x)
 
     @property
     def symbol(self) -> str:
@@ -135,8 +135,8 @@ class SourceFields(QObject):
     def _layer_chosen(self) -> None:
         layer = self.layers.layer()
         if layer is not None and layer.ndim >= 3:
-            place = place_of(layer)
-            self.voxel.set_values(place.spacing, place.symbol)
+            transform = transform_of(layer)
+            self.voxel.set_values(transform.spacing, transform.symbol)
             self.voxel.boxes[0].setEnabled(layer.ndim > 3)
         self.chosen.emit()
 

@@ -22,12 +22,12 @@ from ..layers import points_layer, tracks_layer
 from ..nearby import frames_around, part_around
 from ..objects import labels_by_track
 from .columns import ColumnList, column_in, parts, text_of
-from .doubts import ConfidenceBar, DoubtfulLinks
 from .fields import choice_box
 from .form import Form
+from .napari_layers import preferences, record_of, show
 from .rows import SettingRows
-from .shown import preferences, record_of, show
 from .source import Source, SourceFields, settings_of
+from .uncertain_links import ConfidenceBar, UncertainLinks
 from .work import Report, Task
 
 COLOURS = {
@@ -36,9 +36,9 @@ COLOURS = {
     "track length": ("track_length",),
     "track": ("track_id",),
 }
-"""What tracks are coloured by: the first of these features that they have."""
+"""Features that colour tracks: the first one that they have."""
 _BOUND = bound_by(TrackingSettings, "max_distance")
-"""Settings that have an effect with a max. distance alone, or without one."""
+"""Settings that have an effect only with a max. distance, or only without one."""
 _VERTICES_A_SECOND = 90_000  # that napari adds
 
 
@@ -70,7 +70,7 @@ class TrackForm(Form):
         )
         self.columns = ColumnList(self.rows["column"])
         self.colour = choice_box(COLOURS)
-        self.colours, self.doubts = ConfidenceBar(), DoubtfulLinks(self.viewer)
+        self.colours, self.uncertain = ConfidenceBar(), UncertainLinks(self.viewer)
         self.live.setText("preview around this frame")
         self._spots: tuple[object, Detections] | None = None  # of the last preview of an image
         self._fill()
@@ -117,7 +117,7 @@ class TrackForm(Form):
         if self.source.layers.layer() is None:
             return None
         source, settings = self.source.taken(), self.settings()
-        now, middle = self.source.looked_at(source.place)
+        now, middle = self.source.looked_at(source.transform)
         frames = frames_around(now, source.movie.frame_count) if source.points is None else None
         most = preferences().preview.detections
         key = (id(source.image), frames, settings.spacing)
@@ -141,7 +141,7 @@ class TrackForm(Form):
         vertices = len(result.detections)
         if vertices > preferences().window.vertices:
             self.show_message(
-                f"{_summary(result.run)}\nThe window will stand still for about "
+                f"{_summary(result.run)}\nThe window will freeze for about "
                 f"{vertices / _VERTICES_A_SECOND:.0f} s while napari takes up {vertices:,} detections.",
                 offer=("Show the tracks", lambda: self._show_tracks(result)),
             )  # fmt: skip
@@ -150,8 +150,10 @@ class TrackForm(Form):
 
     def show_preview(self, result: _Tracked) -> None:
         """Show the tracks of the preview, and what was learned from them."""
-        layer = tracks_layer(result.run.tracks, spacing=result.source.place.spacing, name="Preview of tracks")
-        self._recolour(self.show_preview_layer(layer, result.source.place))
+        layer = tracks_layer(
+            result.run.tracks, spacing=result.source.transform.spacing, name="Preview of tracks"
+        )
+        self._recolour(self.show_preview_layer(layer, result.source.transform))
         seen = result.detections
         self.show_message(
             f"Frames {seen.first_frame} to {seen.first_frame + seen.frame_count - 1}: {_summary(result.run)}"
@@ -162,20 +164,20 @@ class TrackForm(Form):
         if result.used is not None:
             spots = points_layer(result.detections, name=f"Spots of {source.name}")
             found = self.record(source.name, asdict(result.used), result.used.device) | {"command": "detect"}
-            show(self.viewer, spots, source.place, record=found)
+            show(self.viewer, spots, source.transform, record=found)
         record = self.record(source.name, run.settings.as_dict(), str(run.stats["device"]))
         if run.learned is not None:
             record["learned"] = run.learned.as_dict()
-        layer = tracks_layer(run.tracks, spacing=source.place.spacing, name=f"Tracks of {source.name}")
-        self._recolour(self.show_layer(layer, source.place, record))
-        self.doubts.hold(run.tracks, source.place)
+        layer = tracks_layer(run.tracks, spacing=source.transform.spacing, name=f"Tracks of {source.name}")
+        self._recolour(self.show_layer(layer, source.transform, record))
+        self.uncertain.hold(run.tracks, source.transform)
         if source.labels:
             labels = labels_by_track(source.image, run.tracks)
             name, layers = f"{source.name} by track", self.viewer.layers
             if name in layers and isinstance(layers[name], Labels):
                 layers[name].data = labels
             else:
-                self.viewer.add_labels(labels, name=name, **vars(source.place))
+                self.viewer.add_labels(labels, name=name, **vars(source.transform))
         said = None if run.learned is None else run.learned.columns
         self.columns.show_bits({} if said is None else said.links)
         self.show_message(_summary(run))
@@ -226,7 +228,7 @@ class TrackForm(Form):
         form.addRow("", self.colours)
         form.addRow("result", self.result)
         form.addRow("live", self.live)
-        form.addRow(self.doubts)
+        form.addRow(self.uncertain)
         self._enable()
 
     def _connect(self) -> None:

@@ -49,7 +49,7 @@ class Work(QObject):
         self._last = 0.0
 
     def call(self, slots: Slots) -> None:
-        """Call slots at the signals of these names, until the work is cancelled."""
+        """Call slots at the signals with these names, until the work is cancelled."""
         for name, slot in slots.items():
             getattr(self, name).connect(
                 lambda *given, slot=slot: None if self._cancelled.is_set() else slot(*given)
@@ -76,7 +76,7 @@ class Work(QObject):
                 result = self._task(self._report)
         except _CancelledError:
             pass
-        except Exception as error:  # whatever it is, the window shows it
+        except Exception as error:  # the window shows every error
             self.failed.emit(error)
         else:
             self.returned.emit(result)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid import TrackingSettings, Tracks
-from outbid.edit.proofreading import HeldModel, doubts, hold, resolve
+from outbid.edit.proofreading import HeldModel, hold, resolve, uncertain_links
 from outbid.pins import Pin
 
 from .film import View, bordered, cast
@@ -73,7 +73,7 @@ def solved_again(held: HeldModel, truth: Tracks) -> Curve:
     curve, pins = Curve([], []), list[Pin]()
     while len(pins) <= MOST:
         now = resolve(held, pins)
-        asked = doubts(now, AT_ONCE)
+        asked = uncertain_links(now, AT_ONCE)
         curve.answers.append(len(pins))
         curve.f1.append(f1_of(now.run.tracks.links, truth.links))
         if not asked or curve.f1[-1] >= WANTED:
@@ -108,7 +108,7 @@ def orders(truth: Tracks, seed: int) -> dict[str, Curve]:
     step = np.diff(truth.detections.position[tracks.links], axis=1)[:, 0]
     cost[tracks.links[:, 0]] = np.linalg.norm(step, axis=1)
     by: dict[str, Callable[[], Iterator[int]]] = {
-        "by doubt": lambda: iter([one.row for one in doubts(now)]),
+        "by doubt": lambda: iter([one.row for one in uncertain_links(now)]),
         "by link cost": lambda: iter(asked[np.argsort(-cost[asked], kind="stable")].tolist()),
         "at random": lambda: iter(np.random.default_rng(seed).permutation(asked).tolist()),
     }

@@ -70,7 +70,7 @@ def refuse_output(
         raise SettingsError(f"{path} is there and is no {kind}. Choose another name for the output.")
     if record is not None and record.exists() and not is_record(record):
         raise SettingsError(
-            f"{record} is where the run record goes, and is none of Outbid's: it is not replaced. "
+            f"{record} is where the run record goes, and was not written by Outbid: it is not replaced. "
             "Move it, or choose another name for the output."
         )
     for file in files:

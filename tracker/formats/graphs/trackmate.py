@@ -118,7 +118,7 @@ class _Model:
         return ids.astype(np.int64)[shown], np.array(self._frames)[shown], position[shown], features
 
     def _of_spots(self, shown: NDArray[np.bool_]) -> dict[str, NDArray]:
-        """Times in seconds, names and contours of the visible spots, as far as they say something."""
+        """Times in seconds, names and contours of the visible spots, if they have information."""
         time, found = np.array(self._times), dict[str, NDArray]()
         seconds = TIMES.get(self._clock.strip().lower())
         if np.isfinite(time).all() and (seconds or not np.array_equal(time, np.array(self._frames))):

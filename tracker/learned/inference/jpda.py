@@ -56,7 +56,7 @@ def updated(
     omega : float
         Exponent of the weights of rivals. Only with 1 is there evidence.
     none : two (N,) float64 arrays, optional
-        Weights of no successor and of no predecessor, as far as they are not the model's: with divisions.
+        Weights of no successor and of no predecessor, if they are not the model's: with divisions.
     with_moments : bool
         Whether the M-steps need them.
     """

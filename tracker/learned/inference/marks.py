@@ -33,7 +33,7 @@ def mark_ratios(
 ) -> NDArray[np.float64] | None:
     """(3, E) likelihood ratios by marks: from the past, the future, and both; None if all are 1.
 
-    Marks count as far as both ends are particles by what is known of each. incoming_weight (2, E) are the
+    Marks count by the probability that both ends are particles. incoming_weight (2, E) are the
     weights of links where they come in, forward and backward, in the sweep before; None before the first.
     """
     marks, learned = movie.marks, model.marks

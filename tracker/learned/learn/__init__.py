@@ -194,7 +194,7 @@ class _Trials:
     def started(self, first: FirstOrder) -> _Trial:
         """A few rounds of EM over the movie, from what was found over a part of it.
 
-        The last model of the part has little noise. Before links are known it leads EM astray, so the model
+        The last model of the part has little noise. Before links are known it misleads EM, so the model
         of the best start comes first.
         """
         movie = self.movie

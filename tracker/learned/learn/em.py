@@ -129,7 +129,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
 
 
 def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(N, D) expected displacement beside the flow over the interval before; 0 as far as it is not known."""
+    """(N, D) expected displacement relative to the flow over the interval before; 0 if it is not known."""
     candidates = posterior.candidates
     p = posterior.probability * over_one_interval(movie, posterior)
     step = movie.position[candidates.head] - (movie.position + model.local.flow)[candidates.tail]

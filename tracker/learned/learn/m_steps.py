@@ -188,7 +188,7 @@ def by_moments(movie: Movie, model: Model, posterior: LinkPosterior) -> Model:
 
 
 def _covariances(movie: Movie, model: Model, posterior: LinkPosterior) -> list[NDArray[np.float64]]:
-    """(D,) covariances of displacements beside the flow with themselves, the next and the one after that."""
+    """(D,) covariances of displacements relative to the flow with themselves, the next and the one after."""
     candidates = posterior.candidates
     tail, head, count = candidates.tail, candidates.head, len(movie)
     p = posterior.probability * over_one_interval(movie, posterior)

@@ -45,7 +45,7 @@ def pinned(
     begins or ends there, has none. Detections that lose a likely candidate get all near ones, which may have
     been dropped before. The model and the exponent of rivals stay; sweeps go as far from pins as they change
     probabilities. Movie, model and posterior are as learned without pins; none (2, N) are the weights of no
-    successor and of no predecessor, as far as they are not the model's.
+    successor and of no predecessor, if they are not the model's.
     """
     known, seeds = _with_further(movie, model, posterior, pins, options)
     if len(pins.same):

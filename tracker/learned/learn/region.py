@@ -50,7 +50,7 @@ class Region:
         return region, replace(begun, displaced=away)
 
     def updated(self, posterior: LinkPosterior, none: NDArray[np.float64] | None) -> LinkPosterior:
-        """One more sweep over the region; none (2, N) are weights of no link, as far as not the model's.
+        """One more sweep over the region; none (2, N) are weights of no link, if not the model's.
 
         Where links lead out of the region they compete as they did: as if there were none of them.
         """

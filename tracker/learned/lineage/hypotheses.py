@@ -102,7 +102,7 @@ Hypothesis = Plain | Dividing | Merging
 def hypothesis(
     movie: Movie, model: Model, posterior: LinkPosterior, *, divisions: bool = True, merges: bool = False,
 ) -> Hypothesis:  # fmt: skip
-    """What the tracks of a movie do, by its evidence: divide, else merge, as far as that is asked for.
+    """What the tracks of a movie do, by its evidence: divide, else merge, if that is requested.
 
     Parameters
     ----------

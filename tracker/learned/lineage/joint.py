@@ -22,7 +22,7 @@ def decide_jointly(
 
     Probabilities are of links (E,) in competition with divisions, and of divisions (P,). The links are sorted
     by source, then target; a mother is the source of two. Costs are defined as in `decide`, from the link or
-    the division, whichever gives the larger benefit.
+    the division, the one with the larger benefit.
     """
     count = len(candidates.row_start) - 1
     key = np.concatenate([

@@ -98,7 +98,7 @@ class Rows(NamedTuple):
 class Beliefs(NamedTuple):
     """Probabilities of links (E,) and divisions (P,).
 
-    `daughter` (E,) is the weight of a pair in its column, as far as it is a mother and her daughter.
+    `daughter` (E,) is the weight of a pair in its column, as a mother and her daughter.
     """
 
     rows: Rows

@@ -36,7 +36,7 @@ def reaches(movie: Movie, motion: MotionModel, lag: int, background: float) -> N
 
 
 def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, D) displacement over `lag` frames beside the flow, from the last steps (N, D) by linear regression.
+    """(N, D) displacement over `lag` frames relative to the flow, by regression on the last steps (N, D).
 
     The last step is 0 if it is not known.
     """

@@ -11,7 +11,7 @@ from napari.layers import Points
 from numpy.typing import NDArray
 
 from ..proofreading import Question, Session
-from .shown import Place, go_to, take_away
+from .napari_layers import LayerTransform, go_to, take_away
 
 _TRAIL = 2  # frames before and after, in which links are drawn
 _WIDTH = 12.0
@@ -22,23 +22,23 @@ _LOOKS = {
 }  # fmt: skip
 
 
-class AskedLayers:
+class QuestionLayers:
     """Layers of a viewer without a time axis, in the plane that is shown; only what is near is in them.
 
     Parameters
     ----------
     viewer : napari.Viewer
-    place : Place
+    transform : LayerTransform
         Of the layer that is proofread.
     session : Session
     """
 
-    def __init__(self, viewer: Any, place: Place, session: Session) -> None:
-        self._viewer, self._place, self._drawing = viewer, place, False
+    def __init__(self, viewer: Any, transform: LayerTransform, session: Session) -> None:
+        self._viewer, self._transform, self._drawing = viewer, transform, False
         source, target = session.tracks.links.T
         position = session.tracks.detections.position
-        steps = np.linalg.norm((position[target] - position[source]) * place.spacing, axis=1)
-        self._near = _WIDTH * (float(np.median(steps)) if len(steps) else 0.0) or 10 * max(place.spacing)
+        steps = np.linalg.norm((position[target] - position[source]) * transform.spacing, axis=1)
+        self._near = _WIDTH * (float(np.median(steps)) if len(steps) else 0.0) or 10 * max(transform.spacing)
         self._layers: dict[str, Any] = {}
         self._rows: dict[str, NDArray[np.float64]] = {}
         viewer.dims.events.current_step.connect(self._follow)
@@ -46,20 +46,20 @@ class AskedLayers:
 
     def draw(self, session: Session, asked: Question) -> Iterator[None]:
         """Show a question in the middle of the view, in steps between which the window may answer."""
-        seen, links, row = session.tracks.detections, session.tracks.links, asked.doubt.row
+        seen, links, row = session.tracks.detections, session.tracks.links, asked.link.row
         at, frame = seen.position[row], int(seen.frame[row])
-        values = {to: value for to, value in asked.doubt.alternatives if to >= 0}
+        values = {to: value for to, value in asked.link.alternatives if to >= 0}
         ways = np.array(list(values), np.int64)
-        far = np.linalg.norm((seen.position[ways] - at) * self._place.spacing, axis=1).max(initial=0.0)
+        far = np.linalg.norm((seen.position[ways] - at) * self._transform.spacing, axis=1).max(initial=0.0)
         near = max(self._near, 3.0 * far)
         self._drawing = True
-        go_to(self._viewer, [frame, *at], self._place, near)
+        go_to(self._viewer, [frame, *at], self._transform, near)
         self._viewer.scene.camera.zoom = min(self._viewer.canvas.size) / near
         self._drawing = False
         yield
 
         def close(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-            away = np.abs((seen.position[rows] - at) * self._place.spacing)
+            away = np.abs((seen.position[rows] - at) * self._transform.spacing)
             return rows[(away <= 0.7 * near).all(axis=1)]
 
         now, then = (
@@ -72,7 +72,7 @@ class AskedLayers:
         rows = np.concatenate([now, np.setdiff1d(then, ways), ways])
         colours = np.where(np.arange(len(rows)) < len(now), "red", "lime")
         changing = {"features": {"text": [numbers.get(int(to), "") for to in rows]}, "border_color": colours}
-        looks = _LOOKS | {"size": self._near / 45 / self._place.spacing[2]}
+        looks = _LOOKS | {"size": self._near / 45 / self._transform.spacing[2]}
         self._put(
             "Detections of frames t and t + 1", seen.position[rows], self._viewer.add_points, changing, looks
         )
@@ -100,7 +100,7 @@ class AskedLayers:
 
     def _lines(self, name: str, ends: NDArray[np.float64], colours: NDArray, style: str) -> None:
         looks = {
-            "edge_color": "silver", "edge_width": self._near / 150 / self._place.spacing[2],
+            "edge_color": "silver", "edge_width": self._near / 150 / self._transform.spacing[2],
             "vector_style": style, "blending": "translucent_no_depth",
         }  # fmt: skip
         self._put(name, ends, self._viewer.add_vectors, {"edge_color": colours} if len(ends) else {}, looks)
@@ -112,7 +112,7 @@ class AskedLayers:
         """Add a layer, or give the one that is there other rows and what changes with them."""
         layer, self._rows[name] = self._layers.get(name), rows
         if layer is None or layer not in self._viewer.layers:
-            in_space = {attribute: values[1:] for attribute, values in vars(self._place).items()}
+            in_space = {attribute: values[1:] for attribute, values in vars(self._transform).items()}
             self._layers[name] = add(self._shown(rows), name=name, **in_space, **looks | changing)
             return
         if not layer.visible:  # napari slices no hidden layer, and then finds no colours for its lines
@@ -124,17 +124,19 @@ class AskedLayers:
     def _shown(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rows (n, 3) or ends of lines (n, 2, 3) as layers have them; in 2D all are in the plane shown."""
         rows = rows.copy()
-        if len(self._place.scale) == 3:
+        if len(self._transform.scale) == 3:
             rows = rows[..., 1:]
         elif self._viewer.dims.ndisplay == 2:
-            rows[..., 0] = (self._viewer.dims.point[-3] - self._place.translate[1]) / self._place.scale[1]
+            rows[..., 0] = (
+                self._viewer.dims.point[-3] - self._transform.translate[1]
+            ) / self._transform.scale[1]
         if rows.ndim == 3:
             rows[:, 1] -= rows[:, 0]  # napari's vectors: start and direction
         return rows
 
     def _follow(self, _: object = None) -> None:
         """Keep what is shown in the plane that is shown."""
-        if len(self._place.scale) == 4 and not self._drawing:
+        if len(self._transform.scale) == 4 and not self._drawing:
             for name, layer in self._layers.items():
                 if layer in self._viewer.layers:
                     layer.data = self._shown(self._rows[name])
@@ -144,7 +146,7 @@ def texts_of(asked: Question) -> str:
     """All alternatives as a line."""
     number, named = count(1), {-1: "0 end", -2: "C no particle"}
     texts = (
-        f"{named.get(to) or next(number)}: {_known(value, asked)}" for to, value in asked.doubt.alternatives
+        f"{named.get(to) or next(number)}: {_known(value, asked)}" for to, value in asked.link.alternatives
     )
     return ", ".join(text.removesuffix(": ") for text in texts)
 

@@ -84,12 +84,12 @@ def tracks_from(
     """
     rows = np.arange(len(data))
     seen = Detections.from_table(data[:, 1], data[:, 2:], unit=unit, features={"row": rows})
-    place = np.empty(len(rows), np.int64)  # of the layer's rows among the detections
-    place[seen.features["row"]] = rows
+    index = np.empty(len(rows), np.int64)  # of the layer's rows among the detections
+    index[seen.features["row"]] = rows
     number = data[:, 0].astype(np.int64)
     follows = number[1:] == number[:-1]
     pairs = [np.column_stack([rows[:-1][follows], rows[1:][follows]]), graph_links(number, graph or {})]
-    links = place[np.concatenate(pairs)].reshape(-1, 2).astype(np.int64)
+    links = index[np.concatenate(pairs)].reshape(-1, 2).astype(np.int64)
     links = links[np.lexsort((links[:, 1], links[:, 0]))]
     rows = seen.features["row"]
     target = rows[links[:, 1]]

@@ -19,7 +19,7 @@ def kept_rows(tables: Sequence[Path], name: str, cell: tuple[str, ...], size: Si
     Parameters
     ----------
     tables : sequence of Path
-        NAME.csv, with its record beside it.
+        NAME.csv, with its record next to it.
     name : str
         Of the experiment.
     cell : tuple of str
@@ -38,7 +38,7 @@ def kept_rows(tables: Sequence[Path], name: str, cell: tuple[str, ...], size: Si
     for table in tables:
         record = read_record(table)
         if record.get("experiment") != name:
-            raise SettingsError(f"{table} is no table of the experiment {name}. Give one of its runs.")
+            raise SettingsError(f"{table} is not a table of the experiment {name}. Give one of its runs.")
         settings = record.get("settings", {})
         for what in ("frames", "particles"):
             other = settings.get(what)
@@ -83,7 +83,7 @@ def _rows(table: Path) -> list[Row]:
     with table.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     if any(None in row or None in row.values() for row in rows):
-        raise InputError(f"{table} has a line that is too short or too long. Remove it, and go on.")
+        raise InputError(f"{table} has a line that is too short or too long. Remove the line and run again.")
     return [{name: _value(text) for name, text in row.items()} for row in rows]
 
 

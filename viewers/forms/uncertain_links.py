@@ -1,4 +1,4 @@
-"""The way from one doubtful link to the next in a result, without a truth; and what its colours mean."""
+"""Navigation from one uncertain link to the next in a result without a truth, and the bar of colours."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from outbid.particles.tracks import Tracks
 
 from ..explained import why
 from .fields import WayBox
-from .shown import CONFIDENCE, Place, go_to
+from .napari_layers import CONFIDENCE, LayerTransform, go_to
 
 _NEAR = 40.0
 """What the view spans, as a multiple of the median length of a link."""
 
 
 class ConfidenceBar(QWidget):
-    """A bar with the colours of confidence, from doubtful to certain links."""
+    """A bar with the colours of confidence, from uncertain to certain links."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class ConfidenceBar(QWidget):
         bar.setMinimumWidth(60)
         bar.setFixedHeight(10)
         bar.setStyleSheet(f"background: qlineargradient(x1:0, y1:0, x2:1, y2:0, {stops});")
-        for widget, stretch in ((QLabel("0 doubtful"), 0), (bar, 1), (QLabel("certain 1"), 0)):
+        for widget, stretch in ((QLabel("0 uncertain"), 0), (bar, 1), (QLabel("certain 1"), 0)):
             row.addWidget(widget, stretch)
 
 
-class DoubtfulLinks(WayBox):
+class UncertainLinks(WayBox):
     """Buttons that lead through the links of a result, the least certain one first.
 
     Parameters
@@ -50,20 +50,20 @@ class DoubtfulLinks(WayBox):
         self.gone.connect(self._show)
         self.setVisible(False)
 
-    def hold(self, tracks: Tracks, place: Place) -> None:
-        """Take the links of another result, with positions in voxels of this place."""
-        doubt = tracks.link_probability if tracks.link_probability is not None else tracks.link_margin
-        self._tracks, self._place = tracks, place
-        self._order = np.empty(0, np.int64) if doubt is None else np.argsort(doubt, kind="stable")
+    def hold(self, tracks: Tracks, transform: LayerTransform) -> None:
+        """Take the links of another result, with positions in voxels of this layer."""
+        certainty = tracks.link_probability if tracks.link_probability is not None else tracks.link_margin
+        self._tracks, self._transform = tracks, transform
+        self._order = np.empty(0, np.int64) if certainty is None else np.argsort(certainty, kind="stable")
         self.lead(len(self._order), f"{len(self._order):,} links, the least certain first")
         self.setVisible(len(self._order) > 0)
 
     def _show(self, at: int) -> None:
-        tracks, spacing, link = self._tracks, self._place.spacing, int(self._order[at])
+        tracks, spacing, link = self._tracks, self._transform.spacing, int(self._order[at])
         seen, (source, target) = tracks.detections, tracks.links[link]
         steps = (seen.position[tracks.links[:, 1]] - seen.position[tracks.links[:, 0]]) * spacing
         near = _NEAR * (float(np.median(np.linalg.norm(steps, axis=1))) or max(spacing))
-        go_to(self._viewer, [seen.frame[target], *seen.position[target]], self._place, near)
+        go_to(self._viewer, [seen.frame[target], *seen.position[target]], self._transform, near)
         names = {"link_probability": "confidence", "link_margin": "margin"}
         known = next(name for name in names if name in tracks.measures)
         value = f"{names[known]} {tracks.measures[known][link]:.3g}"

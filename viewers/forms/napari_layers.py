@@ -19,11 +19,11 @@ from ..scene import point_size
 _SYMBOLS = {"pixel": "px", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm"}
 CONFIDENCE = ("#ff2d2d", "#ffb000", "#f5f871", "#7fe0d0", "#4cc9ff")
 _CONFIDENCE = Colormap([*CONFIDENCE], name="confidence")
-"""Red to blue, from doubtful to certain links; also distinguishable with red-green colour blindness."""
+"""Red to blue, from uncertain to certain links; also distinguishable with red-green colour blindness."""
 
 
 @dataclass(frozen=True)
-class Place:
+class LayerTransform:
     """Transform of a layer (scale, shift, units), for layers derived from it; all axes, time first.
 
     Its fields are called as napari's layers call them.
@@ -68,9 +68,9 @@ class Place:
         return float((time - self.translate[0]) / self.scale[0])
 
 
-def place_of(layer: Any) -> Place:
+def transform_of(layer: Any) -> LayerTransform:
     """The transform of a napari layer."""
-    return Place(
+    return LayerTransform(
         tuple(map(float, layer.scale)), tuple(map(float, layer.translate)), tuple(map(str, layer.units)),
         tuple(layer.axis_labels),
     )  # fmt: skip
@@ -95,7 +95,7 @@ def preferences() -> Any:
 def show(
     viewer: Any,
     layer: Layer,
-    place: Place | None = None,
+    transform: LayerTransform | None = None,
     *,
     record: Mapping[str, object] | None = None,
     instead_of: Any | None = None,
@@ -106,7 +106,7 @@ def show(
     ----------
     viewer : napari.Viewer
     layer : Layer
-    place : Place, optional
+    transform : LayerTransform, optional
         Where it lies; without z if that has none. Default: as the layer itself says.
     record : mapping, optional
         The run record that the layer carries along.
@@ -118,12 +118,12 @@ def show(
     -------
     napari layer
     """
-    if place is not None and len(place.scale) == 3:
+    if transform is not None and len(transform.scale) == 3:
         layer = layer.in_plane()
     data, attributes, kind = layer.as_tuple()
     attributes |= {"metadata": {} if record is None else {RECORD: dict(record)}}
-    if place is not None:
-        attributes |= vars(place)
+    if transform is not None:
+        attributes |= vars(transform)
     if instead_of is None or instead_of not in viewer.layers:
         return viewer.add_layer(NapariLayer.create(data, attributes | looks(layer), kind))
     if kind == "tracks" and instead_of.graph and not attributes["graph"]:
@@ -138,7 +138,7 @@ def show(
 
 
 def take_away(viewer: Any, layer: Any) -> bool:
-    """Remove a layer; points beside tracks are emptied instead, and stay.
+    """Remove a layer; points next to tracks are emptied instead, and stay.
 
     With Mesa's OpenGL, vispy may crash when it draws lines after a layer of points was removed.
 
@@ -162,7 +162,7 @@ def take_away(viewer: Any, layer: Any) -> bool:
     return False
 
 
-def go_to(viewer: Any, point: Sequence[float], place: Place, near: float) -> None:
+def go_to(viewer: Any, point: Sequence[float], transform: LayerTransform, near: float) -> None:
     """Show a point of a layer in the middle of the view, from near by.
 
     Parameters
@@ -170,13 +170,13 @@ def go_to(viewer: Any, point: Sequence[float], place: Place, near: float) -> Non
     viewer : napari.Viewer
     point : (4,) array_like
         t, z, y, x in voxels.
-    place : Place
+    transform : LayerTransform
         Where the layer lies.
     near : float
         What the view spans at most, in the unit of the scale.
     """
-    own = [point[0], *point[-(len(place.scale) - 1) :]]
-    world = [at * size + by for at, size, by in zip(own, place.scale, place.translate, strict=True)]
+    own = [point[0], *point[-(len(transform.scale) - 1) :]]
+    world = [at * size + by for at, size, by in zip(own, transform.scale, transform.translate, strict=True)]
     first = viewer.dims.ndim - len(world)
     cut = [axis for axis in viewer.dims.not_displayed if axis >= first]
     viewer.dims.set_point(cut, [world[axis - first] for axis in cut])
