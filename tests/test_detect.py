@@ -246,7 +246,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbid.settings.device.gpu_names", none)
     with pytest.raises(ResourceError, match="CuPy is not installed"):
         detect([speckled()], DetectionSettings(3, device="gpu"))
-    monkeypatch.setattr(FRAMES, "_WORTH_A_GPU", 1)
+    monkeypatch.setattr(FRAMES, "GPU_FROM_VOXELS", 1)
     _, used = detect([speckled()], DetectionSettings(3), count=1)
     assert used.device == "cpu"
 

@@ -52,7 +52,7 @@ def test_movies_get_the_cpus_detections(chosen, kind):
 def test_auto_takes_the_gpu_where_it_is_worth_it(monkeypatch):
     movie = [frame((4, 40, 40))]
     assert detect(movie, DetectionSettings(3.0), count=1)[1].device == "cpu"
-    monkeypatch.setattr("outbid.detection.frames._WORTH_A_GPU", 100)
+    monkeypatch.setattr("outbid.detection.frames.GPU_FROM_VOXELS", 100)
     assert detect(movie, DetectionSettings(3.0), count=1)[1].device == "gpu"
 
 

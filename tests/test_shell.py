@@ -203,7 +203,8 @@ def test_the_command_filters_in_order_and_records_it(file: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "code", "said"),
     [
-        (["--where", "mass"], 2, "not a condition"), (["--where", "depth > 1"], 3, "Choose one of: mass, frame"),
+        (["--where", "mass"], 2, "not a condition"),
+        (["--where", "depth > 1"], 3, "Choose one of: mass, frame"),
         (["--where", "mass > much"], 2, "not a condition"),
     ],
 )  # fmt: skip

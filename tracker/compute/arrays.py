@@ -47,7 +47,7 @@ def kernels(module: str, array: Any) -> ModuleType:
 
 
 crossing: ContextVar[Any] = ContextVar("crossing", default=None)
-"""Functions that copy large arrays to and from the GPU in this thread, instead of CuPy; see `_lanes`."""
+"""Functions that copy large arrays to and from the GPU in this thread, instead of CuPy; see `streams`."""
 
 _LARGE = 1 << 20
 """Bytes from which on an array is large."""

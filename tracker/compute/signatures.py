@@ -3,7 +3,7 @@
 A line is a function of a module ``…_cpu`` and its arguments. ``i4``, ``i8``, ``f4``, ``f8``, ``u1`` and
 ``b1`` are numbers of so many bytes. ``f8:2`` is an array of two dimensions that is contiguous in C's order,
 ``f8~1`` one with strides, ``f8=1`` one that cannot be written. ``(f8:1,i4:1)`` is a tuple, a capitalised name
-one of `inference.records`. Tests compare the table with what the commands call.
+one of `learned.inference.records`. Tests compare the table with what the commands call.
 """
 
 from __future__ import annotations

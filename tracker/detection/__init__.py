@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..compute.compiling import compilation_reported
 from ..formats.images.frames import Images
 from ..formats.images.opening import open_images
-from ..particles.detections import Detections
+from ..particles.detections import Detections, with_time
 from ..settings.detection import DetectionSettings
 from ..settings.keywords import DetectionValues, with_values
 from .frames import detect_frames, learn_from
@@ -115,6 +115,5 @@ def _detect_images(
         movie.frames(there) if model else [], used, unit=movie.unit, workers=workers, count=len(there),
         model=model, progress=progress,
     )  # fmt: skip
-    frame = np.array(there, np.int32)[found.frame]
-    clock = {"time": frame * float(movie.interval)} if movie.interval else {}
-    return replace(found, frame=frame, features={**found.features, **clock}), used
+    found = replace(found, frame=np.array(there, np.int32)[found.frame])
+    return (with_time(found, movie.interval) if movie.interval else found), used

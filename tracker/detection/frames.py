@@ -15,7 +15,7 @@ from ..compute.arrays import release_device_memory
 from ..errors import InputError
 from ..particles.detections import Detections
 from ..settings.detection import DetectionSettings
-from ..settings.device import device_for
+from ..settings.device import GPU_FROM_VOXELS, device_for
 from .prepare import sample_numbers
 
 if TYPE_CHECKING:  # kernels are loaded when they are needed
@@ -24,8 +24,6 @@ if TYPE_CHECKING:  # kernels are loaded when they are needed
     from .transform import CosineTransform
 
 _LOG = logging.getLogger("outbid")
-_WORTH_A_GPU = 200_000_000
-"""Guard: voxels of a movie below which `auto` uses the CPU: loading CuPy with its filters takes seconds."""
 
 
 def checked(image: NDArray, frame: int) -> NDArray:
@@ -173,7 +171,7 @@ def _with_device(image: NDArray, settings: DetectionSettings, count: int) -> Det
     """The settings with the device that is used; a warning if the first frame has spots of the other sign."""
     from .model import OTHER_SIGN, other_sign_stands_out
 
-    device = device_for(settings.device, image.size * count, _WORTH_A_GPU)
+    device = device_for(settings.device, image.size * count, GPU_FROM_VOXELS)
     if other_sign_stands_out(image, settings):
         _LOG.warning(OTHER_SIGN[settings.dark])
     return replace(settings, device=device)

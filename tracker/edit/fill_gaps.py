@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SettingsError
 from ..particles.detections import Detections
 from ..particles.tracks import Tracks
 
 FILLED = "filled"
 """Name of the feature that marks interpolated positions."""
-TIME = "time"
-"""Name of the feature with the time."""
 
 
 def with_gaps_filled(tracks: Tracks) -> Tracks:
@@ -59,31 +56,6 @@ def with_gaps_filled(tracks: Tracks) -> Tracks:
     sort = np.lexsort((links[:, 1], links[:, 0]))
     measures = {name: values[of][sort] for name, values in tracks.measures.items()}
     return Tracks(detections, links[sort], **measures)
-
-
-def with_time(detections: Detections, interval: float) -> Detections:
-    """The detections with the feature ``time``: frame number times the interval between frames.
-
-    Parameters
-    ----------
-    detections : Detections
-    interval : float
-        Time between two frames, in seconds or any other unit.
-
-    Raises
-    ------
-    SettingsError
-        If the interval is not above 0.
-
-    Examples
-    --------
-    >>> with_time(Detections.from_table([0, 4], [[0, 0, 0], [0, 0, 1]]), 0.5).features["time"].tolist()
-    [0.0, 2.0]
-    """
-    if not 0 < interval < np.inf:
-        raise SettingsError(f"The frame interval is {interval}; it must be above 0.")
-    features = dict(detections.features) | {TIME: detections.frame * float(interval)}
-    return Detections(detections.frame, detections.position, detections.unit, features)
 
 
 def _padded(values: NDArray, count: int) -> NDArray:

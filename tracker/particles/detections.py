@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError
+from ..errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+TIME = "time"
+"""Name of the feature with the time."""
 _MOST_FRAMES = 100_000_000
 """Largest range of frame numbers that `frame_start` may index (0.8 GB of offsets)."""
 
@@ -258,3 +260,28 @@ class Detections:
             (since_first[since_first % stride == 0] // stride).astype(np.int32), kept.position, kept.unit,
             kept.features,
         )  # fmt: skip
+
+
+def with_time(detections: Detections, interval: float) -> Detections:
+    """The detections with the feature ``time``: frame number times the interval between frames.
+
+    Parameters
+    ----------
+    detections : Detections
+    interval : float
+        Time between two frames, in seconds or any other unit.
+
+    Raises
+    ------
+    SettingsError
+        If the interval is not above 0.
+
+    Examples
+    --------
+    >>> with_time(Detections.from_table([0, 4], [[0, 0, 0], [0, 0, 1]]), 0.5).features["time"].tolist()
+    [0.0, 2.0]
+    """
+    if not 0 < interval < np.inf:
+        raise SettingsError(f"The frame interval is {interval}; it must be above 0.")
+    features = dict(detections.features) | {TIME: detections.frame * float(interval)}
+    return Detections(detections.frame, detections.position, detections.unit, features)

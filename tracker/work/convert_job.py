@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from .. import formats
-from ..edit.fill_gaps import with_gaps_filled, with_time
+from ..edit.fill_gaps import with_gaps_filled
 from ..errors import InputError, SettingsError
 from ..formats.graphs.geff_write import can_be_written_in_parts, write_parts
 from ..formats.tables.columns import AS_NAMED
 from ..formats.tables.parquet import row_count
 from ..measuring.scales import without_drift
+from ..particles.detections import with_time
 from ..particles.tracks import Tracks
 from .jobs import run_record
 

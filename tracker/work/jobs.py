@@ -19,7 +19,6 @@ from ..compute.threads import begun
 from ..compute.timing import lap
 from ..detection.frames import detect_frames, learn_from
 from ..edit.crop import Crop, CroppedMovie, track_part
-from ..edit.fill_gaps import with_time
 from ..edit.filter import of_length
 from ..errors import InputError, OutbidError
 from ..formats.images.frames import Images
@@ -28,7 +27,7 @@ from ..formats.images.opening import open_images, origin_of
 from ..formats.images.stacks import WHOLE
 from ..formats.tables.columns import AS_NAMED
 from ..gated.batches import RECORDED
-from ..particles.detections import Detections
+from ..particles.detections import Detections, with_time
 from ..particles.remarks import at_first_sight, doubled, without_links
 from ..settings.detection import DetectionSettings
 from ..tracking import TrackingRun, TrackingSettings

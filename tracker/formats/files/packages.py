@@ -38,13 +38,15 @@ def reason_of(error: Exception) -> str:
 
 
 @contextmanager
-def refused_if_damaged(path: Path, said: str, remedy: str) -> Iterator[None]:
-    """Turn any error of what reads a file into an InputError with its reason: it may be of many kinds."""
+def refused_if_damaged(
+    path: Path, said: str, remedy: str, kinds: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    """Turn errors of what reads a file into an InputError with its reason, by default those of all kinds."""
     try:
         yield
     except (OutbidError, MemoryError):
         raise
-    except Exception as error:
+    except kinds as error:
         raise InputError(f"{path} {said}: {reason_of(error)}. {remedy}") from None
 
 

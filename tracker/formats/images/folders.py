@@ -219,8 +219,9 @@ def _png(path: Path) -> Iterator[Any]:
     """Open a PNG; errors at damaged data become an InputError."""
     pillow = package("PIL.Image", "PNG", "images")
     _refuse_cut_png(path)
+    kinds = (OSError, ValueError, SyntaxError, pillow.DecompressionBombError)
     with (
-        refused_if_damaged(path, "is damaged", "Copy it again."),
+        refused_if_damaged(path, "is damaged", "Copy it again.", kinds),
         pillow.open(path, formats=["PNG"]) as image,
     ):
         yield image

@@ -17,6 +17,9 @@ from ..files.memory import fits_memory, refuse_if_larger_than_memory
 from ..files.packages import refused_if_damaged
 from .edges import Labelled, format_of_labelled
 
+_CUT = (ValueError, EOFError, OverflowError)
+"""Errors of NumPy at a file that holds fewer values than it declares."""
+
 
 def recognises(path: Path, *_: object) -> bool:
     """Whether the file begins with NumPy's signature."""
@@ -51,7 +54,7 @@ def _read(path: Path) -> Labelled:
             f"{path} holds {dtype} of shape {shape}; rows of track number, frame, (z,) y, x are needed."
         )
     refuse_if_larger_than_memory(path, math.prod(shape) * (dtype.itemsize + 8))
-    with refused_if_damaged(path, "is cut short", "Save the array again."):
+    with refused_if_damaged(path, "is cut short", "Save the array again.", _CUT):
         rows = np.load(path, allow_pickle=False).astype(np.float64)
     return rows[:, 0], rows[:, 1], rows[:, 2:], None
 
@@ -80,7 +83,7 @@ def mapped_matrix(path: Path) -> NDArray:
     if path.suffix != ".npy":
         raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
     header_of(path)
-    with refused_if_damaged(path, "cannot be read as an array", "Save it again."):
+    with refused_if_damaged(path, "cannot be read as an array", "Save it again.", (*_CUT, OSError)):
         # Refuse a header that declares more data than the file holds, before memory is allocated.
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
     if stored.ndim != 2:

@@ -198,9 +198,9 @@ def write_table(path: Path, rows: pa.Table, _unit: str, record: Record, overwrit
 @contextmanager
 def _opened(path: Path) -> Iterator[pa.parquet.ParquetFile]:
     """Open a file; errors about damaged data become an InputError."""
-    said = "cannot be read as Parquet", "It may be damaged; write it again."
+    said, kinds = "cannot be read as Parquet", (pa.ArrowException, OSError, ValueError)
     with (
-        refused_if_damaged(path, *said),
+        refused_if_damaged(path, said, "It may be damaged; write it again.", kinds),
         pa.parquet.ParquetFile(path, page_checksum_verification=True) as file,
     ):
         yield file

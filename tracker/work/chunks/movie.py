@@ -24,7 +24,7 @@ from ...formats.tables import parquet
 from ...formats.tables.parts import DRAFT, begin_folder
 from ...particles.detections import Detections
 from ...particles.tracks import Tracks
-from ...settings.device import GPU_FROM_DETECTIONS, GPU_FROM_DETECTIONS_LEARNED, device_for
+from ...settings.device import GPU_FROM_DETECTIONS, GPU_FROM_DETECTIONS_LEARNED, GPU_FROM_VOXELS, device_for
 from ..jobs import DetectJob, TrackJob, recorded
 from ..stream import stats_of
 from . import learned
@@ -36,8 +36,6 @@ from .tasks import DetectChunk, LinkChunk, Runner, Task, WriteChunk, here
 
 ROWS = 1_000_000
 """Rows of a chunk: a task then needs about a gigabyte of memory and some seconds."""
-_WORTH_A_GPU = 200_000_000
-"""Voxels of a movie below which `auto` stays on the CPU, as in `outbid.detect`."""
 _WRITERS = 4
 _GRAPH = ".geff"
 _VOXELS = 100_000_000
@@ -188,7 +186,7 @@ def detect_in_chunks(source: str, output: Path, job: DetectJob, how: How = How()
     model, settings = job.learned(movie)
     if not job.labels:
         voxels = int(np.prod(movie.shape)) * len(numbers)
-        settings = replace(settings, device=device_for(settings.device, voxels, _WORTH_A_GPU))
+        settings = replace(settings, device=device_for(settings.device, voxels, GPU_FROM_VOXELS))
     step = max(_VOXELS // int(np.prod(movie.shape)), 1)
     given = replace(job, settings=settings, model=model)
     begin = numbers.start if model is not None or job.labels else numbers.stop
