@@ -1,10 +1,12 @@
 """Settings are declared once: options, checks and the reference agree with the fields."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from commands import assert_refused, run
 
 from outbid import DetectionSettings, SettingsError, TrackingSettings
 from outbid.cli.detect import detect
@@ -67,3 +69,15 @@ def test_the_rules_of_settings_stand_in_the_help_of_the_command() -> None:
         words = "Only without --max-distance." if one.setting.excludes else "Only with --max-distance."
         assert words in str(option.help)  # type: ignore[attr-defined]
     TrackingSettings(max_distance=3.0, divisions=False, column=None)  # which ask for nothing
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--set", "noise=0.1"), ("--merges",), ("--divisions",), ("--column", "area")],
+    ids=lambda option: option[0],
+)
+def test_the_command_names_the_option_that_has_no_effect(option: tuple[str, ...], tmp_path: Path) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("frame,y,x,area\n0,1,1,5\n1,1,2,5\n")
+    done = run("track", table, "--max-distance", "3", *option)
+    assert_refused(done, 2, f"{option[0]} has no effect with --max-distance")

@@ -93,6 +93,11 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def option_of(one: Declared) -> str:
+    """The option by which a user asks for a setting: ``--merges`` of ``--merges/--no-merges``."""
+    return _names(one)[0].split("/")[0]
+
+
 def _names(one: Declared) -> list[str]:
     """How an option is called, and its parameter."""
     name = _option(one.name)

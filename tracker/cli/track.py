@@ -17,7 +17,7 @@ from ..settings.declare import Setting, check_values, declare
 from ..settings.tracking import TrackingSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
-from .options import GroupedCommand, options_of
+from .options import GroupedCommand, option_of, options_of
 from .parts import crop_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .several import Outputs, Several, only_one, run_several, several_options
@@ -217,7 +217,7 @@ def _refuse_what_is_learned(values: Mapping[str, Any]) -> None:
     given = click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT
     for name, one in bound_by(TrackingSettings, "max_distance").items():
         if one.setting.excludes and values[name] and ctx.get_parameter_source(name) in given:
-            raise SettingsError(excluded(f"--{name.replace('_', '-')}", "--max-distance"))
+            raise SettingsError(excluded(option_of(one), "--max-distance"))
 
 
 def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
