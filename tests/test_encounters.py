@@ -5,7 +5,9 @@ import pytest
 from numpy.typing import NDArray
 
 from outbid import Detections, TrackingSettings, track
-from outbid.learned.model import MotionModel
+from outbid.learned.inference.encounters import odds_of_exchange
+from outbid.learned.model import AssociationModel, LocalFields, Model, MotionModel
+from outbid.learned.model.movie import movie_of
 
 STEP = 0.5
 WHITE = {"persistence": 0.0, "noise": 1e-3}
@@ -64,3 +66,24 @@ def test_the_whole_of_a_movie_has_the_probabilities_of_its_halves() -> None:
     path = meeting(700, 21)
     whole, *halves = (np.subtract(*probabilities(part)) for part in (path, path[:11], path[10:]))
     assert np.abs(whole - np.concatenate(halves)).max() < 0.02
+
+
+def test_an_exchange_of_persistent_tracks_is_counted_once() -> None:
+    """A swap of one detection has the odds of two Kalman filters; belief propagation alone is sure."""
+    frames, apart = 21, 0.12
+    path = np.zeros((frames, 2, 3))
+    path[:, :, 2] = np.arange(frames)[:, None]
+    path[:, 0, 1] = np.abs(np.arange(frames) - 10) + apart / 2
+    path[:, 1, 1] = -path[:, 0, 1]
+    movie = movie_of(path.reshape(-1, 3), np.arange(frames + 1) * 2, spacing=1.0)
+    one, noise = np.ones(1), 0.1
+    motion = MotionModel(
+        one[:, None] * [1.0, 1, 1], 0.99 * one, one, 0.0 * one + 1e-9, noise**2 * np.ones(3), np.ones(20)
+    )
+    model = Model(motion, AssociationModel(one, one, 0.0), LocalFields.uniform(np.zeros((frames * 2, 3))))
+    tail = np.arange(2 * frames - 2)
+    odds = odds_of_exchange(movie, model, np.column_stack([tail, tail + 2]))
+    into = odds.reshape(-1, 2)[:, 0]
+    assert into[9] == pytest.approx(into[10], rel=0.3)  # into and out of the nearest
+    assert 0.02 < into[9] < 5
+    assert into[:5].max() < 1e-3
