@@ -263,7 +263,7 @@ class Filter:
             m = 2 * np.arange(n) + 1
             variance = 1 + sums[np.minimum(m, 2 * n - m)]
             out = out * along(axis, np.sqrt(np.maximum(variance, _LEAST_VARIANCE)))
-        return out
+        return np.ascontiguousarray(np.broadcast_to(out, self.modes.shape))
 
     @cached_property
     def wiener(self) -> NDArray[np.float32]:
@@ -292,7 +292,7 @@ class Filter:
         part: NDArray = self.weight
         for axis in range(3):  # cosines of the few offsets that are needed
             cosines = np.cos(np.outer(np.arange(half[axis] + 1), self.modes.k[axis])).astype(np.float32)
-            part = np.moveaxis(np.tensordot(cosines, part, (1, axis)), 0, axis)
+            part = np.einsum(part, [0, 1, 2], cosines, [3, axis], [3 if a == axis else a for a in range(3)])
         for axis in range(3):
             part = np.concatenate([np.flip(part, axis), part.take(range(1, part.shape[axis]), axis)], axis)
         return (part / part.max()).astype(np.float32), half
