@@ -79,7 +79,7 @@ def render(shape, spots, sigma, reach):  # pragma: no cover
 
 @inner_kernel
 def eliminate(matrix, right, n, columns):  # pragma: no cover
-    """Solve n equations for the first columns of `right`, in place; LAPACK's threads would wait for others."""
+    """Solve n equations for the first columns of `right`, in place: LAPACK's threads wait for each other."""
     for i in range(n):
         pivot = i
         for r in range(i + 1, n):
@@ -120,7 +120,7 @@ def row_moments(image, model, z, y, x, low, stop, level, noise, far, gauss, out)
         # What is cut off lacks no light.
         used = value == value and not (value >= cut and expected >= value)
         variance = base + slope * expected
-        w = one / (variance if variance > least else least) if used else zero
+        w = one / max(variance, least) if used else zero
         r = value - expected if used else zero
         wg, wr = w * g, w * r
         wgg, wrg = wg * g, wr * g

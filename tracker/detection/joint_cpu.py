@@ -149,7 +149,7 @@ def interpolated(values, position, weight, index):  # pragma: no cover
     return out
 
 
-@kernel
+@inner_kernel
 def between(values, position):  # pragma: no cover
     """Values (n,) f8 at positions (n, 3) in voxels: Lagrange polynomials through six voxels along an axis.
 
@@ -163,7 +163,7 @@ def between(values, position):  # pragma: no cover
 
 @inner_kernel
 def overlaps(position, other, kernel_, half):  # pragma: no cover
-    """Responses of spots at `other` (m, 3) at each position (n, 3), as rows of a sparse matrix; 1 is its peak."""
+    """Responses of spots at `other` (m, 3) at each position (n, 3): rows of a sparse matrix."""
     order = np.argsort(other[:, 1])
     y, reach = other[order, 1], half + 0.999
     indptr, room, total = np.zeros(len(position) + 1, np.int32), 16 * max(len(position), 4), 0
