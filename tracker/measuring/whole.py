@@ -166,7 +166,10 @@ def _joined(movies: list[Tracks], label: NDArray) -> tuple[Tracks, NDArray, NDAr
     links = np.argsort(order)[links]
     features = {name: np.concatenate([one.features[name] for one in seen]) for name in shared}
     joined = Detections.from_table(
-        frame, np.concatenate([one.position for one in seen]), unit=seen[0].unit, features=features
+        frame,
+        np.concatenate([one.position for one in seen]),
+        features=features,
+        calibration=seen[0].calibration,
     )
     sort, chance = np.lexsort((links[:, 1], links[:, 0])), None
     known = [movie.link_probability for movie in movies]
