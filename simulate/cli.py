@@ -98,5 +98,7 @@ def simulate(
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary))
-    line = "{detections} detections, {true_tracks} true tracks, {frames} frames, {seconds:.2f} s: {output}"
-    say(line.format_map(summary))
+    line = (
+        "{detections} detections, {true_tracks} true tracks, {frames} frames, {seconds:.2f} s, {of}: {output}"
+    )
+    say(line.format_map(summary | {"of": seen.detections.calibration}))

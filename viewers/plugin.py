@@ -236,7 +236,7 @@ def _calibration(attributes: Mapping[str, Any]) -> Calibration:
 
     from .layers import RECORD
 
-    scale, shift = (tuple(map(float, attributes.get(name) or ())) for name in ("scale", "translate"))
+    scale, shift = (tuple(map(float, attributes.get(name, ()))) for name in ("scale", "translate"))
     units = attributes.get("units") or ("pixel",)
     z, y, x = (1.0, 1.0, 1.0, *scale[1:])[-3:]
     seconds = TIMES.get(str(units[0]), 0.0) * scale[0] if scale else 0.0

@@ -106,9 +106,10 @@ def convert(
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     if image is not None and formats.WRITTEN[".xml"].module != formats.format_of(output):
         raise SettingsError(f"--image is for TrackMate's XML; {output} is none. Let the output end in .xml.")
-    summary = job.run(str(source), output, {}, overwrite=overwrite)
+    summary = {**job.run(str(source), output, {}, overwrite=overwrite)}
+    units = summary.pop("units")
     counted = ", ".join(f"{count} {name}" for name, count in summary.items())
-    say(f"{counted}: {shown(output)}")
+    say(f"{counted}, {units}: {shown(output)}")
 
 
 def _is_tiff(output: Path) -> bool:
