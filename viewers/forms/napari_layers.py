@@ -45,13 +45,13 @@ class LayerTransform:
     @property
     def spacing(self) -> tuple[float, float, float]:
         """Size of a voxel along z, y, x; 1 along z in 2D."""
-        z, y, x = (1.0, *self.scale[1:])[-3:]
+        z, y, x = (1.0, 1.0, *self.scale[1:])[-3:]
         return float(z), float(y), float(x)
 
     @property
     def shift(self) -> tuple[float, float, float]:
         """Position of the first voxel of the layer along z, y, x; 0 along z in 2D."""
-        z, y, x = (0.0, *self.translate[1:])[-3:]
+        z, y, x = (0.0, 0.0, *self.translate[1:])[-3:]
         return float(z), float(y), float(x)
 
     @property
