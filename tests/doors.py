@@ -110,7 +110,7 @@ COMMANDS = [
     Door("`outbid filter`", _command("filter", "--min-length", "2"), _RECORD),
     Door("`outbid convert`", _converted(), _RECORD),
     Door("`outbid convert --fill-gaps`", _converted("--fill-gaps"), _RECORD),
-    Door("`outbid convert --out-dir`", _of_many("convert", "--format", ".csv"), _RECORD),
+    Door("`outbid convert --out-dir`", _of_many("convert", "--suffix", ".csv"), _RECORD),
     Door("`outbid track`", _command("track"), _RECORD),
     Door("`outbid track --max-distance`", _command("track", "--max-distance", "2"), _RECORD),
     Door("`outbid track --region`", _command("track", "--region", ":,:,0:100"), _RECORD),
