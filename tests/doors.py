@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from commands import succeed
+from click.testing import CliRunner
 
 from outbid import read_tracks, write_tracks
+from outbid.cli import main
 from outbid.formats import WRITTEN
 
 VOXEL, INTERVAL = (1.0, 0.4, 0.4), 20.0
@@ -37,6 +38,11 @@ class Door:
     keeps: str
 
 
+def _run(*words: object) -> None:
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+
+
 def _written(suffix: str) -> Callable[[Path, Path], Path]:
     def go(source: Path, folder: Path) -> Path:
         path = folder / f"tracks{suffix}"
@@ -58,7 +64,7 @@ def _without_record(suffix: str) -> Callable[[Path, Path], Path]:
 
 def _command(*words: str, out: str = "out.csv") -> Callable[[Path, Path], Path]:
     def go(source: Path, folder: Path) -> Path:
-        succeed(words[0], source, "-o", folder / out, *words[1:])
+        _run(words[0], source, "-o", folder / out, *words[1:])
         return folder / out
 
     return go
@@ -66,7 +72,7 @@ def _command(*words: str, out: str = "out.csv") -> Callable[[Path, Path], Path]:
 
 def _converted(*words: str) -> Callable[[Path, Path], Path]:
     def go(source: Path, folder: Path) -> Path:
-        succeed("convert", source, folder / "out.csv", *words)
+        _run("convert", source, folder / "out.csv", *words)
         return folder / "out.csv"
 
     return go
@@ -74,7 +80,7 @@ def _converted(*words: str) -> Callable[[Path, Path], Path]:
 
 def _of_many(*words: str) -> Callable[[Path, Path], Path]:
     def go(source: Path, folder: Path) -> Path:
-        succeed(*words[:1], source, "--out-dir", folder / "many", *words[1:])
+        _run(*words[:1], source, "--out-dir", folder / "many", *words[1:])
         return next(path for path in (folder / "many").iterdir() if path.suffix == ".csv")
 
     return go
@@ -84,8 +90,8 @@ def _streamed(*words: str) -> Callable[[Path, Path], Path]:
     """Detections chunk by chunk, by Parquet."""
 
     def go(source: Path, folder: Path) -> Path:
-        succeed("convert", source, folder / "in.parquet")
-        succeed("track", folder / "in.parquet", "-o", folder / "out.parquet", "--stream", *words)
+        _run("convert", source, folder / "in.parquet")
+        _run("track", folder / "in.parquet", "-o", folder / "out.parquet", "--stream", *words)
         return folder / "out.parquet"
 
     return go
@@ -119,3 +125,24 @@ COMMANDS = [
     Door("`outbid track --stream --max-distance`", _streamed("--max-distance", "2"), _RECORD),
     Door("`outbid track --stream`", _streamed(), _RECORD),
 ]
+FORMS = [
+    ("napari: *File ▸ Open*", "voxels, interval and origin of a movie are in its layer"),
+    ("napari: Detect, Track", "those of the layer; the layers made have the interval in their record"),
+    (
+        "napari: Measure, Score, Compare",
+        "places, and the interval of the layer",
+    ),
+    (
+        "napari: *File ▸ Save*, Proofread ▸ Save, pins",
+        "places in the unit of the layer, as the commands write them",
+    ),
+]
+"""Doors with a window, which test_napari_doors.py goes through."""
+OTHERS = [
+    ("`outbid detect`", "unit, voxels, interval and origin of the movie: places from its origin on"),
+    ("`outbid measure`, `outbid report`", "read them; `--spacing` and `--interval` go before"),
+    ("`outbid convert MASKS TRACKS`", "places become voxels of the masks; other units are refused"),
+    ("`outbid.track`, `outbid.measure`, `outbid.write_tracks`", "`Detections.calibration`"),
+    ("`outbid.learned.live.Live`", "positions as those of the earlier recording; it returns no lengths"),
+]  # fmt: skip
+"""Doors of movies and of Python."""

@@ -322,3 +322,13 @@ def test_labels_that_do_not_fit_the_unit_of_tracks(
     write_tracks(tmp_path / "t.csv", tracks)
     done = run("convert", path, tmp_path / "t.csv", tmp_path / "out.tif")
     assert (done.exit_code == 0) == (ways[1] == "nanometer"), done.output
+
+
+def test_a_voxel_size_without_a_unit_is_said(tmp_path: Path) -> None:
+    rows = "".join(f"{frame},{2 * frame % 3},5,{frame}\n" for frame in range(9))
+    path = written(tmp_path / "s.csv", f"frame,z,y,x\n{rows}")
+    succeed("track", path, "-o", tmp_path / "t.csv", "--max-distance", 9, "--spacing", *VOXEL)
+    done = succeed("measure", tmp_path / "t.csv", "-o", tmp_path / "m.csv")
+    assert "1, 0.4, 0.4, the voxel size of the tracking, whose unit is not known" in done.stderr
+    done = succeed("measure", tmp_path / "t.csv", "-o", tmp_path / "n.csv", "--spacing", *VOXEL)
+    assert "unit is not known" not in done.stderr

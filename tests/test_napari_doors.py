@@ -70,7 +70,7 @@ def test_units_and_time_go_through_all_forms(movie: Path, window: Window, tmp_pa
     found = read_tracks(tmp_path / "proof.csv")
     assert found.detections.calibration == WORLD
     assert np.allclose(found.detections.position, read_tracks(tracks).detections.position)
-    assert score(found, movie.with_name("truth.csv")).shown()["link_f1"] > 0.5
+    assert score(found, movie.with_name("truth.csv")).values["link_f1"] > 0.5
     assert len(read_pins(proofread.pins_path)) == 1
     pins = proofread.pins_path
     done = succeed("track", tmp_path / "shell.csv", "-o", tmp_path / "pinned.csv", "--pins", pins)
@@ -78,6 +78,6 @@ def test_units_and_time_go_through_all_forms(movie: Path, window: Window, tmp_pa
     assert not window.errors
 
 
-def test_a_saved_layer_opens_with_its_interval(movie: Path, tmp_path: Path) -> None:
+def test_a_saved_layer_opens_with_its_interval(movie: Path) -> None:
     _, attributes, _ = layers_of_positions(str(movie.with_name("truth.csv")))[0]
     assert attributes["metadata"]["outbid"]["calibration"] == {"unit": "micrometer", "interval": 20.0}
