@@ -15,7 +15,7 @@ from outbid.formats import FORMATS
 from outbid.formats.tables.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path.append(str(REPOSITORY / "tests" / "bench"))
+sys.path += [str(REPOSITORY / "tests" / "bench"), str(REPOSITORY / "tests")]
 
 from accuracy.measured import BINS, Record  # noqa: E402
 from accuracy.movies import plan  # noqa: E402
@@ -79,6 +79,14 @@ def formats() -> str:
         extra = f"`{each.extra}`" if each.extra else ""
         rows.append((each.name, ", ".join(ends) or "folder", each.about, each.reads, each.writes, extra))
     return table(("format", "files", "", "read", "written", "extra"), rows)
+
+
+def doors() -> str:
+    """Where unit and interval are on each way in and out; tests send a movie through each."""
+    import doors as law
+
+    tried = [(door.name, door.keeps) for door in (*law.FILES, *law.ALONE, *law.COMMANDS)]
+    return table(("door", "unit and time"), [*tried, *law.OTHERS, *law.FORMS])
 
 
 def read(name: str) -> dict[str, Any]:

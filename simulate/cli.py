@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def simulate(
     """Simulate a movie."""
     from outbid import formats
     from outbid.formats.files.outputs import refuse_one_for_two, refuse_output
+    from outbid.particles.detections import with_time
 
     from .microscope import observe
     from .walks import walk
@@ -79,6 +81,8 @@ def simulate(
     refuse_one_for_two({"--output": output, "--detections": detections, "--movie": movie})
     truth = walk(walks)
     seen = observe(truth, microscope, box=settings.box, seed=seed)
+    if settings.frame_interval is not None:
+        seen = replace(seen, detections=with_time(seen.detections, settings.frame_interval))
     record: dict[str, object] = {"command": "simulate", "input": None, "seed": seed, "device": "cpu"}
     record |= {"version": metadata.version("outbid"), "settings": settings.as_dict()}
     if movie is not None and camera is not None:
@@ -94,5 +98,7 @@ def simulate(
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary))
-    line = "{detections} detections, {true_tracks} true tracks, {frames} frames, {seconds:.2f} s: {output}"
-    say(line.format_map(summary))
+    line = (
+        "{detections} detections, {true_tracks} true tracks, {frames} frames, {seconds:.2f} s, {of}: {output}"
+    )
+    say(line.format_map(summary | {"of": seen.detections.calibration}))

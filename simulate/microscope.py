@@ -104,7 +104,8 @@ def observe(truth: Tracks, microscope: Microscope, *, box: Axes, seed: int = 0) 
     position = np.concatenate([np.empty((0, 3)), *(place for place, _ in views)])
     true_row = np.concatenate([np.empty(0, dtype=np.int64), *(row for _, row in views)])
     seen_frame = np.repeat(frames, [len(place) for place, _ in views])
-    return Tracks(Detections(seen_frame, position, truth.detections.unit), _links_seen(truth, true_row))
+    seen = Detections(seen_frame, position, truth.detections.calibration)
+    return Tracks(seen, _links_seen(truth, true_row))
 
 
 def _view(

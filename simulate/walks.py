@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.errors import SettingsError
+from outbid.particles.calibration import Calibration
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 
@@ -137,7 +138,7 @@ def walk(settings: WalkSettings) -> Tracks:
     """
     position, track = zip(*((now.position, now.track) for now in snapshots(settings)), strict=True)
     frame = np.repeat(np.arange(len(track), dtype=np.int32), [len(numbers) for numbers in track])
-    detections = Detections(frame, np.concatenate(position), settings.unit)
+    detections = Detections(frame, np.concatenate(position), Calibration(settings.unit))
     return Tracks.from_track_ids(detections, np.concatenate(track))
 
 

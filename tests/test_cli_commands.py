@@ -86,7 +86,10 @@ def test_track_links_what_is_there(spots: Path, tmp_path: Path) -> None:
     assert {"read", "hash", "tracks", "write"} < set(summary["stages"])
     assert 0 < sum(summary["stages"].values()) <= summary["seconds"]
     line, sentence = [line for line in done.stderr.splitlines() if "links" in line]
-    assert re.fullmatch(rf"{len(found.links)} links, optimal for its costs, cpu, \d+\.\d\d s: {output}", line)
+    written = "positions in px, times in frames"
+    assert re.fullmatch(
+        rf"{len(found.links)} links, optimal for its costs, cpu, \d+\.\d\d s, {written}: {output}", line
+    )
     assert sentence == sentence_on(found)
 
 

@@ -22,6 +22,7 @@ from PIL import Image
 
 from outbid import Detections, Tracks, measure, write_tracks
 from outbid.data import sample
+from outbid.particles.calibration import Calibration
 from outbid.particles.reliability import sentence_on
 from outbid.viewers import curves, plots
 from outbid.viewers.judged import judge_links
@@ -276,8 +277,8 @@ def test_what_comes_from_files_cannot_become_part_of_the_page() -> None:
 @pytest.mark.parametrize("unit", ["$", "\\frac", "$$", "a_b^c", "\u4e2d", "x" * 99, "\n"])
 def test_any_unit_can_be_drawn(unit: str) -> None:
     with plots.style():
-        drawn = plots.image(plots.speed_histogram(np.array([1.0, 2.0]), unit))
-        assert drawn != plots.image(plots.speed_histogram(np.array([1.0, 2.0]), "pixel"))
+        drawn = plots.image(plots.speed_histogram(np.array([1.0, 2.0]), Calibration(unit)))
+        assert drawn != plots.image(plots.speed_histogram(np.array([1.0, 2.0]), Calibration()))
 
 
 @pytest.mark.parametrize("frames", [[], [3], [2, 2], [0, 5]])

@@ -20,6 +20,7 @@ class Crops:
 
     movie: Images
     size: NDArray[np.float64]  # (3,) along z, y, x
+    first: NDArray[np.float64]  # (3,) place of the first voxel in the plot
 
     @classmethod
     def of(cls, movie: Images, seen: Detections, spacing: tuple[float, float, float]) -> Crops:
@@ -32,8 +33,10 @@ class Crops:
         >>> picture[..., 0].tolist(), extent
         ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], (-0.25, 1.25, 1.25, -0.25))
         """
-        one = Detections.from_table([0], [[1, 1, 1]], unit=seen.unit)
-        return cls(movie, spacing / on_grid(one, grid_of(movie, [seen])).position[0])
+        two = Detections.from_table([0, 0], [[0, 0, 0], [1, 1, 1]], calibration=seen.calibration)
+        zero, one = on_grid(two, grid_of(movie, [seen])).position
+        size = spacing / (one - zero)
+        return cls(movie, size, -zero * size)
 
     def around(
         self, frames: Sequence[int], middle: NDArray[np.float64], half: float
@@ -42,6 +45,7 @@ class Crops:
 
         None where the movie has no such frames or no such position.
         """
+        middle = middle - self.first
         low = np.clip(np.floor((middle - half) / self.size + 0.5).astype(int), 0, self.movie.shape)
         high = np.clip(np.ceil((middle + half) / self.size + 0.5).astype(int), 0, self.movie.shape)
         if (high <= low).any() or max(frames) >= self.movie.frame_count or min(frames) < 0:
@@ -50,7 +54,6 @@ class Crops:
         flat = [part.max(axis=0).astype(np.float64) for part in self.movie.frames(frames, (z, y, x))]
         dark, bright = np.min(flat), np.max(flat)
         red, green = ((part - dark) / ((bright - dark) or 1.0) for part in flat)
-        top, left, bottom, right = np.concatenate([(end - 0.5) * self.size for end in (low, high)])[
-            [1, 2, 4, 5]
-        ].tolist()
+        ends = [self.first + (end - 0.5) * self.size for end in (low, high)]
+        top, left, bottom, right = np.concatenate(ends)[[1, 2, 4, 5]].tolist()
         return np.dstack([red, green, np.zeros_like(red)]), (left, right, bottom, top)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from outbid.errors import InputError
+from outbid.particles.calibration import UNKNOWN, Calibration
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import LINK_MEASURES, Tracks
 
@@ -16,7 +17,10 @@ from .layers import OF_TRACKS, graph_links
 
 
 def detections_from(
-    data: NDArray, *, unit: str = "pixel", features: Mapping[str, ArrayLike] | None = None
+    data: NDArray,
+    *,
+    calibration: Calibration = UNKNOWN,
+    features: Mapping[str, ArrayLike] | None = None,
 ) -> Detections:
     """Detections of a points layer.
 
@@ -24,8 +28,8 @@ def detections_from(
     ----------
     data : (N, 4) or (N, 3) array
         Rows t, z, y, x, or t, y, x, in any order.
-    unit : str
-        Of z, y, x.
+    calibration : Calibration
+        Of the layer's voxels and frames.
     features : mapping of str to (N,) array_like, optional
 
     Raises
@@ -45,13 +49,13 @@ def detections_from(
         )
     if len(data) == 0:
         raise InputError("The layer has no points. Add some, or choose another layer.")
-    return Detections.from_table(data[:, 0], data[:, 1:], unit=unit, features=features)
+    return Detections.from_table(data[:, 0], data[:, 1:], features=features, calibration=calibration)
 
 
 def tracks_from(
     data: NDArray,
     *,
-    unit: str = "pixel",
+    calibration: Calibration = UNKNOWN,
     features: Mapping[str, ArrayLike] | None = None,
     graph: Mapping[int, Sequence[int]] | None = None,
 ) -> Tracks:
@@ -61,8 +65,8 @@ def tracks_from(
     ----------
     data : (N, 5) or (N, 4) array
         Rows track_id, t, z, y, x, or track_id, t, y, x, sorted by track, then time, as napari keeps them.
-    unit : str
-        Of z, y, x.
+    calibration : Calibration
+        Of the layer's voxels and frames.
     features : mapping of str to (N,) array_like, optional
         Those that `outbid.viewers.layers.tracks_layer` makes of links become what is known of links again,
         others are of the detections.
@@ -83,7 +87,7 @@ def tracks_from(
     [[0, 1], [0, 2]]
     """
     rows = np.arange(len(data))
-    seen = Detections.from_table(data[:, 1], data[:, 2:], unit=unit, features={"row": rows})
+    seen = Detections.from_table(data[:, 1], data[:, 2:], features={"row": rows})
     index = np.empty(len(rows), np.int64)  # of the layer's rows among the detections
     index[seen.features["row"]] = rows
     number = data[:, 0].astype(np.int64)
@@ -98,7 +102,7 @@ def tracks_from(
         name: known[name][target].astype(np.float64) if name in known else None for name in LINK_MEASURES
     }
     own = {name: values[rows] for name, values in known.items() if name not in OF_TRACKS}
-    return Tracks(Detections(seen.frame, seen.position, unit, own), links, **measures)
+    return Tracks(Detections(seen.frame, seen.position, calibration, own), links, **measures)
 
 
 def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float] = (0, 0, 0)) -> Tracks:
@@ -112,4 +116,5 @@ def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float] = (0, 0
     """
     seen = tracks.detections
     position = seen.position * np.asarray(scale, dtype=np.float64) + np.asarray(shift, dtype=np.float64)
-    return replace(tracks, detections=replace(seen, position=position))
+    placed = replace(seen, position=position, calibration=seen.calibration.of_places)
+    return replace(tracks, detections=placed)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.errors import InputError
+from outbid.particles.calibration import METRES
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import LINK_MEASURES, Tracks
 
@@ -25,9 +26,6 @@ RECORD = "outbid"
 
 OF_TRACKS = {"track_id", "track_length", "speed", "confidence", *LINK_MEASURES}
 """Features of a layer of tracks that are not features of its detections."""
-
-METRES = {"nanometer": 1e-9, "micrometer": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "meter": 1.0}
-"""Units of length that napari takes, in metres."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from outbid.particles.calibration import Calibration
 from outbid.particles.tracks import Tracks
 
 from .crops import Crops
@@ -72,11 +73,11 @@ def counts(frame: NDArray[np.float64], curves: Mapping[str, NDArray[np.float64]]
     return figure
 
 
-def speed_histogram(lengths: NDArray[np.float64], unit: str) -> Figure:
-    """Histogram of speeds from frame to frame, with the median."""
+def speed_histogram(lengths: NDArray[np.float64], of: Calibration) -> Figure:
+    """Histogram of speeds, from lengths of steps from frame to frame, with the median."""
     figure, axes = _figure()
-    _histogram(axes, lengths, min(60, max(10, int(np.sqrt(len(lengths))))), ".3g")
-    axes.set(xlabel=f"speed ({_shown(unit)} per frame)", ylabel="links", xlim=(0, None))
+    _histogram(axes, lengths / (of.interval or 1.0), min(60, max(10, int(np.sqrt(len(lengths))))), ".3g")
+    axes.set(xlabel=f"speed ({_of_speed(of)})", ylabel="links", xlim=(0, None))
     return figure
 
 
@@ -94,27 +95,28 @@ def lengths_of_tracks(lengths: NDArray[np.int64]) -> Figure:
     return figure
 
 
-def displacement(curve: Displacement, unit: str) -> Figure:
+def displacement(curve: Displacement, of: Calibration) -> Figure:
     """Mean square displacement over lag, both logarithmic, with its fit."""
     figure, axes = _figure()
     positive = curve.mean_square > 0
-    lag, mean = curve.lag[positive], curve.mean_square[positive]
+    lag, mean = curve.lag[positive] * (of.interval or 1), curve.mean_square[positive]
     if len(lag):
         axes.loglog(lag, mean, color=_BLUE, lw=0, marker="o", ms=3)
         if curve.fit is not None:
             label = f"fit: exponent {curve.exponent:.2f}"
             axes.plot(lag, curve.fit[positive], color=_ORANGE, lw=1.4, label=label)
             axes.legend(frameon=False)
-    axes.set(xlabel="lag (frames)", ylabel=f"mean square displacement\n({_shown(unit)}, squared)")
+    axes.set(xlabel=f"lag ({of.clock})", ylabel=f"mean square displacement\n({_shown(of.symbol)}²)")
     return figure
 
 
-def speeds(curve: NDArray[np.float64], unit: str) -> Figure:
-    """Median speed over time, with its quartiles."""
-    frame, low, median, high = curve
+def speeds(curve: NDArray[np.float64], of: Calibration) -> Figure:
+    """Median speed over time, with its quartiles, from steps from frame to frame."""
+    frame = curve[0]
+    low, median, high = curve[1:] / (of.interval or 1.0)
     figure, axes = _over_frames(frame, (median, ""), width=1.3)
     axes.fill_between(frame, low, high, color=_BLUE, alpha=0.25, lw=0)
-    axes.set(ylabel=f"speed ({_shown(unit)} per frame)", ylim=(0, None))
+    axes.set(ylabel=f"speed ({_of_speed(of)})", ylim=(0, None))
     return figure
 
 
@@ -218,7 +220,12 @@ def _over_frames(
     return figure, axes
 
 
+def _of_speed(of: Calibration) -> str:
+    """Unit of a speed."""
+    return f"{_shown(of.symbol)}{' per frame' if of.interval is None else '/s'}"
+
+
 def _shown(unit: str) -> str:
     """Escape a unit for plots: fonts lack some characters, and a dollar sign begins a formula."""
-    plain = unit.isascii() and unit.isprintable() and len(unit) <= 20
+    plain = unit.removeprefix("µ").isascii() and unit.isprintable() and len(unit) <= 20
     return unit.replace("\\", "").replace("$", "\\$") if plain else "unit of the positions"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from outbid.formats.images.frames import Images
+    from outbid.particles.calibration import Calibration
 
 LayerData = tuple[Any, dict[str, Any], str]
 """Data, attributes and kind of a layer, as napari's readers give them."""
@@ -85,11 +86,14 @@ def layers_of_positions(path: str) -> list[LayerData]:
         record = {}
     spacing = spacing_of(record) if record.get("command") == "track" else (1.0, 1.0, 1.0)
     name = Path(path).name
-    layer = (
-        tracks_layer(formats.read_tracks(path), spacing=spacing, name=name)
-        if formats.holds_tracks(path)
-        else points_layer(formats.read_detections(path), spacing=spacing, name=name)
-    )
+    if formats.holds_tracks(path):
+        tracks = formats.read_tracks(path)
+        layer, seen = tracks_layer(tracks, spacing=spacing, name=name), tracks.detections
+    else:
+        seen = formats.read_detections(path)
+        layer = points_layer(seen, spacing=spacing, name=name)
+    if seen.calibration.interval is not None:
+        record = {**record, "calibration": seen.calibration.as_dict()}
     if not layer.data[:, -3].any():
         layer = layer.in_plane()
     data, attributes, kind = layer.as_tuple()
@@ -140,18 +144,23 @@ def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
 
     frames = movie.lazy()
     frames = frames[:, 0] if movie.shape[0] == 1 else frames
-    attributes = _image(name, movie.spacing, movie.unit, flat=frames.ndim == 3)
+    attributes = _image(name, movie.calibration, flat=frames.ndim == 3)
     look = {} if colour is None else {"colormap": colour, "blending": "additive"}
     limits = contrast_of(frames[len(frames) // 2].compute())
     return frames, attributes | look | {"contrast_limits": limits}, "image"
 
 
-def _image(name: str, spacing: tuple[float, ...], unit: str, *, flat: bool = False) -> dict[str, Any]:
-    """Attributes of a layer with an image of voxels of this size."""
-    from .layers import Layer
+def _image(name: str, voxels: Calibration, *, flat: bool = False) -> dict[str, Any]:
+    """Attributes of a layer with an image of these voxels."""
+    from .layers import RECORD, Layer
 
-    grid = Layer("image", name, np.empty((0, 4)), {}, (1, *spacing), unit)
-    return (grid.in_plane() if flat else grid).as_tuple()[1]
+    grid = Layer("image", name, np.empty((0, 4)), {}, (1, *voxels.spacing), voxels.unit)
+    attributes = (grid.in_plane() if flat else grid).as_tuple()[1]
+    if any(voxels.origin):
+        attributes["translate"] = (0.0, *voxels.origin[-2:]) if flat else (0.0, *voxels.origin)
+    if voxels.interval is not None:
+        attributes["metadata"] = {RECORD: {"calibration": voxels.as_dict()}}
+    return attributes
 
 
 def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:
@@ -168,7 +177,7 @@ def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
 
     features = {name: np.asarray(values) for name, values in attributes.get("features", {}).items()}
     numbers = {name: values for name, values in features.items() if values.dtype.kind in "iufbOU"}
-    detections = detections_from(_in_units(data, attributes), unit=_unit(attributes), features=numbers)
+    detections = detections_from(data, calibration=_calibration(attributes), features=numbers)
     formats.write_detections(path, detections, record=_record(attributes), overwrite=True)
     return [path]
 
@@ -185,9 +194,8 @@ def write_tracks(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
 
     from .from_layers import tracks_from
 
-    rows = np.column_stack([data[:, 0], _in_units(data[:, 1:], attributes)])
     tracks = tracks_from(
-        rows, unit=_unit(attributes), features=dict(attributes.get("features", {})),
+        data, calibration=_calibration(attributes), features=dict(attributes.get("features", {})),
         graph=attributes.get("graph"),
     )  # fmt: skip
     formats.write_tracks(path, tracks, record=_record(attributes), overwrite=True)
@@ -209,6 +217,7 @@ def sample_walks() -> list[LayerData]:
 
 def sample_movie() -> list[LayerData]:
     """A movie of 40 simulated particles, 20 frames, at a signal to noise of 5."""
+    from outbid.particles.calibration import Calibration
     from outbid.simulate.camera import Camera, render
     from outbid.simulate.motions import PersistentWalk
     from outbid.simulate.walks import WalkSettings, walk
@@ -217,20 +226,23 @@ def sample_movie() -> list[LayerData]:
     truth = walk(WalkSettings(PersistentWalk(2.0, 0.8), 40, 20, box))
     camera = Camera.looking_at(box, psf=(2, 1.5, 1.5), snr=5, spacing=spacing)
     frames = np.stack(list(render(truth.detections, camera)))
-    return [(frames, _image("Simulated movie", spacing, "pixel"), "image")]
+    return [(frames, _image("Simulated movie", Calibration(spacing=spacing)), "image")]
 
 
-def _in_units(rows: NDArray, attributes: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Rows t, z, y, x with positions multiplied by the scale of the layer."""
-    axes = rows.shape[1]
-    scale = np.asarray(attributes.get("scale", np.ones(axes)), dtype=np.float64)
-    shift = np.asarray(attributes.get("translate", np.zeros(axes)), dtype=np.float64)
-    return np.column_stack([rows[:, 0], rows[:, 1:] * scale[1:] + shift[1:]])
+def _calibration(attributes: Mapping[str, Any]) -> Calibration:
+    """What the voxels and frames of a layer mean, by its attributes."""
+    from outbid.formats.files.units import TIMES
+    from outbid.particles.calibration import Calibration, recorded_interval
 
+    from .layers import RECORD
 
-def _unit(attributes: Mapping[str, Any]) -> str:
-    units = attributes.get("units")
-    return "pixel" if units is None else str(units[-1])
+    scale, shift = (tuple(map(float, attributes.get(name, ()))) for name in ("scale", "translate"))
+    units = attributes.get("units") or ("pixel",)
+    z, y, x = (1.0, 1.0, 1.0, *scale[1:])[-3:]
+    seconds = TIMES.get(str(units[0]), 0.0) * scale[0] if scale else 0.0
+    interval = recorded_interval(attributes.get("metadata", {}).get(RECORD)) or seconds or None
+    of = (0.0, 0.0, 0.0, *shift[1:])[-3:]
+    return Calibration(str(units[-1]), (z, y, x), interval, (of[0], of[1], of[2]))
 
 
 def _record(attributes: Mapping[str, Any]) -> dict[str, Any] | None:

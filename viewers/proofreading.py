@@ -335,8 +335,8 @@ def _edited(tracks: Tracks, change: Edit) -> Tracks:
             for name, values in seen.features.items()
         }
         seen = Detections.from_table(
-            np.append(seen.frame, frame), np.append(seen.position, [at], axis=0), unit=seen.unit,
-            features=features,
+            np.append(seen.frame, frame), np.append(seen.position, [at], axis=0),
+            features=features, calibration=seen.calibration,
         )  # fmt: skip
     links = number[tracks.links]
     some = (links >= 0).all(axis=1)

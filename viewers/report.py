@@ -6,6 +6,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.resources import files
 from types import ModuleType
@@ -16,6 +17,7 @@ import numpy as np
 from outbid.errors import ResourceError
 from outbid.formats.coerce import TracksLike, tracks_of
 from outbid.formats.images.frames import Images
+from outbid.particles.calibration import Calibration
 from outbid.particles.reliability import DOUBTFUL, sentence_on, warning_on
 from outbid.particles.tracks import Tracks
 from outbid.scoring import Scores, score
@@ -92,8 +94,11 @@ def report(
     jinja2, plots = _needed()
     tracks = tracks_of(tracks)
     known = None if truth is None else tracks_of(truth, "truth")
-    scaled = spacing or spacing_of(record)
+    tracked = (record or {}).get("command", "track") == "track"
+    scaled = spacing or spacing_of(record if tracked else None)
+    tracks = replace(tracks, detections=tracks.detections.placed())
     unit = tracks.detections.unit if scaled == (1, 1, 1) else "unit of the spacing"
+    of = replace(tracks.detections.calibration, unit=unit)
     scores = None if known is None else score(tracks, known, gate=gate)
     judged = None if known is None or scores is None else judge_links(tracks, known, scores.gate.distance)
     script = _packed("report.js")
@@ -106,7 +111,7 @@ def report(
     with plots.style():
         context["plots"] = [
             {"uri": plots.image(figure), "caption": caption}
-            for figure, caption in _figures(plots, tracks, judged, scaled, unit)
+            for figure, caption in _figures(plots, tracks, judged, scaled, of)
         ]
         crops = None if movie is None else Crops.of(movie, tracks.detections, scaled)
         context["worst"] = _worst(plots, tracks, judged, scaled, crops)
@@ -158,6 +163,7 @@ def _about(tracks: Tracks) -> _Context:
     seen, lengths = tracks.detections, np.bincount(tracks.track_id)
     divisions, merges = int((tracks.successors >= 2).sum()), int((tracks.predecessors >= 2).sum())
     facts = [f"{seen.frame_count:,} frames", f"positions in {seen.unit}"]
+    facts += [] if seen.calibration.interval is None else [f"{seen.calibration.interval:g} s a frame"]
     if len(lengths):
         facts.append(f"median track length {np.median(lengths[lengths > 1]) if lengths.max() > 1 else 1:g}")
     facts += [f"{count:,} {what}" for count, what in ((divisions, "divisions"), (merges, "merges")) if count]
@@ -186,7 +192,7 @@ def _drawn(tracks: Tracks, spacing: _Spacing) -> _Context:
 
 
 def _figures(
-    plots: ModuleType, tracks: Tracks, judged: JudgedLinks | None, spacing: _Spacing, unit: str
+    plots: ModuleType, tracks: Tracks, judged: JudgedLinks | None, spacing: _Spacing, of: Calibration
 ) -> Iterator[tuple[Any, str]]:
     """Plots of the report, each with its caption."""
     if len(tracks.detections) == 0:
@@ -205,16 +211,16 @@ def _figures(
         "Track starts and ends per frame. A peak at one frame indicates a fault of the recording.",
     )
     yield (
-        plots.speed_histogram(curves.step_lengths(tracks, spacing), unit),
+        plots.speed_histogram(curves.step_lengths(tracks, spacing), of),
         "Speeds from frame to frame. A sharp cut at the right end shows that the gate is too narrow.",
     )
     yield (
-        plots.speeds(curves.speed_over_time(tracks, spacing), unit),
+        plots.speeds(curves.speed_over_time(tracks, spacing), of),
         "Speed over time. The line is the median of all links that start in a frame; the band holds the "
         "middle half.",
     )
     yield (
-        plots.displacement(curves.mean_square_displacement(tracks, spacing), unit),
+        plots.displacement(curves.mean_square_displacement(tracks, spacing), of),
         "Mean square displacement of all tracks together, and the fit of `outbid measure`: "
         "a power of the lag, and localisation error.",
     )

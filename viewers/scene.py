@@ -12,13 +12,14 @@ from scipy.spatial import KDTree
 
 from outbid.errors import SettingsError
 from outbid.formats.images.frames import Images
+from outbid.particles.calibration import Calibration
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 from outbid.scoring.gate import Gate, gate_for
 
 from .from_layers import moved
 from .judged import judge_links
-from .layers import METRES, Layer, error_layers, points_layer, tracks_layer
+from .layers import Layer, error_layers, points_layer, tracks_layer
 
 _LOG = logging.getLogger("outbid")
 _PLAIN_COLOURS = {"true": "green", "false": "red", "missed": "blue"}
@@ -37,10 +38,17 @@ class Grid:
     spacing : (float, float, float)
         Size of a voxel along z, y, x, in `unit`.
     unit : str
+    origin : (float, float, float)
+        Place of the first voxel along z, y, x, in `unit`.
     """
 
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
     unit: str = "pixel"
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def calibration(self, interval: float | None = None) -> Calibration:
+        """What numbers of voxels, and of frames so far apart, mean."""
+        return Calibration(self.unit, self.spacing, interval, self.origin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +164,7 @@ def grid_of(movie: Images | None, seen: Sequence[Detections]) -> Grid:
     Examples
     --------
     >>> grid_of(None, [Detections.from_table([0], [[0, 0, 0]], unit="micrometer")])
-    Grid(spacing=(1.0, 1.0, 1.0), unit='micrometer')
+    Grid(spacing=(1.0, 1.0, 1.0), unit='micrometer', origin=(0.0, 0.0, 0.0))
     """
     stated = [movie.unit] if movie is not None else []
     unit = next((unit for unit in [*stated, *(of.unit for of in seen)] if unit != "pixel"), "pixel")
@@ -167,7 +175,7 @@ def grid_of(movie: Images | None, seen: Sequence[Detections]) -> Grid:
             "The movie states no voxel size, and positions are in %ss. Give --spacing if they do not fit.",
             unit,
         )
-    return Grid(movie.spacing, unit)
+    return Grid(movie.spacing, unit, movie.origin)
 
 
 def on_grid(seen: Detections, grid: Grid, *, in_voxels: bool | None = None) -> Detections:
@@ -192,18 +200,17 @@ def on_grid(seen: Detections, grid: Grid, *, in_voxels: bool | None = None) -> D
     >>> on_grid(seen, Grid((2, 0.5, 0.5), "micrometer")).position.round(6).tolist()
     [[1.0, 0.6, 0.6]]
     """
+    own = seen.calibration
     if in_voxels or (in_voxels is None and seen.unit == "pixel" != grid.unit):
-        return replace(seen, unit=grid.unit)
-    factor = 1.0
-    if seen.unit in METRES and grid.unit in METRES:
-        factor = METRES[seen.unit] / METRES[grid.unit]
-    elif in_voxels is None and seen.unit != grid.unit:
+        return replace(seen, calibration=grid.calibration(own.interval))
+    if in_voxels is None and own.factor(grid.unit) is None:
         raise SettingsError(
             f"Positions in {seen.unit!r} do not fit voxels in {grid.unit!r}. State their unit: "
             "--positions voxels or units."
         )
-    position = seen.position * (factor / np.asarray(grid.spacing, dtype=np.float64))
-    return replace(seen, position=position, unit=grid.unit)
+    if own.factor(grid.unit) is None:
+        seen = replace(seen, calibration=replace(own, unit=grid.unit))
+    return seen.on_grid(grid.calibration())
 
 
 def share_outside(seen: Detections, movie: Images) -> float:

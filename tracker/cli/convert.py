@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,9 +106,10 @@ def convert(
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     if image is not None and formats.WRITTEN[".xml"].module != formats.format_of(output):
         raise SettingsError(f"--image is for TrackMate's XML; {output} is none. Let the output end in .xml.")
-    summary = job.run(str(source), output, {}, overwrite=overwrite)
+    summary = {**job.run(str(source), output, {}, overwrite=overwrite)}
+    units = summary.pop("units")
     counted = ", ".join(f"{count} {name}" for name, count in summary.items())
-    say(f"{counted}: {shown(output)}")
+    say(f"{counted}, {units}: {shown(output)}")
 
 
 def _is_tiff(output: Path) -> bool:
@@ -122,17 +124,17 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
 
     if _is_tiff(output):
         refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
-        movie, found, size = _in_voxels(masks, tracks, columns)
-        _write(output, relabelled(movie.frames(), found, size), movie, found, overwrite)
+        movie, found = _in_voxels(masks, tracks, columns)
+        _write(output, relabelled(movie.frames(), found), movie, found, overwrite)
         return
     if not output.name.upper().endswith("_RES"):
         raise SettingsError(
             f"Label images are written as TIFF, or as a folder of the Cell Tracking Challenge; {output} is "
             "neither. Let it end in .tif or _RES."
         )
-    movie, found, size = _in_voxels(masks, tracks, columns)
+    movie, found = _in_voxels(masks, tracks, columns)
     number, rows = without_gaps(found)
-    write_masks(output, relabelled(movie.frames(), found, size, number), rows, overwrite=overwrite)
+    write_masks(output, relabelled(movie.frames(), found, number=number), rows, overwrite=overwrite)
     merges = int((found.predecessors > 1).sum())
     left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
     say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}")
@@ -141,7 +143,9 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
 def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
     """Write label images of the contours of spots."""
     from ..edit.relabel import drawn_contours
+    from ..formats import read_tracks
     from ..formats.files.outputs import refuse_output
+    from ..formats.images.opening import open_images
 
     if image is None:
         raise SettingsError(
@@ -149,19 +153,18 @@ def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str
             "images, TRACKS and OUTPUT."
         )
     refuse_output(output, overwrite=overwrite, inputs=[source, image])
-    movie, found, size = _in_voxels(image, source, columns)
-    _write(output, drawn_contours(found, movie.shape, movie.frame_count, size), movie, found, overwrite)
+    movie, found = open_images(image), read_tracks(source, columns=columns)
+    drawn = drawn_contours(found, movie.shape, movie.frame_count, movie.calibration)
+    _write(output, drawn, movie, found, overwrite)
 
 
-def _in_voxels(
-    image: Path, tracks: Path, columns: dict[str, str]
-) -> tuple[Images, Tracks, tuple[float, float, float]]:
-    """A movie, tracks, and the size of a voxel in the unit of their positions."""
+def _in_voxels(image: Path, tracks: Path, columns: dict[str, str]) -> tuple[Images, Tracks]:
+    """A movie, and tracks with voxels of it for positions."""
     from ..formats import read_tracks
     from ..formats.images.opening import open_images
 
     movie, found = open_images(image), read_tracks(tracks, columns=columns)
-    return movie, found, (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
+    return movie, replace(found, detections=found.detections.on_grid(movie.calibration))
 
 
 def _write(output: Path, frames: Iterator[NDArray], movie: Images, found: Tracks, overwrite: bool) -> None:

@@ -165,8 +165,9 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     if not labels:
         say(f"{_radius_of(settings, movie)} {null_of(settings)}")
     noise = "" if labels else ", about {expected_noise:.0f} expected to be noise".format_map(summary)
-    say("{detections} detections in {frames} frames ({axes}){noise}, {seconds:.2f} s: {output}".format_map(
-        {**summary, "noise": noise}
+    line = "{detections} detections in {frames} frames ({axes}){noise}, {seconds:.2f} s, {of}: {output}"
+    say(line.format_map(
+        {**summary, "noise": noise, "of": found.calibration}
     ))  # fmt: skip
     if not len(found):
         say("Nothing was found. To see what there is: outbid detect --preview, with the same options.")

@@ -86,5 +86,5 @@ def filter_tracks(
     formats.write_tracks(output, kept, record=record, overwrite=overwrite)
     say(
         f"{kept.track_count:,} of {tracks.track_count:,} tracks, {len(kept.detections):,} of "
-        f"{len(tracks.detections):,} detections: {shown(output)}"
+        f"{len(tracks.detections):,} detections, {kept.detections.calibration}: {shown(output)}"
     )

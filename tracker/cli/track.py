@@ -6,13 +6,14 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SettingsError
+from ..errors import InputError, SettingsError
 from ..settings.declare import Setting, check_values, declare
 from ..settings.tracking import TrackingSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
@@ -197,15 +198,25 @@ def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json:
     from ..gated.batches import sentence
 
     spoken = summary.pop("summary", "")
+    written = summary.pop("written", None) or _written(output)
     report = {"output": shown(output), **summary, "seconds": clock.seconds}
     if as_json:
         click.echo(json.dumps(report))
     proved = "optimal for its costs" if not report["worst_gap"] else "optimality gap {worst_gap:g}"
     counted = "{links} links" if spoken else "{links} links, {tracks} tracks"
-    line = f"{counted}, {proved}, {{device}}, {{seconds:.2f}} s: {{output}}"
+    line = f"{counted}, {proved}, {{device}}, {{seconds:.2f}} s, {written}: {{output}}"
     say(f"{line.format_map(report)}{sentence(report)}")
     if spoken:
         say(str(spoken))
+
+
+def _written(output: Path) -> str:
+    """In which units an output was written that was never in memory as a whole."""
+    from ..formats.tables.parquet import calibration_in
+
+    with suppress(InputError, OSError):
+        return str(calibration_in(output))
+    return "as the input"
 
 
 def _refuse_what_is_learned(values: Mapping[str, Any]) -> None:
@@ -251,7 +262,7 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
     if settings.pins:
         say(f"Pins: {run.stats['pins']}; left out: {run.stats['unmatched_pins']}.")
     learned = {name: record[name] for name in ("learned",) if name in record}
-    return {**run.stats, **learned, **_trust(run)}
+    return {**run.stats, **learned, **_trust(run), "written": run.tracks.detections.calibration}
 
 
 def _trust(run: TrackingRun) -> dict[str, object]:

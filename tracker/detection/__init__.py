@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..compute.compiling import compilation_reported
 from ..formats.images.frames import Images
 from ..formats.images.opening import open_images
-from ..particles.detections import Detections, with_time
+from ..particles.detections import Detections, in_places
 from ..settings.detection import DetectionSettings
 from ..settings.keywords import DetectionValues, with_values
 from .frames import detect_frames, learn_from
@@ -116,4 +116,4 @@ def _detect_images(
         model=model, progress=progress,
     )  # fmt: skip
     found = replace(found, frame=np.array(there, np.int32)[found.frame])
-    return (with_time(found, movie.interval) if movie.interval else found), used
+    return in_places(found, movie.calibration), used

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..compute.arrays import release_device_memory
 from ..compute.timing import timed_beside
 from ..errors import InputError
+from ..particles.calibration import Calibration
 from ..particles.detections import Detections
 from ..settings.detection import DetectionSettings
 from ..settings.device import GPU_FROM_VOXELS, device_for
@@ -252,7 +253,7 @@ def _as_detections(frames: list[FrameSpots], unit: str) -> Detections:
     features = {
         name: np.concatenate([np.empty(0), *(spots.features[name] for spots in frames)]) for name in FEATURES
     }
-    return Detections(frame.astype(np.int32), position, unit, features)
+    return Detections(frame.astype(np.int32), position, Calibration(unit), features)
 
 
 def expected_noise(detections: Detections) -> float:

@@ -152,15 +152,14 @@ class CropBounds:
         place = seen.position / (voxel or (1.0, 1.0, 1.0))
         inside &= ((place >= low) & (place < high)).all(axis=1)
         if self.mask is not None:
-            size = voxel or ((1.0, 1.0, 1.0) if seen.unit == "pixel" else self.mask.spacing)
-            inside[inside] = self._in_mask(self.mask, seen.take(inside), size)
+            some = seen.take(inside)
+            at = some.position / voxel if voxel else some.on_grid(self.mask.calibration).position
+            inside[inside] = self._in_mask(self.mask, some, at)
         return inside
 
-    def _in_mask(
-        self, mask: Images, seen: Detections, voxel: tuple[float, float, float]
-    ) -> NDArray[np.bool_]:
+    def _in_mask(self, mask: Images, seen: Detections, voxels: NDArray[np.float64]) -> NDArray[np.bool_]:
         inside = np.zeros(len(seen), dtype=np.bool_)
-        at = np.floor(seen.position / voxel + 0.5).astype(np.int64)
+        at = np.floor(voxels + 0.5).astype(np.int64)
         within: NDArray[np.bool_] = np.all((at >= 0) & (at < mask.shape), axis=1)
         frames = np.unique(seen.frame)
         if mask.frame_count > 1 and len(frames) and frames[-1] >= mask.frame_count:
@@ -243,7 +242,7 @@ class CroppedMovie:
         offset = [side.start or 0 for side in self.box]
         moved = Detections(
             np.asarray(self.there, np.int32)[found.frame],
-            found.position + np.multiply(offset, self.movie.spacing), found.unit, found.features,
+            found.position + np.multiply(offset, self.movie.spacing), found.calibration, found.features,
         )  # fmt: skip
         return moved.take(self.bounds.holds(moved, self.movie.spacing))
 

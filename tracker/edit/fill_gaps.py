@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles.detections import Detections
+from ..particles.detections import TIME, Detections
 from ..particles.tracks import Tracks
 
 FILLED = "filled"
@@ -46,8 +46,9 @@ def with_gaps_filled(tracks: Tracks) -> Tracks:
     detections = Detections(
         when[order].astype(np.int32),
         np.concatenate([seen.position, place])[order],
-        seen.unit,
+        seen.calibration,
         {name: _padded(values, len(link))[order] for name, values in seen.features.items()}
+        | _times(seen, source, target, link, weight[:, 0], order)
         | {FILLED: np.repeat([0, 1], [count, len(link)])[order]},
     )
     end = np.where(added, count + np.cumsum(added) - 1, target[of])
@@ -56,6 +57,17 @@ def with_gaps_filled(tracks: Tracks) -> Tracks:
     sort = np.lexsort((links[:, 1], links[:, 0]))
     measures = {name: values[of][sort] for name, values in tracks.measures.items()}
     return Tracks(detections, links[sort], **measures)
+
+
+def _times(
+    seen: Detections, source: NDArray, target: NDArray, link: NDArray, weight: NDArray, order: NDArray
+) -> dict[str, NDArray]:
+    """The times of all detections, if they have times: those between are interpolated."""
+    time = seen.features.get(TIME)
+    if time is None or time.dtype.kind not in "iuf":
+        return {}
+    between = (1 - weight) * time[source[link]] + weight * time[target[link]]
+    return {TIME: np.concatenate([time, between])[order]}
 
 
 def _padded(values: NDArray, count: int) -> NDArray:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..particles.calibration import Calibration
+from ..particles.detections import Detections
 from ..particles.tracks import Tracks
 
 CONTOUR = "contour"
@@ -19,7 +21,6 @@ LABEL = "label"
 def relabelled(
     frames: Iterable[NDArray],
     tracks: Tracks,
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
     number: NDArray[np.int64] | None = None,
 ) -> Iterator[NDArray[np.uint32]]:
     """Label images with a number, by default that of the track plus 1, in the place of each label.
@@ -30,9 +31,7 @@ def relabelled(
         Label images, numbered 0, 1, 2, …; 0 is background.
     tracks : Tracks
         Of the objects. The feature ``label`` says which object a detection is; without it, that is the one
-        at the detection's position.
-    spacing : (float, float, float)
-        Size of a voxel in the unit of the positions, to find an object by its position.
+        at the detection's position, in voxels.
     number : (N,) int64 array, optional
         The new label of each detection.
 
@@ -48,7 +47,6 @@ def relabelled(
 
     Examples
     --------
-    >>> from ..particles.detections import Detections
     >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]], features={"label": [7, 3]})
     >>> images = [np.array([[[7, 7, 0]]]), np.array([[[0, 3, 5]]])]
     >>> [image.tolist() for image in relabelled(images, Tracks(seen, np.array([[0, 1]])))]
@@ -57,14 +55,13 @@ def relabelled(
     from ..formats.images.labels import objects_in
 
     for frame, image in enumerate(objects_in(frames)):
-        yield relabelled_frame(image, frame, tracks, spacing, number)
+        yield relabelled_frame(image, frame, tracks, number)
 
 
 def relabelled_frame(
     image: NDArray,
     frame: int,
     tracks: Tracks,
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
     number: NDArray[np.int64] | None = None,
 ) -> NDArray[np.uint32]:
     """Replace each label of an image by the number of its track plus 1.
@@ -74,7 +71,7 @@ def relabelled_frame(
     image : (Z, Y, X) integer array
     frame : int
         Its number.
-    tracks, spacing, number
+    tracks, number
         As for `relabelled`.
 
     Raises
@@ -84,7 +81,6 @@ def relabelled_frame(
 
     Examples
     --------
-    >>> from ..particles.detections import Detections
     >>> seen = Detections.from_table([0], [[0, 0, 0]], features={"label": [7]})
     >>> relabelled_frame(np.array([[[7, 7, 0]]]), 0, Tracks(seen, np.empty((0, 2), np.int64))).tolist()
     [[[1, 1, 0]]]
@@ -95,7 +91,7 @@ def relabelled_frame(
     given = seen.features.get(LABEL)
     given = None if given is not None and given.dtype.kind not in "biuf" else given
     rows = seen.rows_of(frame)
-    label = _at(image, seen.position[rows] / spacing) if given is None else given[rows].astype(np.int64)
+    label = _at(image, seen.position[rows]) if given is None else given[rows].astype(np.int64)
     number_of = np.zeros(int(max(image.max(initial=0), label.max(initial=0))) + 1, dtype=np.uint32)
     number_of[label] = (tracks.track_id[rows] + 1) if number is None else number[rows]
     number_of[0] = 0
@@ -119,7 +115,6 @@ def without_gaps(tracks: Tracks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
     Examples
     --------
-    >>> from ..particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 3], np.zeros((3, 3)))
     >>> without_gaps(Tracks(seen, np.array([[0, 1], [1, 2]])))[1].tolist()
     [[1, 0, 1, 0], [2, 3, 3, 1]]
@@ -138,7 +133,7 @@ def without_gaps(tracks: Tracks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def drawn_contours(
-    tracks: Tracks, shape: tuple[int, int, int], frames: int, spacing: tuple[float, float, float]
+    tracks: Tracks, shape: tuple[int, int, int], frames: int, grid: Calibration
 ) -> Iterator[NDArray[np.uint32]]:
     """Label images of contours, as TrackMate keeps them, with the number of each spot's track plus 1.
 
@@ -148,8 +143,8 @@ def drawn_contours(
         With the feature ``contour``: x and y of each point from the position of the spot, as text.
     shape, frames
         Of the images: voxels along z, y, x, and their number.
-    spacing : (float, float, float)
-        Size of a voxel in the unit of the positions.
+    grid : Calibration
+        Of the voxels of the images.
 
     Yields
     ------
@@ -168,10 +163,12 @@ def drawn_contours(
         image = np.zeros(shape, dtype=np.uint32)
         for row in range(*seen.rows_of(frame).indices(len(seen))):
             points = np.array(str(seen.features[CONTOUR][row]).split(), dtype=np.float64).reshape(-1, 2)
-            centre = seen.position[row] / spacing
-            plane = int(np.clip(np.rint(centre[0]), 0, shape[0] - 1))
-            if len(points):
-                _fill(image[plane], points[:, ::-1] / spacing[1:] + centre[1:], tracks.track_id[row] + 1)
+            places = seen.position[row] + np.column_stack([np.zeros(len(points)), points[:, ::-1]])
+            if len(places):
+                line = Detections.from_table(np.zeros(len(places)), places, calibration=seen.calibration)
+                polygon = line.on_grid(grid).position
+                plane = int(np.clip(np.rint(polygon[0, 0]), 0, shape[0] - 1))
+                _fill(image[plane], polygon[:, 1:], tracks.track_id[row] + 1)
         yield image
 
 

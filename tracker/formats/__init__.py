@@ -9,13 +9,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from ..errors import InputError, SettingsError
+from ..particles.calibration import recorded_interval, same_interval
 from ..particles.detections import Detections
 from ..particles.tracks import Tracks
 from .contract import PositionFormat
@@ -31,6 +34,7 @@ __all__ = [
     "read_detections", "read_record", "read_tracks", "takes_columns", "write_detections", "write_tracks",
 ]  # fmt: skip
 
+_LOG = logging.getLogger("outbid")
 _Path = str | os.PathLike[str]
 
 
@@ -70,7 +74,7 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
     with _reading(path, columns) as read:
-        return read.read_detections(Path(path), columns)
+        return _with_interval(path, read.read_detections(Path(path), columns), read)
 
 
 def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
@@ -93,7 +97,9 @@ def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks
         As `read_detections`; or if a track has two detections in one frame.
     """
     with _reading(path, columns) as read:
-        return read.read_tracks(Path(path), columns)
+        tracks = read.read_tracks(Path(path), columns)
+        detections = _with_interval(path, tracks.detections, read)
+        return tracks if detections is tracks.detections else replace(tracks, detections=detections)
 
 
 def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
@@ -171,7 +177,8 @@ def write_detections(
     OSError
         If the disk is full or read-only; an earlier output is then unchanged.
     """
-    _output(path, overwrite).write(Path(path), detections, record, overwrite)
+    placed = detections.placed()
+    _output(path, overwrite).write(Path(path), placed, _with_calibration(record, placed), overwrite)
 
 
 def write_tracks(
@@ -204,7 +211,9 @@ def write_tracks(
     >>> read_record("tracks.csv")
     {'command': 'track'}
     """
-    _output(path, overwrite).write(Path(path), tracks, record, overwrite)
+    placed = replace(tracks, detections=tracks.detections.placed())
+    record = _with_calibration(record, placed.detections)
+    _output(path, overwrite).write(Path(path), placed, record, overwrite)
 
 
 def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
@@ -219,6 +228,30 @@ def check_output(path: _Path, *, overwrite: bool = False, inputs: Iterable[_Path
     The output must not replace any of the inputs from which it is made, also through links.
     """
     _output(path, overwrite, [file for source in inputs for file in _read_with(Path(source))])
+
+
+def _with_interval(path: _Path, seen: Detections, read: PositionFormat) -> Detections:
+    """The detections with the interval of their run record, which goes before what the file itself has."""
+    try:
+        interval = recorded_interval(read.read_record(Path(path)))
+    except (InputError, OSError):  # a file of another program may be named like a record
+        interval = None
+    own = seen.calibration.interval
+    if interval is None or interval == own:
+        return seen
+    if not same_interval(own, interval):
+        _LOG.warning(
+            "%s: frames are %g s apart by the run record, %g s by the file: the record counts. "
+            "For another interval: outbid convert --frame-interval", path, interval, own,
+        )  # fmt: skip
+    return replace(seen, calibration=replace(seen.calibration, interval=interval))
+
+
+def _with_calibration(record: Mapping[str, object] | None, seen: Detections) -> Mapping[str, object] | None:
+    """The record with the interval, for which most formats have no field, and the unit beside it."""
+    if seen.calibration.interval is None:
+        return record
+    return {**(record or {}), "calibration": seen.calibration.as_dict()}
 
 
 def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> PositionFormat:

@@ -82,7 +82,7 @@ def with_images(
     order = np.lexsort((position[:, 2], position[:, 1], position[:, 0], row))
     order = order[np.argsort(detections.frame[row[order]], kind="stable")]
     row = row[order]
-    return Detections(detections.frame[row], position[order], detections.unit), row, inside[order]
+    return Detections(detections.frame[row], position[order], detections.calibration), row, inside[order]
 
 
 def folded(links: Links, row: NDArray[np.int64], inside: NDArray[np.bool_], *, merges: bool) -> Links:

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, SettingsError
-from ..particles.detections import Detections
+from ..particles.calibration import METRES, SYMBOLS, checked_spacing
 from ..particles.tracks import Tracks
 
-_MICROMETERS = {"micrometer": 1.0, "nanometer": 1e-3, "millimeter": 1e3}
-_SHORT = {"micrometer": "um", "pixel": "px"}
+_SHORT = SYMBOLS | {"micrometer": "um"}
 
 Record = Mapping[str, Any]
 
@@ -77,28 +76,18 @@ def scaled(
     SettingsError
         If a value is not above 0.
     """
-    interval = recorded_interval(record) if interval is None else interval
+    seen = tracks.detections.placed()
+    interval = seen.calibration.interval if interval is None else interval
     if interval is not None and not 0 < interval < np.inf:
         raise SettingsError(f"The interval is {interval}; it must be a number of seconds above 0.")
-    unit, known = tracks.detections.unit, recorded_spacing(record)
+    tracks, known = replace(tracks, detections=seen), _spacing_left(tracks, record)
     if spacing is not None:
-        if len(spacing) != 3 or not all(0 < size < np.inf for size in spacing):
-            raise SettingsError(f"The spacing is {tuple(spacing)}; give z, y and x, above 0, in micrometers.")
-        factor, name = np.asarray(spacing, dtype=np.float64), "um"
-    elif unit in _MICROMETERS:
-        factor, name = known * _MICROMETERS[unit], "um"
+        factor, name = np.asarray(checked_spacing(spacing), dtype=np.float64), "um"
+    elif seen.unit in METRES:
+        factor, name = known * (seen.calibration.factor("micrometer") or 1.0), "um"
     else:
-        factor, name = known, _SHORT.get(unit, unit)
+        factor, name = known, _SHORT.get(seen.unit, seen.unit)
     return _moved(tracks, tracks.detections.position * factor), Scale(name, interval)
-
-
-def recorded_interval(record: Record) -> float | None:
-    """Seconds between frames, which the input of detection or tracking stated."""
-    origin = record.get("input")
-    try:
-        return float(origin["interval"]) if isinstance(origin, Mapping) else None
-    except (KeyError, ValueError):
-        return None
 
 
 def recorded_spacing(record: Record) -> np.ndarray:
@@ -108,6 +97,11 @@ def recorded_spacing(record: Record) -> np.ndarray:
     if record.get("command") != "track" or not isinstance(size, Sequence) or len(size) != 3:
         return np.ones(3)
     return np.asarray(size, dtype=np.float64)
+
+
+def _spacing_left(tracks: Tracks, record: Record) -> np.ndarray:
+    """By what places are multiplied still: the voxel size of tracking, unless the tracks have one."""
+    return recorded_spacing(record) if tracks.detections.calibration.is_of_places else np.ones(3)
 
 
 def without_drift(tracks: Tracks, record: Record) -> tuple[Tracks, float]:
@@ -155,4 +149,4 @@ def without_drift(tracks: Tracks, record: Record) -> tuple[Tracks, float]:
 
 def _moved(tracks: Tracks, position: np.ndarray) -> Tracks:
     seen = tracks.detections
-    return replace(tracks, detections=Detections(seen.frame, position, seen.unit, seen.features))
+    return replace(tracks, detections=replace(seen, position=position))

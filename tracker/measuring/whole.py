@@ -17,7 +17,7 @@ from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
 from ..particles.tracks import Tracks
 from .evaluate import Measures, Recording, evaluated
-from .scales import Record, scaled, without_drift
+from .scales import Record, recorded_spacing, scaled, without_drift
 
 _ALL = "all"
 """The group of all tracks, where there is one group."""
@@ -94,6 +94,12 @@ def measure(
     for one in given.values():
         read, record = tracks_of(one), _record_of(one)
         remarks += scaled_twice(read.detections.unit, spacing)
+        known = recorded_spacing(record)
+        if read.detections.unit == "pixel" and spacing is None and (known != 1).any():
+            remarks.append(
+                f"Positions are multiplied by {', '.join(f'{size:g}' for size in known)}, the voxel size of "
+                "the tracking, whose unit is not known; px stands for it. In micrometers: --spacing Z Y X."
+            )
         if drift == "learned":
             read, farthest = without_drift(read, record)
             if farthest:
@@ -166,7 +172,10 @@ def _joined(movies: list[Tracks], label: NDArray) -> tuple[Tracks, NDArray, NDAr
     links = np.argsort(order)[links]
     features = {name: np.concatenate([one.features[name] for one in seen]) for name in shared}
     joined = Detections.from_table(
-        frame, np.concatenate([one.position for one in seen]), unit=seen[0].unit, features=features
+        frame,
+        np.concatenate([one.position for one in seen]),
+        features=features,
+        calibration=seen[0].calibration,
     )
     sort, chance = np.lexsort((links[:, 1], links[:, 0])), None
     known = [movie.link_probability for movie in movies]

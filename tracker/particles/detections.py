@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, SettingsError
+from .calibration import UNKNOWN, Calibration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +33,8 @@ class Detections:
         Frame number of every detection, non-decreasing.
     position : (N, 3) float64 array
         Axes z, y, x, in `unit`; 2D data carry z = 0.
-    unit : str
-        Unit of the positions, for example ``"pixel"`` or ``"micrometer"``.
+    calibration : Calibration
+        Unit of the positions and time between frames; a text is taken for the unit.
     features : mapping of str to (N,) array
         Other values of each detection, such as its intensity. The linker keeps them and does not use them.
 
@@ -57,10 +58,12 @@ class Detections:
 
     frame: NDArray[np.int32]
     position: NDArray[np.float64]
-    unit: str = "pixel"
+    calibration: Calibration = UNKNOWN
     features: Mapping[str, NDArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if isinstance(self.calibration, str):
+            object.__setattr__(self, "calibration", Calibration(self.calibration))
         if not (isinstance(self.frame, np.ndarray) and isinstance(self.position, np.ndarray)):
             raise InputError("Detections need arrays. Detections.from_table converts lists and sorts them.")
         count = len(self.frame)
@@ -97,8 +100,9 @@ class Detections:
         frame: ArrayLike,
         position: ArrayLike,
         *,
-        unit: str = "pixel",
+        unit: str | None = None,
         features: Mapping[str, ArrayLike] | None = None,
+        calibration: Calibration = UNKNOWN,
     ) -> Detections:
         """Detections from rows in any order; rows of one frame keep their relative order.
 
@@ -108,7 +112,9 @@ class Detections:
             Frame numbers; floats are taken if they are whole.
         position : (N, 3) or (N, 2) array_like of float
             z, y, x or y, x, in `unit`.
-        unit, features
+        unit : str, optional
+            Of the positions, for example ``"micrometer"``; by default that of the calibration.
+        features, calibration
             As in `Detections`.
 
         Raises
@@ -140,7 +146,7 @@ class Detections:
         return cls(
             np.ascontiguousarray(frame_given[order], dtype=np.int32),
             np.ascontiguousarray(points[order]) if points.shape == (len(order), 3) else points,
-            unit,
+            calibration if unit is None else replace(calibration, unit=unit),
             {name: np.asarray(values)[order] for name, values in (features or {}).items()},
         )
 
@@ -150,8 +156,56 @@ class Detections:
         names = list(parts[-1].features)
         return cls(
             np.concatenate([one.frame for one in parts]), np.concatenate([one.position for one in parts]),
-            parts[-1].unit, {name: np.concatenate([one.features[name] for one in parts]) for name in names},
+            parts[-1].calibration,
+            {name: np.concatenate([one.features[name] for one in parts]) for name in names},
         )  # fmt: skip
+
+    @property
+    def unit(self) -> str:
+        """Unit of the positions, for example ``"pixel"`` or ``"micrometer"``."""
+        return self.calibration.unit
+
+    def placed(self) -> Detections:
+        """These detections with places for positions, as files have them: in the unit, from its origin.
+
+        Examples
+        --------
+        >>> voxels = Calibration("micrometer", spacing=(1.0, 0.4, 0.4))
+        >>> Detections.from_table([0], [[1, 2, 5]], calibration=voxels).placed().position.tolist()
+        [[1.0, 0.8, 2.0]]
+        """
+        if self.calibration.is_of_places:
+            return self
+        position = self.calibration.placed(self.position)
+        return replace(self, position=position, calibration=self.calibration.of_places)
+
+    def on_grid(self, grid: Calibration) -> Detections:
+        """These detections with numbers of another calibration, such as voxels of an image, for positions.
+
+        Positions in pixels are voxels of an image that has a unit.
+
+        Raises
+        ------
+        SettingsError
+            If their unit cannot be converted.
+
+        Examples
+        --------
+        >>> seen = Detections.from_table([0], [[2000, 300, 300]], unit="nanometer")
+        >>> seen.on_grid(Calibration("micrometer", (2.0, 0.5, 0.5))).position.round(6).tolist()
+        [[1.0, 0.6, 0.6]]
+        """
+        own = self.calibration
+        if own.unit == "pixel" != grid.unit:
+            return replace(self, calibration=replace(grid, interval=own.interval))
+        factor = own.factor(grid.unit)
+        if factor is None:
+            raise SettingsError(
+                f"Positions in {own.unit!r} do not fit voxels in {grid.unit!r}. State the size of voxels: "
+                "--spacing Z Y X."
+            )
+        position = grid.numbers(own.placed(self.position) * factor)
+        return replace(self, position=position, calibration=replace(grid, interval=own.interval))
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -239,7 +293,7 @@ class Detections:
         return Detections(
             self.frame[rows],
             self.position[rows],
-            self.unit,
+            self.calibration,
             {name: values[rows] for name, values in self.features.items()},
         )
 
@@ -247,8 +301,8 @@ class Detections:
         """Consecutive detections, which are as valid as these and are not checked again."""
         part = object.__new__(Detections)
         features = {name: values[rows] for name, values in self.features.items()}
-        given = self.frame[rows], self.position[rows], self.unit, features
-        for name, value in zip(("frame", "position", "unit", "features"), given, strict=True):
+        given = self.frame[rows], self.position[rows], self.calibration, features
+        for name, value in zip(("frame", "position", "calibration", "features"), given, strict=True):
             object.__setattr__(part, name, value)
         return part
 
@@ -257,19 +311,34 @@ class Detections:
         since_first = self.frame.astype(np.int64) - self.first_frame
         kept = self.take(since_first % stride == 0)
         return Detections(
-            (since_first[since_first % stride == 0] // stride).astype(np.int32), kept.position, kept.unit,
-            kept.features,
+            (since_first[since_first % stride == 0] // stride).astype(np.int32), kept.position,
+            kept.calibration.every(stride), kept.features,
         )  # fmt: skip
 
 
+def in_places(detections: Detections, movie: Calibration) -> Detections:
+    """Detections of a movie from its origin on, with its interval and times.
+
+    Parameters
+    ----------
+    detections : Detections
+        Positions are from the first voxel, in the unit of the movie.
+    movie : Calibration
+        Of the movie's voxels and frames.
+    """
+    if any(movie.origin):
+        detections = replace(detections, position=detections.position + movie.origin)
+    return detections if movie.interval is None else with_time(detections, movie.interval)
+
+
 def with_time(detections: Detections, interval: float) -> Detections:
-    """The detections with the feature ``time``: frame number times the interval between frames.
+    """The detections with an interval, and the feature ``time``: frame number times this interval.
 
     Parameters
     ----------
     detections : Detections
     interval : float
-        Time between two frames, in seconds or any other unit.
+        Seconds between two frames.
 
     Raises
     ------
@@ -281,7 +350,6 @@ def with_time(detections: Detections, interval: float) -> Detections:
     >>> with_time(Detections.from_table([0, 4], [[0, 0, 0], [0, 0, 1]]), 0.5).features["time"].tolist()
     [0.0, 2.0]
     """
-    if not 0 < interval < np.inf:
-        raise SettingsError(f"The frame interval is {interval}; it must be above 0.")
+    calibration = replace(detections.calibration, interval=float(interval))
     features = dict(detections.features) | {TIME: detections.frame * float(interval)}
-    return Detections(detections.frame, detections.position, detections.unit, features)
+    return replace(detections, calibration=calibration, features=features)

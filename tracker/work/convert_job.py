@@ -12,7 +12,7 @@ from ..edit.fill_gaps import with_gaps_filled
 from ..errors import InputError, SettingsError
 from ..formats.graphs.geff_write import can_be_written_in_parts, write_parts
 from ..formats.tables.columns import AS_NAMED
-from ..formats.tables.parquet import row_count
+from ..formats.tables.parquet import calibration_in, row_count
 from ..measuring.scales import without_drift
 from ..particles.detections import with_time
 from ..particles.tracks import Tracks
@@ -73,11 +73,14 @@ class ConvertJob:
         plain &= not self.subtract_drift
         if formats.format_of(output) == "graphs.geff" and plain and can_be_written_in_parts(Path(source)):
             count = write_parts(Path(source), output, whole, overwrite=overwrite)
-            return {"detections": row_count(Path(source)), "tracks": count}
+            counts = {"detections": row_count(Path(source)), "tracks": count}
+            return counts | {"units": str(calibration_in(Path(source)))}
         if formats.holds_tracks(source, columns=self.columns):
             tracks = self._tracks(source, whole)
             self._write(output, tracks, whole, overwrite)
-            return {"detections": len(tracks.detections), "tracks": tracks.track_count}
+            units = str(tracks.detections.calibration)
+            counts = {"detections": len(tracks.detections), "tracks": tracks.track_count}
+            return counts | {"units": units}
         if self.fill_gaps or self.image is not None or self.subtract_drift:
             raise SettingsError(
                 f"--fill-gaps, --image and --subtract-drift are for tracks; {source} holds detections alone."
@@ -86,7 +89,7 @@ class ConvertJob:
         if self.frame_interval is not None:
             found = with_time(found, self.frame_interval)
         formats.write_detections(output, found, record=whole, overwrite=overwrite)
-        return {"detections": len(found)}
+        return {"detections": len(found), "units": str(found.calibration)}
 
     def kept(self, output: Path) -> Mapping[str, object]:
         made = formats.read_record(output).get("conversion")

@@ -10,7 +10,7 @@ from importlib import metadata
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
@@ -27,7 +27,8 @@ from ..formats.images.opening import open_images, origin_of
 from ..formats.images.stacks import WHOLE
 from ..formats.tables.columns import AS_NAMED
 from ..gated.batches import RECORDED
-from ..particles.detections import Detections, with_time
+from ..particles.calibration import recorded_interval
+from ..particles.detections import Detections, in_places
 from ..particles.remarks import at_first_sight, doubled, without_links
 from ..settings.detection import DetectionSettings
 from ..tracking import TrackingRun, TrackingSettings
@@ -53,7 +54,7 @@ class Job(Protocol):
     def request(self) -> dict[str, object]:
         """The settings that determine the output, together with the input, as plain values."""
 
-    def origin(self, source: str) -> dict[str, str]:
+    def origin(self, source: str) -> dict[str, Any]:
         """The entry of the run record about the input."""
 
     def run(
@@ -125,11 +126,11 @@ class DetectJob(Job):
         kind: dict[str, object] = {"labels": self.labels}
         return kind if self.intensity is None else kind | {"intensity": self.intensity}
 
-    def origin(self, source: str) -> dict[str, str]:
+    def origin(self, source: str) -> dict[str, Any]:
         """The entry of the run record, with the seconds between frames if the movie states them."""
         with suppress(OutbidError):  # detecting says what is wrong
             interval = self.opening.open(source).interval
-            return origin_of(source) | ({"interval": repr(interval)} if interval else {})
+            return origin_of(source) | ({"interval": interval} if interval else {})
         return origin_of(source)
 
     def learned(self, movie: Images) -> tuple[SpotModel | None, DetectionSettings]:
@@ -173,8 +174,7 @@ class DetectJob(Job):
                 cut.frames() if model else [], settings, unit=movie.unit, workers=self.workers,
                 count=len(cut.numbers), model=model, progress=progress,
             )  # fmt: skip
-        placed = cut.placed(found)
-        return (with_time(placed, movie.interval) if movie.interval else placed), settings
+        return in_places(cut.placed(found), movie.calibration), settings
 
     def _channels(self, cut: CroppedMovie) -> list[Iterator[NDArray]]:
         """The frames of each channel of the movie in which objects are measured."""
@@ -193,7 +193,7 @@ class DetectJob(Job):
         return len(self.crop.bounds().of(movie).numbers)
 
     def record(
-        self, origin: Mapping[str, str], used: DetectionSettings, interval: float | None = None
+        self, origin: Mapping[str, Any], used: DetectionSettings, interval: float | None = None
     ) -> dict[str, object]:
         """The run record; `--config` of it repeats the run. `interval`: seconds between frames, if known."""
         opened = {name: value for name, value in asdict(self.opening).items() if name != "spacing"}
@@ -263,16 +263,15 @@ class TrackJob(Job):
             used["max_gap"] = self.settings.max_gap or 0
         return used | asdict(self.crop) | self._shortest() | {"columns": dict(self.columns)}
 
-    def origin(self, source: str) -> dict[str, str]:
+    def origin(self, source: str) -> dict[str, Any]:
         """The entry of the run record, with the seconds between frames if that of the detections has them."""
-        entry = formats.input_of(source, self.columns)
+        entry: dict[str, Any] = {**formats.input_of(source, self.columns)}
         with suppress(InputError):
-            before = formats.read_record(source).get("input")
-            if isinstance(before, dict) and "interval" in before:
-                entry["interval"] = before["interval"]
+            interval = recorded_interval(formats.read_record(source))
+            entry |= {} if interval is None else {"interval": interval}
         return entry
 
-    def record(self, origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
+    def record(self, origin: Mapping[str, Any], used: TrackingSettings) -> dict[str, object]:
         """The run record; `--config` of it repeats the run."""
         settings = used.as_dict() | _given(self.crop) | self._shortest()
         return run_record("track", origin) | {"settings": settings, "seed": None, "device": used.device}
@@ -339,7 +338,7 @@ class TrackJob(Job):
         return {"min_length": self.min_length} if self.min_length > 1 else {}
 
 
-def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
+def run_record(command: str, origin: Mapping[str, Any]) -> dict[str, object]:
     """The entries of every run record: command, version, and name and hash of the input."""
     return {"command": command, "version": metadata.version("outbid"), "input": dict(origin)}
 

@@ -119,7 +119,8 @@ class DetectForm(Form):
     def show_result(self, result: _Detected) -> None:
         """Add the points, or give them to the layer that is edited."""
         source, found, used = result.source, result.detections, result.used
-        record = self.record(source.name, asdict(used) | {"labels": source.labels}, used.device)
+        settings = asdict(used) | {"labels": source.labels}
+        record = self.record(source.name, settings, used.device, source.calibration)
         shown = self.show_layer(points_layer(found, name=f"Spots of {source.name}"), source.transform, record)
         self._ring(shown, used)
         frames = source.movie.frame_count

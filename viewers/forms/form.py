@@ -23,6 +23,7 @@ from superqt.utils import signals_blocked
 
 from outbid.compute.compiling import MESSAGE as COMPILING
 from outbid.errors import OutbidError, SettingsError, one_line
+from outbid.particles.calibration import UNKNOWN, Calibration
 from outbid.work.jobs import run_record
 
 from ..layers import Layer
@@ -167,10 +168,13 @@ class Form(QWidget):
         self.show_message(one_line(f"Outbid failed: {type(error).__name__}: {error}"), error=True)
         raise error
 
-    def record(self, source: str, settings: Mapping[str, object], device: str) -> dict[str, object]:
-        """A run record as that of the command."""
-        of_run = run_record(self.command, {"name": source})
-        return {**of_run, "settings": dict(settings), "seed": None, "device": device}
+    def record(
+        self, source: str, settings: Mapping[str, object], device: str, of: Calibration = UNKNOWN
+    ) -> dict[str, object]:
+        """A run record as that of the command, of a result with this calibration."""
+        known = run_record(self.command, {"name": source})
+        known |= {} if of.interval is None else {"calibration": of.as_dict()}
+        return {**known, "settings": dict(settings), "seed": None, "device": device}
 
     def show_layer(self, layer: Layer, transform: LayerTransform, record: Mapping[str, object]) -> Any:
         """Show a result: as a new layer, or as that whose settings were edited."""

@@ -8,12 +8,11 @@ import numpy as np
 
 from outbid.errors import InputError
 from outbid.measuring import Measures, measure
-from outbid.measuring.scales import recorded_interval, without_drift
+from outbid.measuring.scales import without_drift
 
-from ..from_layers import moved
 from .fields import LayerBox, NumberBox
 from .form import Form
-from .napari_layers import go_to, record_of, transform_of
+from .napari_layers import calibration_of, go_to, record_of, transform_of
 from .pair import can_be_held, tracks_of
 from .table import NumbersTable
 from .work import Report, Task
@@ -45,13 +44,13 @@ class MeasureForm(Form):
         layer = self.layers.layer()
         if layer is None:
             raise InputError("There is no layer of tracks to measure. Add one, or track particles.")
-        transform, taken, record = transform_of(layer), tracks_of(layer), record_of(layer) or {}
+        taken, record = tracks_of(layer), record_of(layer) or {}
         interval = self.interval.number()
 
         def work(report: Report) -> Measures:
             report(0, 0)
             still, _ = without_drift(taken, record)
-            return measure(moved(still, transform.spacing, transform.shift), interval=interval)
+            return measure(still, interval=interval)
 
         return work
 
@@ -72,7 +71,7 @@ class MeasureForm(Form):
             go_to(self.viewer, layer.data[rows[0], 1:], transform_of(layer), near=np.inf)
 
     def _layer_chosen(self) -> None:
-        """Take the interval that the run record of the tracks states."""
+        """Take the interval that the layer of the tracks states."""
         layer = self.layers.layer()
         if layer is not None:
-            self.interval.set_number(recorded_interval(record_of(layer) or {}))
+            self.interval.set_number(calibration_of(layer).interval)

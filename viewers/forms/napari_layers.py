@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from napari.settings import get_plugin_settings
 from napari.utils import Colormap
 from numpy.typing import NDArray
 
+from outbid.formats.files.units import TIMES
+from outbid.particles.calibration import SYMBOLS, Calibration, recorded_interval
+
 from ..layers import RECORD, Layer
 from ..scene import point_size
 
-_SYMBOLS = {"pixel": "px", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm"}
 CONFIDENCE = ("#ff2d2d", "#ffb000", "#f5f871", "#7fe0d0", "#4cc9ff")
 _CONFIDENCE = Colormap([*CONFIDENCE], name="confidence")
 """Red to blue, from uncertain to certain links; also distinguishable with red-green colour blindness."""
@@ -43,13 +45,13 @@ class LayerTransform:
     @property
     def spacing(self) -> tuple[float, float, float]:
         """Size of a voxel along z, y, x; 1 along z in 2D."""
-        z, y, x = (1.0, *self.scale[1:])[-3:]
+        z, y, x = (1.0, 1.0, *self.scale[1:])[-3:]
         return float(z), float(y), float(x)
 
     @property
     def shift(self) -> tuple[float, float, float]:
         """Position of the first voxel of the layer along z, y, x; 0 along z in 2D."""
-        z, y, x = (0.0, *self.translate[1:])[-3:]
+        z, y, x = (0.0, 0.0, *self.translate[1:])[-3:]
         return float(z), float(y), float(x)
 
     @property
@@ -60,7 +62,15 @@ class LayerTransform:
     @property
     def symbol(self) -> str:
         """The unit as fields show it."""
-        return _SYMBOLS.get(self.unit, self.unit)
+        return SYMBOLS.get(self.unit, self.unit)
+
+    @property
+    def world(self) -> LayerTransform:
+        """The transform of a layer with places for voxels."""
+        axes = len(self.scale) - 1
+        return replace(
+            self, scale=(self.scale[0], *[1.0] * axes), translate=(self.translate[0], *[0.0] * axes)
+        )
 
     def frame_shown(self, viewer: Any) -> float:
         """Number of the frame of the layer that a viewer shows."""
@@ -74,6 +84,14 @@ def transform_of(layer: Any) -> LayerTransform:
         tuple(map(float, layer.scale)), tuple(map(float, layer.translate)), tuple(map(str, layer.units)),
         tuple(layer.axis_labels),
     )  # fmt: skip
+
+
+def calibration_of(layer: Any) -> Calibration:
+    """What the voxels and frames of a layer mean, by its transform and its record."""
+    transform = transform_of(layer)
+    seconds = TIMES.get(transform.units[0], 0.0) * transform.scale[0]
+    interval = recorded_interval(record_of(layer)) or seconds or None
+    return Calibration(transform.unit, transform.spacing, interval, transform.shift)
 
 
 def record_of(layer: Any) -> Mapping[str, Any] | None:

@@ -25,7 +25,16 @@ from ..layers import Layer, error_layers
 from ..scene import frames_that_fit, in_frames
 from .fields import LayerBox, NumberBox, WayBox
 from .form import Form
-from .napari_layers import LayerTransform, features_of, go_to, preferences, record_of, show, transform_of
+from .napari_layers import (
+    LayerTransform,
+    calibration_of,
+    features_of,
+    go_to,
+    preferences,
+    record_of,
+    show,
+    transform_of,
+)
 from .work import Report, Task
 
 _MOST_OF_MANY = 200_000
@@ -333,7 +342,7 @@ class CompareForm(PairForm):
 def tracks_of(layer: Any) -> Tracks:
     """The tracks of a layer, in its voxels."""
     return tracks_from(
-        layer.data, unit=transform_of(layer).unit, features=features_of(layer), graph=layer.graph
+        layer.data, calibration=calibration_of(layer), features=features_of(layer), graph=layer.graph
     )
 
 

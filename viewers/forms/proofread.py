@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from ..proofreading import Edit, Question, Session
 from .fields import LayerBox
 from .form import Form
 from .lineage import LineagePlot
-from .napari_layers import LayerTransform, features_of, record_of, transform_of
+from .napari_layers import LayerTransform, calibration_of, features_of, record_of, transform_of
 from .pair import can_be_held, tracks_of
 from .question_layers import QuestionLayers, texts_of
 from .source import settings_of
@@ -96,15 +97,17 @@ class ProofreadForm(Form):
         if layer is None:
             raise InputError("There is no layer to proofread. Open tracks or detections.")
         transform, record, path = transform_of(layer), dict(record_of(layer) or {}), self.pins_path
-        settings, foreign = TrackingSettings(spacing=transform.spacing), not isinstance(layer, Points)
+        settings, foreign = TrackingSettings(), not isinstance(layer, Points)
         if isinstance(layer, Points):
-            seen = detections_from(layer.data, unit=transform.unit, features=features_of(layer))
+            seen = detections_from(layer.data, calibration=calibration_of(layer), features=features_of(layer))
             taken = Tracks(seen, np.empty((0, 2), np.int64))
         else:
             taken = tracks_of(layer)
             if record.get("command") == "track":
-                settings, foreign = settings_of(record["settings"], transform.spacing), False
-        self._transform, self._record = transform, record
+                settings, foreign = settings_of(record["settings"], (1.0, 1.0, 1.0)), False
+        # All is in places, as in files: so pins fit detections of the commands, and what is saved is right.
+        taken = replace(taken, detections=taken.detections.placed())
+        self._transform, self._record = transform.world, record
         layer.visible = False
 
         def work(report: Report) -> object:
@@ -245,7 +248,7 @@ class ProofreadForm(Form):
         session, path = self.session, Path(self.file.text())
         if session is None:
             return
-        settings = session.now.run.settings.as_dict()
+        settings, calibration = session.now.run.settings.as_dict(), session.tracks.detections.calibration
         own = {"settings": settings} if session.given is None else {}
         record = self.record(str(path), settings, "cpu") | (self._record or {}) | own
 
@@ -253,7 +256,7 @@ class ProofreadForm(Form):
             formats.write_tracks(path, session.tracks, record=record, overwrite=True)
             return session
 
-        self.do(write, said=f"{path} is written; its pins are in {self.pins_path.name}.")
+        self.do(write, said=f"{path} is written, {calibration}; its pins are in {self.pins_path.name}.")
 
     # ------------------------------------------------------------ what is shown
 

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from qtpy.QtWidgets import QCheckBox
 
 from outbid.errors import ResourceError
+from outbid.particles.calibration import Calibration
 from outbid.particles.tracks import Tracks
 from outbid.simulate.camera import render
 from outbid.simulate.microscope import observe
 from outbid.simulate.settings import SimulationSettings
 from outbid.simulate.walks import walk
 
-from ..layers import points_layer, tracks_layer
+from ..layers import RECORD, points_layer, tracks_layer
 from .form import Form
 from .napari_layers import LayerTransform, show
 from .rows import SettingRows
@@ -103,9 +104,11 @@ class SimulateForm(Form):
         used = result.settings
         voxel, units = used.voxel, ("pixel", *[used.unit] * 3)
         transform = LayerTransform((1.0, *voxel), (0.0,) * 4, units, ("t", "z", "y", "x"))
-        record = self.record("", used.as_dict(), "cpu") | {"seed": used.seed, "input": None}
+        voxels = Calibration(used.unit, voxel, used.frame_interval)
+        record = self.record("", used.as_dict(), "cpu", voxels) | {"seed": used.seed, "input": None}
+        of_image = {RECORD: {"calibration": voxels.as_dict()}}
         if result.movie is not None:
-            self.viewer.add_image(result.movie, name="Simulated movie", **vars(transform), metadata={})
+            self.viewer.add_image(result.movie, name="Simulated movie", **vars(transform), metadata=of_image)
         seen = points_layer(result.seen.detections, name="Simulated detections")
         show(self.viewer, seen, transform, record=record | {"command": "simulate --detections"})
         truth = tracks_layer(result.seen, spacing=voxel, name="Simulated truth")

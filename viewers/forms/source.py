@@ -15,6 +15,7 @@ from outbid.edit.crop import Crop
 from outbid.errors import InputError
 from outbid.formats.images.frames import Images
 from outbid.formats.images.opening import open_images
+from outbid.particles.calibration import Calibration
 from outbid.particles.detections import Detections
 from outbid.settings.detection import DetectionSettings
 from outbid.tracking import TrackingSettings
@@ -22,7 +23,7 @@ from outbid.work.jobs import DetectJob
 
 from ..from_layers import detections_from
 from .fields import AxesBox, LayerBox
-from .napari_layers import LayerTransform, features_of, transform_of
+from .napari_layers import LayerTransform, calibration_of, features_of, transform_of
 from .work import Report
 
 
@@ -34,6 +35,8 @@ class Source:
     ----------
     name : str
     transform : LayerTransform
+    calibration : Calibration
+        Of its voxels and frames.
     points : Detections or None
         In voxels.
     image : array-like or None
@@ -44,6 +47,7 @@ class Source:
 
     name: str
     transform: LayerTransform
+    calibration: Calibration
     points: Detections | None
     image: Any = None
     labels: bool = False
@@ -53,7 +57,8 @@ class Source:
         """The image as a movie, with the voxels of the layer."""
         axes = "TZYX" if len(self.image.shape) == 4 else "TYX"
         movie = open_images(self.image, axes=axes, spacing=self.transform.spacing)
-        return replace(movie, name=self.name, unit=self.transform.unit)
+        voxels = self.calibration
+        return replace(movie, name=self.name, unit=voxels.unit, interval=voxels.interval)
 
     def detect(
         self, settings: DetectionSettings, report: Report, frames: range | None = None
@@ -71,7 +76,8 @@ class Source:
         crop = Crop(frames=None if frames is None else f"{frames.start}:{frames.stop}")
         job = DetectJob(settings, labels=self.labels, crop=crop, workers=2)
         found, used = job.detect(self.movie, report)
-        return replace(found, position=found.position / used.spacing), used
+        position = found.position / used.spacing
+        return replace(found, position=position, calibration=self.calibration), used
 
 
 class SourceFields(QObject):
@@ -107,10 +113,10 @@ class SourceFields(QObject):
         layer = self.layers.layer()
         if layer is None:
             raise InputError("There is no layer to work on. Open a movie as an image, or add points.")
-        transform = transform_of(layer)
+        transform, voxels = transform_of(layer), calibration_of(layer)
         if isinstance(layer, Points):
-            found = detections_from(layer.data, unit=transform.unit, features=features_of(layer))
-            return Source(layer.name, transform, found)
+            found = detections_from(layer.data, calibration=voxels, features=features_of(layer))
+            return Source(layer.name, transform, voxels, found)
         if getattr(layer, "rgb", False):
             raise InputError("The image has colours. Split its channels and choose the one with the spots.")
         data = layer.data[0] if layer.multiscale else layer.data
@@ -119,7 +125,7 @@ class SourceFields(QObject):
                 f"The image has {len(data.shape)} axes; needed are t, y, x or t, z, y, x. Open it as a "
                 "movie, or split its channels (right click on the layer)."
             )
-        return Source(layer.name, transform, None, data, isinstance(layer, Labels))
+        return Source(layer.name, transform, voxels, None, data, isinstance(layer, Labels))
 
     def looked_at(self, transform: LayerTransform) -> tuple[int, tuple[float, float]]:
         """Number of the frame that is shown, and y, x of the middle of the view in voxels."""

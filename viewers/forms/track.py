@@ -163,9 +163,11 @@ class TrackForm(Form):
         source, run = result.source, result.run
         if result.used is not None:
             spots = points_layer(result.detections, name=f"Spots of {source.name}")
-            found = self.record(source.name, asdict(result.used), result.used.device) | {"command": "detect"}
-            show(self.viewer, spots, source.transform, record=found)
-        record = self.record(source.name, run.settings.as_dict(), str(run.stats["device"]))
+            used = result.used
+            found = self.record(source.name, asdict(used), used.device, source.calibration)
+            show(self.viewer, spots, source.transform, record=found | {"command": "detect"})
+        of = run.settings.as_dict(), str(run.stats["device"]), source.calibration
+        record = self.record(source.name, *of)
         if run.learned is not None:
             record["learned"] = run.learned.as_dict()
         layer = tracks_layer(run.tracks, spacing=source.transform.spacing, name=f"Tracks of {source.name}")

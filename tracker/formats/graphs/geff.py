@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...particles.calibration import Calibration
 from ...particles.tracks import LINK_MEASURES, Tracks
 from ..contract import PositionFormat
 from ..files.packages import package
-from ..files.units import TIMES
+from ..files.units import TIMES, unit_of
 from ..tables import columns
 from ..tables import edges as numbered
 from .geff_checks import absent_chunks, checked, explained, foreign, inside, row_count
@@ -80,8 +81,11 @@ def _tracks(path: Path) -> Tracks:
     frame = _frames(path, nodes, time)
     listed = metadata.get("axes") or ()
     of_axis = {axes[axis["name"]]: axis for axis in listed if axis.get("name") in axes}
-    unit, scale = _calibration(path, of_axis)
-    position *= scale
+    interval = _number(of_axis.get("t", {}).get("scale"))
+    if interval:
+        interval *= TIMES.get(str(of_axis["t"].get("scaled_unit")), 1.0)
+    unit, scale, offset = _calibration(path, of_axis)
+    position = position * scale + offset
     # Use the order in the metadata: the order in the folder differs from machine to machine.
     order = [name for name in metadata.get("node_props_metadata", ()) if name in nodes]
     features = {
@@ -91,9 +95,9 @@ def _tracks(path: Path) -> Tracks:
         if name.lower() not in _FRAME or not np.array_equal(nodes[name], frame)  # duplicates the frame
         for key, values in _columns(name, nodes[name])
     }
-    interval = _number(of_axis.get("t", {}).get("scale"))
     if interval and "time" not in features:
-        features["time"] = frame * interval * TIMES.get(str(of_axis["t"].get("scaled_unit")), 1.0)
+        features["time"] = frame * interval
+    calibration = Calibration(unit_of(unit), interval=interval or None)
     measures = {name: of_edge[name] for name in LINK_MEASURES if name in of_edge}
     kept = {name.rpartition("_")[0] for name in features} | {*features, *axes, *_FRAME}
     lost = [name for name in nodes if name not in kept] + [name for name in of_edge if name not in measures]
@@ -103,21 +107,31 @@ def _tracks(path: Path) -> Tracks:
         )
     _refuse_lost(path, absent, listed, {*axes, time})
     _say_filled(path, absent, [*features, *measures])
-    return numbered.tracks_of(path, node, frame, position, edges, unit, features, measures)
+    return numbered.tracks_of(path, node, frame, position, edges, calibration, features, measures)
 
 
-def _calibration(path: Path, axes: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, NDArray[np.float64]]:
-    """The unit of the positions, and what z, y and x are multiplied by so that they are in it."""
-    unit = axes.get("x", {}).get("unit")
+def _calibration(
+    path: Path, axes: Mapping[str, Mapping[str, Any]]
+) -> tuple[str | None, NDArray[np.float64], NDArray[np.float64]]:
+    """The unit of the positions, and what z, y and x are multiplied by and shifted by so that they are in it.
+
+    Raises InputError if the axes have several units.
+    """
     scales = {axis: _number(axes.get(axis, {}).get("scale")) for axis in "zyx"}
-    if not any(scales.values()):
-        return unit, np.ones(3)
-    scaled = axes.get("x", {}).get("scaled_unit") or unit
+    shifts = [axes.get(axis, {}).get("offset") for axis in "zyx"]
+    offset = np.array([by if isinstance(by, int | float) and math.isfinite(by) else 0.0 for by in shifts])
+    used = "scaled_unit" if any(scales.values()) else "unit"
+    units = {axis: of.get(used) or of.get("unit") for axis, of in axes.items() if axis in "zyx"}
+    if len({unit_of(unit) for unit in units.values()}) > 1:
+        raise InputError(f"{path}: its axes are in several units: {units}. Convert to one unit.")
+    unit = units.get("x")
     scale = np.array([value or 1.0 for value in scales.values()])
-    _LOG.warning(
-        "%s: positions are multiplied by the scale of its axes, z, y, x = %s %s", path, scale.tolist(), scaled
-    )
-    return scaled, scale
+    if any(scales.values()) or offset.any():
+        _LOG.warning(
+            "%s: positions are multiplied by the scale of its axes, z, y, x = %s %s, and shifted by %s",
+            path, scale.tolist(), unit, offset.tolist(),
+        )  # fmt: skip
+    return unit, scale, offset
 
 
 def _number(value: object) -> float | None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...compute.interrupt import undisturbed
 from ...errors import InputError
 from ...particles.arrow import floats_of, integers_of
+from ...particles.calibration import recorded_interval
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
 from ..contract import Record, with_links
@@ -64,7 +65,7 @@ def new_graph(folder: Path, seen: Detections, record: Record, edges: Edges) -> N
 
     pairs, measures = edges
     axes: list[dict[str, object]] = [{"name": "t", "type": "time", "unit": "frame"}]
-    interval = numbered.interval_of(seen.frame, seen.features)
+    interval = seen.calibration.interval or recorded_interval(record)
     if interval is not None:
         axes[0] |= {"scale": interval, "scaled_unit": "second"}
     axes += [{"name": name, "type": "space", "unit": seen.unit} for name in "zyx"]

@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...particles.detections import Detections
+from ...particles.calibration import Calibration, interval_of
+from ...particles.detections import TIME, Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
 from ..contract import PositionFormat
 from ..files.decimals import decimal_or_nan
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.records import record_from
-from ..files.units import TIMES
+from ..files.units import TIMES, unit_of
 from ..files.xml_stream import Enough, first_of, number, read_xml
 from ..tables.edges import detections_of, tracks_of
 from .trackmate_write import CONTOUR, RECORD_MARK, key_of, write_tracks
@@ -46,7 +47,7 @@ def read_detections(path: Path, *_: object) -> Detections:
     """See `outbid.formats.read_detections`."""
     model = _Model(path)
     frame, position, features = model.spots()[1:]
-    return detections_of(path, frame, position, model.unit, features)
+    return detections_of(path, frame, position, model.calibration(frame, features), features)
 
 
 def read_tracks(path: Path, *_: object) -> Tracks:
@@ -54,7 +55,8 @@ def read_tracks(path: Path, *_: object) -> Tracks:
     model = _Model(path)
     node, frame, position, features = model.spots()
     edges, measures = model.edges()
-    return tracks_of(path, node, frame, position, edges, model.unit, features, measures)
+    known = model.calibration(frame, features)
+    return tracks_of(path, node, frame, position, edges, known, features, measures)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
@@ -116,6 +118,12 @@ class _Model:
         features |= self._of_spots(shown)
         position = np.array(self._positions).reshape(-1, 3)
         return ids.astype(np.int64)[shown], np.array(self._frames)[shown], position[shown], features
+
+    def calibration(self, frame: NDArray[np.float64], features: Mapping[str, NDArray]) -> Calibration:
+        """Unit of the positions, and the seconds between frames if times have a unit."""
+        seconds, order = TIMES.get(self._clock.strip().lower()), np.argsort(frame, kind="stable")
+        times = {name: features[name][order] for name in (TIME,) if name in features and seconds}
+        return Calibration(unit_of(self.unit), interval=interval_of(frame[order], times))
 
     def _of_spots(self, shown: NDArray[np.bool_]) -> dict[str, NDArray]:
         """Times in seconds, names and contours of the visible spots, if they have information."""

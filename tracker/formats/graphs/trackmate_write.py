@@ -20,7 +20,7 @@ from ...particles.tracks import Tracks
 from ..contract import Record, with_links
 from ..files.outputs import write_whole
 from ..files.records import record_bytes
-from ..tables.edges import families, interval_of, is_text, refuse_unwritable
+from ..tables.edges import families, is_text, refuse_unwritable
 
 if TYPE_CHECKING:
     from ..images.frames import Images
@@ -78,12 +78,13 @@ def write_with_image(
 ) -> None:
     """Write tracks in a file that TrackMate opens together with their image.
 
-    Positions in pixels are multiplied by the voxel size, because TrackMate expects physical units.
+    Positions are from the first voxel of the image, in its unit, because TrackMate expects them so.
+
+    Raises SettingsError if the unit of the positions does not fit that of the image.
     """
-    seen = tracks.detections
-    if seen.unit == "pixel":
-        scaled = Detections(seen.frame, seen.position * movie.spacing, movie.unit, seen.features)
-        tracks = replace(tracks, detections=scaled)
+    of_image = replace(movie.calibration, origin=(0.0, 0.0, 0.0))
+    seen = replace(tracks.detections.on_grid(movie.calibration), calibration=of_image).placed()
+    tracks = replace(tracks, detections=seen)
     interval = float(movie.interval or 1.0)
     size = tuple(float(length) for length in movie.spacing)
     file = image.resolve()
@@ -106,7 +107,7 @@ def write_tracks(
     if texts:
         _LOG.warning("%s: TrackMate's features are numbers: %s left out", path, ", ".join(texts))
     columns = {key: name for key, name in columns.items() if name not in texts}
-    interval = interval_of(seen.frame, seen.features)
+    interval = seen.calibration.interval
     if image is None:
         image = _empty_image(seen)
         image = image if interval is None else replace(image, interval=interval, clock="sec")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import SettingsError
+from ...particles.calibration import Calibration
 from ..files.packages import package
 from .stacks import WHOLE, Box, Chosen, warnings_of
 
@@ -50,6 +51,8 @@ class Images:
         Sizes at each level of resolution, if there are several.
     missing : tuple of int
         Numbers of frames that the movie lacks; they are read as zeros.
+    origin : tuple of 3 float
+        Place of the first voxel along z, y, x, in `unit`.
     """
 
     name: str
@@ -67,6 +70,12 @@ class Images:
     channels: tuple[str, ...] = ()
     levels: tuple[tuple[int, ...], ...] = ()
     missing: tuple[int, ...] = ()
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    @property
+    def calibration(self) -> Calibration:
+        """What numbers of voxels and frames mean."""
+        return Calibration(self.unit, self.spacing, self.interval, self.origin)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -134,5 +143,5 @@ def movie_of(name: str, header: Any, named: str, chosen: Chosen, read: Read) -> 
     return Images(
         name, named, header.sizes, count, chosen.spacing or header.spacing, header.unit, header.interval,
         read, chosen.channel, tuple(warnings_of(header, named, chosen)), chosen.scene, header.scenes,
-        header.channels, header.levels,
+        header.channels, header.levels, origin=header.origin,
     )  # fmt: skip

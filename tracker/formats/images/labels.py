@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...particles.calibration import Calibration
 from ...particles.detections import Detections
 
 _LOG = logging.getLogger("outbid")
@@ -185,4 +186,4 @@ def detect_labels(
     frame_of = np.concatenate([np.empty(0, dtype=np.int32), *number])
     features = {"label": np.concatenate(label), "size": np.concatenate(size)}
     features |= dict(zip(["elongation", "angle", *names], np.concatenate(shape, axis=1), strict=True))
-    return Detections(frame_of, np.concatenate(position), unit, features)
+    return Detections(frame_of, np.concatenate(position), Calibration(unit), features)

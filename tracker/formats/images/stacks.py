@@ -54,6 +54,7 @@ class Stack:
     channels: tuple[str, ...] = ()  # names of the channels, if the file states them
     scenes: tuple[str, ...] = ()  # descriptions of the images, if there are several and none was chosen
     levels: tuple[tuple[int, ...], ...] = ()  # sizes at each level of resolution
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0)  # place of the first voxel along z, y, x
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...particles.calibration import Calibration
 from ..files.decimals import decimal, decimal_or_nan
 from ..files.units import TIMES, unit_of
 from .stacks import listed, refuse_absent
@@ -141,6 +142,7 @@ class Header:
     scenes: tuple[str, ...] = ()  # all, if there are several and none was chosen
     channels: tuple[str, ...] = ()
     levels: tuple[tuple[int, ...], ...] = ()  # none
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 def with_imagej(header: Header, tiff: Any) -> Header:
@@ -184,8 +186,13 @@ def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequ
             f"{path}: its header declares {needed} voxels, {math.prod(header.sizes)} are there{others}. Copy "
             "all files of the movie into one folder; for the frames that are there: --frames 0:N."
         )
-    unit = unit_of(known.get("PhysicalSizeXUnit", "µm" if "PhysicalSizeX" in known else None))
-    sizes = [_positive(known.get(f"PhysicalSize{axis}")) for axis in "ZYX"]
+    units = {axis: unit_of(known.get(f"PhysicalSize{axis}Unit", "µm")) for axis in "ZYX"
+             if _positive(known.get(f"PhysicalSize{axis}"))}  # fmt: skip
+    unit = units.get("X", "pixel")
+    sizes = [
+        size and size * _factor(path, units, axis)
+        for axis in "ZYX" for size in [_positive(known.get(f"PhysicalSize{axis}"))]
+    ]  # fmt: skip
     spacing = (sizes[0] or 1.0, sizes[1] or 1.0, sizes[2] or 1.0)
     interval = (_positive(known.get("TimeIncrement")) or 0) * TIMES.get(
         known.get("TimeIncrementUnit", "s"), 1.0
@@ -197,6 +204,17 @@ def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequ
         header, spacing=spacing, unit=unit, interval=interval or None, depth=sizes[0] is not None,
         channels=names if len(names) > 1 and any(names) else (),
     )  # fmt: skip
+
+
+def _factor(path: Path, units: Mapping[str, str], axis: str) -> float:
+    """By which sizes along an axis are multiplied to be in the unit of x; InputError if there is none."""
+    factor = Calibration(units[axis]).factor(units.get("X", "pixel"))
+    if factor is None:
+        raise InputError(
+            f"{path}: voxels are in {units.get('X', 'pixel')} along x and in {units[axis]} along "
+            f"{axis.lower()}. Write one unit for all axes."
+        )
+    return factor
 
 
 def _interval_of(planes: Sequence[Mapping[str, str]]) -> float:

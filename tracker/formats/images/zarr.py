@@ -8,6 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...errors import InputError
 from ..files.packages import damage_explained, missing, opened
 from ..files.units import TIMES, unit_of
@@ -92,12 +95,16 @@ def _multiscale(source: str, group: Any, level: int) -> Stack:
     axes = "".join(axis for axis, _ in facts)
     if len(axes) != array.ndim:
         raise InputError(f"{source} names axes {axes} of an array of {array.ndim}. Write it anew.")
-    scales = [_scale(each, array.ndim) for each in (stated["datasets"][level], stated)]
-    size = dict(zip(axes, (a * b for a, b in zip(*scales, strict=True)), strict=True))
+    scales, shifts = np.ones(array.ndim), np.zeros(array.ndim)
+    for each in (stated["datasets"][level], stated):
+        scales, shifts = _transformed(each, scales, shifts)
+    size, shift = (dict(zip(axes, each.tolist(), strict=True)) for each in (scales, shifts))
     units = dict(facts)
-    lengths = {unit_of(units[axis]) for axis in "ZYX" if units.get(axis)}
-    if len(lengths) > 1:
-        raise InputError(f"{source} has axes in different units ({', '.join(sorted(lengths))}). Use one.")
+    lengths = {unit_of(units[axis]) for axis in "ZYX" if axis in units}
+    if len(lengths - {"pixel"}) > 1 or ("pixel" in lengths and units.get("Z") and len(lengths) > 1):
+        each = ", ".join(f"{axis.lower()} in {unit_of(units[axis])}" for axis in "ZYX" if axis in units)
+        raise InputError(f"{source} has axes in different units ({each}). Write one unit for all.")
+    lengths -= {"pixel"}
     seconds = size.get("T", 1.0) * TIMES.get(units.get("T") or "", math.nan)
     channels = ome.get("omero", {}).get("channels", [])
     return Stack(
@@ -110,6 +117,7 @@ def _multiscale(source: str, group: Any, level: int) -> Stack:
         tuple(str(each.get("label", "")) for each in channels),
         (),
         tuple(tuple(each.shape) for each in levels),
+        (shift.get("Z", 0.0), shift["Y"], shift["X"]),
     )
 
 
@@ -120,13 +128,17 @@ def _axis(stated: Any) -> tuple[str, str | None]:
     return name[:1].upper(), unit
 
 
-def _scale(stated: Mapping[str, Any], count: int) -> list[float]:
-    """Product of the scales among the coordinate transformations."""
-    total = [1.0] * count
+def _transformed(
+    stated: Mapping[str, Any], scale: NDArray[np.float64], shift: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Scale and shift of each axis after the coordinate transformations, in their order."""
     for each in stated.get("coordinateTransformations") or []:
-        if each.get("type") == "scale":
-            total = [a * float(b) for a, b in zip(total, each["scale"], strict=True)]
-    return total
+        given = np.array(each.get(each.get("type")) or [], dtype=np.float64) if "path" not in each else ()
+        if each.get("type") == "scale" and len(given) == len(scale):
+            scale, shift = scale * given, shift * given
+        elif each.get("type") == "translation" and len(given) == len(shift):
+            shift = shift + given
+    return scale, shift
 
 
 FORMAT = ImageFormat(open_stack, recognises=recognises)

@@ -195,17 +195,21 @@ def unused_axes(names: Iterable[str], axes: Mapping[str, str], given: Mapping[st
     return found
 
 
-def unit_in_names(axes: Iterable[str]) -> str | None:
-    """The unit that the column names state; None if they state none, or several.
+def unit_in_names(axes: Mapping[str, str]) -> tuple[str | None, str]:
+    """The unit that the names of the columns of z, y, x state, if all state one; and units that differ.
 
     Examples
     --------
-    >>> unit_in_names(["z [µm]", "y [µm]", "x [µm]"]), unit_in_names(["z_um", "x"])
-    ('micrometer', None)
+    >>> unit_in_names({"z": "z [µm]", "y": "y [µm]", "x": "x [µm]"}), unit_in_names({"z": "z_um", "x": "x"})
+    (('micrometer', ''), (None, ''))
+    >>> unit_in_names({"z": "z [nm]", "x": "x [px]"})
+    (None, 'z in nanometer, x in pixel')
     """
-    all_parsed = [coordinate_of(name) for name in axes]
-    units = {None if parsed is None else parsed.unit for parsed in all_parsed}
-    return units.pop() if len(units) == 1 else None
+    stated = {axis: parsed.unit if (parsed := coordinate_of(name)) else None for axis, name in axes.items()}
+    units = {unit for unit in stated.values() if unit is not None}
+    if len(units) > 1:
+        return None, ", ".join(f"{axis} in {unit}" for axis, unit in stated.items() if unit is not None)
+    return (units.pop() if units and None not in stated.values() else None), ""
 
 
 def _may_be_depth(name: str) -> bool:

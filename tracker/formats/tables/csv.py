@@ -132,7 +132,7 @@ def rows_in(content: bytes, path: Path, columns: Mapping[str, str]) -> Rows:
         return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
 
     try:
-        return Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
+        return Rows(path, rows, cell, layout.unit or unit_beside(path), columns, layout.clock)
     except InputError as error:
         raise InputError(str(error).replace(f"{path}:", f"{path}, line {layout.header}:", 1)) from None
 

@@ -11,8 +11,10 @@ from itertools import islice
 from pathlib import Path
 
 from ...errors import InputError
+from ..files.units import TIMES
 from .columns import divided, missing_roles, plain, roles_of
 
+_POSITION = ("POSITION_X", "POSITION_Y", "POSITION_Z")
 _HEAD = 1 << 20
 _MOST_PREAMBLE = 50
 _LINE = re.compile(rb"[^\r\n]*(\r\n|\r|\n|$)")
@@ -31,6 +33,7 @@ class Layout:
     separator: str  # one character, as is `decimal`
     decimal: str
     unit: str | None  # of the positions, if the lines below the header state one
+    clock: float = 0.0  # seconds in the unit of POSITION_T, if they state it
 
 
 def as_utf8(content: bytes, path: Path) -> bytes:
@@ -129,14 +132,19 @@ def _first_lines(text: bytes) -> Iterator[tuple[int, str]]:
 def _below_header(
     text: bytes, lines: list[tuple[int, str]], header: int, names: list[str], separator: str
 ) -> Layout:
-    first, unit = header + 1, None
+    first, unit, clock = header + 1, None, 0.0
     more = [fields_of(line, separator) for _, line in lines[first : first + 3] if _is_closed(line)]
     if "POSITION_X" in names and len(more) == 3 and all(_names_things(row, names) for row in more):
         first += 3
-        unit = more[2][names.index("POSITION_X")].strip("()")
+        stated = dict(zip(names, (field.strip("()") for field in more[2]), strict=True))
+        unit, clock = stated["POSITION_X"], TIMES.get(stated.get("POSITION_T", ""), 0.0)
+        if lengths := {stated[name] for name in _POSITION if stated.get(name)} - {unit}:
+            raise InputError(
+                f"POSITION_X is in {unit}, another axis in {lengths.pop()}. Convert to one unit."
+            )
     start = lines[first][0] if first < len(lines) else len(text)
     commas = separator != "," and _DECIMAL_COMMA.search(text, max(start - 1, 0))
-    return Layout(names, header + 1, start, first + 1, separator, "," if commas else ".", unit)
+    return Layout(names, header + 1, start, first + 1, separator, "," if commas else ".", unit, clock)
 
 
 def _is_closed(line: str) -> bool:

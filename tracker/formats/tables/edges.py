@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...particles.calibration import Calibration, interval_of
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
 from ..contract import PositionFormat
@@ -51,7 +53,7 @@ def detections_of(
     path: Path,
     frame: NDArray,
     position: NDArray[np.float64],
-    unit: str | None,
+    unit: str | Calibration | None,
     features: Mapping[str, NDArray] | None = None,
 ) -> Detections:
     """Detections from frames (N,) and positions (N, 3) in any order, with the features that can be kept.
@@ -61,7 +63,11 @@ def detections_of(
     if len(frame) and np.nanmin(frame) < 0:
         raise InputError(f"{path}: frame {np.nanmin(frame)} is negative. Number the frames from 0 up.")
     kept = {name: values for name, values in (features or {}).items() if is_feature(name)}
-    return Detections.from_table(frame, position, unit=unit_of(unit), features=kept)
+    calibration = unit if isinstance(unit, Calibration) else Calibration(unit_of(unit))
+    seen = Detections.from_table(frame, position, features=kept, calibration=calibration)
+    if isinstance(unit, Calibration):
+        return seen
+    return replace(seen, calibration=replace(calibration, interval=interval_of(seen.frame, seen.features)))
 
 
 def tracks_of(
@@ -70,7 +76,7 @@ def tracks_of(
     frame: NDArray,
     position: NDArray[np.float64],
     edges: NDArray[np.int64],
-    unit: str | None,
+    unit: str | Calibration | None,
     features: Mapping[str, NDArray] | None = None,
     measures: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> Tracks:
@@ -148,21 +154,6 @@ def format_of_labelled(read: Callable[[Path], Labelled]) -> PositionFormat:
 def is_text(values: NDArray) -> bool:
     """Whether a feature holds text."""
     return values.dtype.kind in "UT" or (values.dtype.kind == "O" and all(isinstance(v, str) for v in values))
-
-
-def interval_of(frame: NDArray, features: Mapping[str, NDArray]) -> float | None:
-    """Seconds between frames, if a feature ``time`` is the number of the frame times an interval.
-
-    Examples
-    --------
-    >>> interval_of(np.array([0, 1, 4]), {"time": np.array([0.0, 0.5, 2.0])})
-    0.5
-    """
-    time = features.get("time")
-    if time is None or not len(frame) or time.dtype.kind not in "iuf" or frame[-1] == 0:
-        return None
-    interval = float(time[-1] / frame[-1])
-    return interval if interval > 0 and np.allclose(time, frame * interval, rtol=1e-9, atol=0) else None
 
 
 def families(tracks: Tracks) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ...compute.threads import Ahead
 from ...compute.timing import lap
 from ...errors import InputError
+from ...particles.calibration import Calibration, recorded_interval
 from ...particles.detections import Detections
 from ..contract import Record
 from ..files.memory import refuse_if_larger_than_memory
@@ -78,6 +79,13 @@ def read_record(path: Path) -> dict[str, Any] | None:
     with _opened(files_of(path)[0]) as file:
         known = file.metadata.metadata or {}
     return record_from(known[RECORD], path) if RECORD in known else None
+
+
+def calibration_in(path: Path) -> Calibration:
+    """Unit and interval of a table that Outbid wrote."""
+    with _opened(files_of(path)[0]) as file:
+        schema = file.schema_arrow
+    return Calibration(_unit_in(schema, "x") or "pixel", interval=recorded_interval(read_record(path)))
 
 
 def row_count(path: Path) -> int:
@@ -223,10 +231,14 @@ def _roles(names: list[str], path: Path, columns: Mapping[str, str]) -> dict[str
 
 def _rows(path: Path, rows: pa.Table, schema: pa.Schema, columns: Mapping[str, str], before: int = 0) -> Rows:
     """Wrap rows of a file, which are preceded by `before` other rows."""
-    x = _roles(schema.names, path, columns).get("x")
-    unit = None if x is None else (schema.field(x).metadata or {}).get(b"unit")
-    stated = None if unit is None else unit.decode(errors="replace")
+    stated = _unit_in(schema, _roles(schema.names, path, columns).get("x"))
     return Rows(path, rows, cells_of(rows, before + 1), stated, columns, first=before == 0)
+
+
+def _unit_in(schema: pa.Schema, x: str | None) -> str | None:
+    """The unit that goes with a column of positions."""
+    unit = None if x is None else (schema.field(x).metadata or {}).get(b"unit")
+    return None if unit is None else unit.decode(errors="replace")
 
 
 def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[str]:

@@ -23,6 +23,7 @@ class Rows:
     cell: Callable[[int, str], str]  # describes a value by its row and column: "line 7: x is 'abc'"
     unit: str | None = None  # of the positions, if the file states it outside the table
     given: Mapping[str, str] = field(default_factory=dict)  # columns by role that the caller named
+    clock: float = 0.0  # seconds in the unit of POSITION_T, if the file states it
     first: bool = True  # whether these are the first rows of the file: then unusual columns are reported
     roles: dict[str, str] = field(init=False)
 

@@ -15,6 +15,7 @@ from ...compute.threads import FEW, in_threads
 from ...errors import InputError
 from ...particles import tables
 from ...particles.arrow import column_of, feature_of, floats_of, integers_of, is_number
+from ...particles.calibration import Calibration
 from ...particles.detections import Detections
 from ...particles.tracks import LINK_MEASURES, Tracks
 from ..contract import Columns, PositionFormat, Record, not_written, with_links
@@ -23,7 +24,7 @@ from .axes import mixed_styles, unit_in_names, unused_axes
 from .columns import divided, feature_names, missing_roles, plain
 from .edges import refuse_unwritable, rows_of
 from .rows import Rows
-from .times import are_times, frames_and_times, remark_on_frames
+from .times import are_times, frames_and_times, interval_in, remark_on_frames
 
 _LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
@@ -128,7 +129,9 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
             left_out.append(name)
     if left_out and rows.first:
         _LOG.warning("%s: %s: neither numbers nor text, and left out", rows.path, ", ".join(left_out))
-    return Detections(frame[order].astype(np.int32), position[order], _unit(rows), features), order
+    ordered = frame[order].astype(np.int32)
+    calibration = Calibration(_unit(rows), interval=interval_in(rows, ordered, features))
+    return Detections(ordered, position[order], calibration, features), order
 
 
 def _name_unused_axes(rows: Rows) -> None:
@@ -149,7 +152,12 @@ def _name_unused_axes(rows: Rows) -> None:
 
 
 def _unit(rows: Rows) -> str:
-    named = unit_in_names(rows.axes.values())
+    named, several = unit_in_names(rows.axes)
+    if several and rows.first:
+        _LOG.warning(
+            "%s: by their names columns are in several units (%s), and the table is taken for one in %s. "
+            "Convert the columns to one unit.", rows.path, several, unit_of(rows.unit),
+        )  # fmt: skip
     unit = rows.unit or named
     for name in rows.table.column_names:
         column = rows.table[name]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...particles.arrow import floats_of
+from ...particles.calibration import interval_of
 from .columns import plain, seconds_in_name
 from .rows import Rows
 
 _LOG = logging.getLogger("outbid")
+_NAMES = ("t", "time", "times", "position_t")
+"""Names of columns of times, without their unit."""
 _OFF = 0.25
 """Largest distance of a time from that of its frame, as a share of the interval: half is undecided."""
 _LATE = 10_000
@@ -25,7 +29,7 @@ def are_times(rows: Rows, name: str) -> bool:
         return bool(seconds_in_name(name))
     values = floats_of(rows.table[name])
     fractional = np.isfinite(values).all() and (values != np.rint(values)).any()
-    return bool(fractional) and plain(name) in ("t", "time", "times", "position_t")
+    return bool(fractional) and plain(name) in _NAMES
 
 
 def frames_and_times(rows: Rows, name: str, step: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -55,6 +59,20 @@ def _frames_of(rows: Rows, name: str, times: NDArray, step: float) -> NDArray[np
             f"--columns frame={name}/INTERVAL (Python: columns=).",
         )  # fmt: skip
     return frame.astype(np.int64)
+
+
+def interval_in(rows: Rows, frame: NDArray, features: Mapping[str, NDArray]) -> float | None:
+    """Seconds between frames by a column of times: ``time``, or one that states its unit, as ``t [min]``."""
+    for name, values in features.items():
+        head = name.split("[")[0].split("(")[0].strip().lower()
+        if head not in _NAMES or values.dtype.kind not in "iuf":
+            continue
+        seconds = rows.clock if head == "position_t" else 0.0
+        seconds = seconds or seconds_in_name(name) or float(name == "time")
+        interval = interval_of(frame, {"time": values * seconds}) if seconds else None
+        if interval is not None:
+            return interval
+    return None
 
 
 def remark_on_frames(rows: Rows, frame: NDArray) -> None:

@@ -41,7 +41,7 @@ def read_tracks(path: Path, columns: Mapping[str, str]) -> Tracks:
     edges, cost = _edges(_edges_beside(path))
     number = np.asarray(spots.features[name]).astype(np.int64)
     measures = {"link_cost": cost} if np.isfinite(cost).any() else {}
-    return tracks_of(path, number, spots.frame, spots.position, edges, spots.unit, features, measures)
+    return tracks_of(path, number, spots.frame, spots.position, edges, spots.calibration, features, measures)
 
 
 def _edges_beside(path: Path) -> Path:

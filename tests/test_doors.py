@@ -1,0 +1,334 @@
+"""The same numbers at every door: one movie with voxels and an interval goes through all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import assert_refused, run, succeed, written
+from doors import ALONE, COMMANDS, FILES, INTERVAL, VOXEL, Door
+
+from outbid import Detections, Tracks, measure, read_detections, read_record, read_tracks, write_tracks
+from outbid.formats.images.opening import open_images
+from outbid.particles.calibration import Calibration
+from outbid.particles.detections import with_time
+
+BOX = (8.0, 60.0, 60.0)
+
+
+@pytest.fixture(scope="module")
+def truth() -> Tracks:
+    """Thirty Brownian particles that are far apart, in micrometers, 20 s a frame."""
+    rng = np.random.default_rng(5)
+    begin = np.column_stack([np.full(30, 4.0), *np.divmod(np.arange(30), 6)]) * (1, 10, 10) + (0, 5, 5)
+    steps = rng.normal(0, 0.2, (12, 30, 3))
+    place = begin + np.cumsum(steps, axis=0)
+    frame = np.repeat(np.arange(12), 30)
+    seen = Detections.from_table(frame, place.reshape(-1, 3).round(6), unit="micrometer")
+    return Tracks.from_track_ids(with_time(seen, INTERVAL), np.tile(np.arange(30), 12))
+
+
+@pytest.fixture(scope="module")
+def file(truth: Tracks, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("truth") / "tracks.csv"
+    write_tracks(path, truth, record={"command": "simulate"})
+    return path
+
+
+def numbers(tracks: Tracks | Path) -> dict[str, float]:
+    """Diffusion coefficient and speed of all tracks, by the names that state their units."""
+    groups = measure(tracks).groups
+    return {
+        name: groups[name][0].as_py()
+        for name in groups.column_names
+        if name.startswith(("diffusion", "speed_mean", "speed_median")) and "error" not in name
+    }
+
+
+def same(came: Path, truth: Tracks, *, unit: str = "micrometer") -> None:
+    """What came out has the same places, D and speeds, in the same units."""
+    tracks = read_tracks(came)
+    assert tracks.detections.calibration == Calibration(unit, interval=INTERVAL)
+    assert np.allclose(tracks.detections.position, truth.detections.position, atol=1e-6)
+    found, wanted = numbers(came), numbers(truth)
+    if unit == "micrometer":
+        assert found.keys() == wanted.keys()
+        assert any("um2_per_s" in name for name in found)
+    assert np.allclose([*found.values()], [*wanted.values()], rtol=2e-3, equal_nan=True)
+
+
+@pytest.mark.parametrize("door", [*FILES, *COMMANDS], ids=lambda door: door.name)
+def test_places_diffusion_and_speed_come_through_every_door(
+    door: Door, file: Path, truth: Tracks, tmp_path: Path
+) -> None:
+    same(door.go(file, tmp_path), truth)
+
+
+@pytest.mark.parametrize("door", ALONE, ids=lambda door: door.name)
+def test_files_keep_their_interval_without_their_record(
+    door: Door, file: Path, truth: Tracks, tmp_path: Path
+) -> None:
+    same(door.go(file, tmp_path), truth, unit="pixel" if "csv" in door.name else "micrometer")
+
+
+_ENDS = [
+    door for door in FILES if ".gz" not in door.name and ".tsv" not in door.name and ".pq" not in door.name
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [*product(_ENDS, _ENDS)], ids=lambda door: door.name)
+def test_every_pair_of_formats(one: Door, other: Door, file: Path, truth: Tracks, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").mkdir()
+    came = other.go(one.go(file, tmp_path / "one"), tmp_path / "other")
+    found = read_tracks(came)
+    assert found.detections.calibration == truth.detections.calibration
+    assert np.allclose(found.detections.position, truth.detections.position, atol=1e-6)
+
+
+@pytest.mark.parametrize("door", COMMANDS, ids=lambda door: door.name)
+def test_the_record_states_unit_and_interval_as_numbers(door: Door, file: Path, tmp_path: Path) -> None:
+    record = read_record(door.go(file, tmp_path))
+    intervals = [entry.get("interval") for entry in (record.get("calibration"), record.get("input")) if entry]
+    assert INTERVAL in intervals
+    assert not any(isinstance(one, str) for one in intervals)
+
+
+def test_writing_commands_state_what_they_write(file: Path, tmp_path: Path) -> None:
+    said = "positions in µm, times in s"
+    assert said in succeed("filter", file, "-o", tmp_path / "f.csv").stderr
+    assert said in succeed("convert", file, tmp_path / "c.xml").stderr
+    assert said in succeed("track", file, "-o", tmp_path / "t.csv").stderr
+    bare = written(tmp_path / "bare.csv", "track_id,frame,y,x\n0,0,1,1\n0,1,1,2\n")
+    assert "positions in px, times in frames" in succeed("filter", bare, "-o", tmp_path / "b.csv").stderr
+
+
+def test_a_report_has_its_interval(file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    succeed("report", file, "-o", tmp_path / "page.html")
+    assert "20 s a frame" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_plots_of_a_report_are_in_seconds(truth: Tracks) -> None:
+    plots = pytest.importorskip("outbid.viewers.plots")
+    of = truth.detections.calibration
+    drawn = plots.speed_histogram(np.full(5, 40.0), of)
+    assert drawn.axes[0].get_xlabel() == "speed (µm/s)"
+    assert drawn.axes[0].lines[0].get_xdata()[0] == 2.0
+
+
+def test_scores_are_the_same_through_doors(file: Path, tmp_path: Path) -> None:
+    succeed("convert", file, tmp_path / "tracks.xml")
+    done = succeed("score", tmp_path / "tracks.xml", file, "--json")
+    assert json.loads(done.stdout)["values"]["link_f1"] == 1
+
+
+def test_spots_of_trackmate_with_times_in_seconds(tmp_path: Path) -> None:
+    head = "LABEL,ID,TRACK_ID,POSITION_X,POSITION_Y,POSITION_Z,POSITION_T,FRAME\n"
+    more = (
+        "Label,Spot ID,Track ID,X,Y,Z,T,Frame\nLabel,ID,Track,X,Y,Z,T,F\n,,,(micron),(micron),(micron),{},\n"
+    )
+    rows = "a,1,0,1,1,1,0,0\nb,2,0,2,1,1,{},1\nc,3,0,3,1,1,{},2\n"
+    for unit, step in (("(sec)", 20), ("(min)", 1 / 3)):
+        text = head + more.format(unit) + rows.format(step, 2 * step)
+        seen = read_detections(written(tmp_path / "x.csv", text))
+        assert (seen.unit, round(seen.calibration.interval or 0, 6)) == ("micrometer", 20)
+
+
+def test_a_record_that_contradicts_the_column_of_times_is_said(
+    file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    succeed("filter", file, "-o", tmp_path / "f.csv")
+    beside = tmp_path / "f.csv.json"
+    record = json.loads(beside.read_text("utf-8"))
+    record["calibration"]["interval"] = 5.0
+    beside.write_text(json.dumps(record), "utf-8")
+    assert read_tracks(tmp_path / "f.csv").detections.calibration.interval == 5
+    assert "5 s apart by the run record, 20 s by the file" in caplog.text
+
+
+@pytest.mark.parametrize("uneven", [[0, 1, 3], [0, -1, -2], [0, 0, 0]])
+def test_times_that_are_uneven_state_no_interval(uneven: list[int], tmp_path: Path) -> None:
+    rows = "".join(f"{frame},1,1,{time}\n" for frame, time in enumerate(uneven))
+    seen = read_detections(written(tmp_path / "s.csv", f"frame,y,x,time\n{rows}"))
+    assert seen.calibration.interval is None
+
+
+def test_times_may_begin_later(tmp_path: Path) -> None:
+    seen = read_detections(written(tmp_path / "s.csv", "frame,y,x,time\n3,1,1,7\n4,1,1,7.5\n6,1,1,8.5\n"))
+    assert seen.calibration.interval == 0.5
+
+
+def test_gaps_that_are_filled_have_times(truth: Tracks, tmp_path: Path) -> None:
+    some = truth.take(truth.detections.frame != 5)
+    write_tracks(tmp_path / "gap.csv", some)
+    succeed("convert", tmp_path / "gap.csv", tmp_path / "filled.csv", "--fill-gaps")
+    seen = read_detections(tmp_path / "filled.csv")
+    assert np.array_equal(seen.features["time"], seen.frame * INTERVAL)
+
+
+# ---------------------------------------------------------------- movies
+
+
+@pytest.fixture(scope="module")
+def movie(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("movie")
+    succeed(
+        "simulate", "-o", folder / "truth.csv", "--movie", folder / "movie.ome.tif", "--box", 6, 24, 24,
+        "--voxel", *VOXEL, "--psf", 1, 0.6, 0.6, "--particles", 12, "--frames", 4, "--frame-interval",
+        INTERVAL, "--step", 0.5, "--snr", 8, "--seed", 3,
+    )  # fmt: skip
+    return folder / "movie.ome.tif"
+
+
+def test_the_truth_of_a_movie_has_its_interval(movie: Path) -> None:
+    seen = read_tracks(movie.with_name("truth.csv")).detections
+    assert seen.calibration == Calibration("micrometer", interval=INTERVAL)
+
+
+def _detected(movie: Path, folder: Path, more: tuple[str, ...] = ()) -> Path:
+    done = succeed("detect", movie, "-o", folder / "spots.csv", *more)
+    assert "positions in µm, times in s" in done.stderr
+    return folder / "spots.csv"
+
+
+def _detected_many(movie: Path, folder: Path) -> Path:
+    succeed("detect", movie, "--out-dir", folder / "many")
+    return next((folder / "many").glob("*.csv"))
+
+
+MOVIE_DOORS: dict[str, Callable[[Path, Path], Path]] = {
+    "detect": _detected,
+    "detect --out-dir": _detected_many,
+    "detect --region": partial(_detected, more=("--region", ":,0:60,0:60")),
+}
+
+
+@pytest.mark.parametrize("door", MOVIE_DOORS)
+def test_detections_of_a_movie_are_in_its_units(door: str, movie: Path, tmp_path: Path) -> None:
+    seen = read_detections(MOVIE_DOORS[door](movie, tmp_path))
+    assert seen.calibration == Calibration("micrometer", interval=INTERVAL)
+    true = read_detections(movie.with_name("truth.csv"))
+    near = [
+        np.linalg.norm(true.position[true.rows_of(frame)] - place, axis=1).min()
+        for frame, place in zip(seen.frame.tolist(), seen.position, strict=True)
+    ]
+    assert np.median(near) < 0.1
+
+
+def zarr_of(movie: Path, folder: Path, axes: list[dict[str, str]], *transforms: dict[str, object]) -> Path:
+    """The movie as OME-Zarr with these axes and coordinate transformations."""
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(folder / "movie.zarr", mode="w", zarr_format=2)
+    pixels = np.stack([*open_images(movie).frames()])
+    group.create_array("0", data=pixels)
+    each = {"path": "0", "coordinateTransformations": list(transforms)}
+    group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": [each]}]
+    return folder / "movie.zarr"
+
+
+SPACE = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
+AXES = [{"name": "t", "type": "time", "unit": "second"}, *SPACE]
+SCALE = {"type": "scale", "scale": [INTERVAL, *VOXEL]}
+
+
+def test_the_origin_of_a_movie_is_kept(movie: Path, tmp_path: Path) -> None:
+    shift = np.array([5.0, -30.0, 100.0])
+    moved = zarr_of(movie, tmp_path, AXES, SCALE, {"type": "translation", "translation": [0, *shift]})
+    assert open_images(moved).calibration == Calibration("micrometer", VOXEL, INTERVAL, (5, -30, 100))
+    (tmp_path / "a").mkdir()
+    plain = read_detections(_detected(movie, tmp_path / "a"))
+    seen = read_detections(_detected(moved, tmp_path))
+    assert np.allclose(seen.position, plain.position + shift)
+    on = seen.on_grid(open_images(moved).calibration)
+    assert np.allclose(on.position, plain.position / VOXEL)
+
+
+def test_a_translation_before_a_scale_is_scaled(movie: Path, tmp_path: Path) -> None:
+    moved = zarr_of(movie, tmp_path, AXES, {"type": "translation", "translation": [0, 1, 1, 10]}, SCALE)
+    assert open_images(moved).origin == (1, 0.4, 4)
+
+
+def test_masks_are_found_from_the_origin_of_their_images(movie: Path, tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    shift = {"type": "translation", "translation": [0, 5.0, -30.0, 100.0]}
+    path = zarr_of(movie, tmp_path, AXES, SCALE, shift)
+    masks = np.zeros((4, 7, 61, 61), np.uint16)
+    masks[:, 3, 10:13, 20:23] = 9
+    group = zarr.open_group(path, mode="r+")
+    del group["0"]
+    group.create_array("0", data=masks)
+    succeed("detect", path, "--labels", "-o", tmp_path / "spots.csv")
+    assert np.allclose(read_detections(tmp_path / "spots.csv").position, (5 + 3, -30 + 4.4, 100 + 8.4))
+    succeed("track", tmp_path / "spots.csv", "-o", tmp_path / "t.csv", "--max-distance", 1)
+    tracks = read_tracks(tmp_path / "t.csv")
+    bare = replace(tracks, detections=replace(tracks.detections, features={}))
+    write_tracks(tmp_path / "bare.csv", bare)
+    succeed("convert", path, tmp_path / "bare.csv", tmp_path / "out.tif")
+    assert np.array_equal(np.stack([*open_images(tmp_path / "out.tif").frames()]), masks // 9)
+
+
+@pytest.mark.parametrize(
+    "units", [("pixel", None, None), ("nanometer", None, None), ("nanometer", "pixel", "pixel")]
+)
+def test_a_tilted_unit_is_refused_in_images(
+    units: tuple[str | None, ...], movie: Path, tmp_path: Path
+) -> None:
+    axes = [
+        {"name": n, "type": "space"} | ({"unit": u} if u else {}) for n, u in zip("zyx", units, strict=True)
+    ]
+    path = zarr_of(movie, tmp_path, [AXES[0], *axes], SCALE)
+    if units[0] == "pixel":
+        assert open_images(path).unit == "pixel"
+        return
+    assert_refused(run("detect", path, "-o", tmp_path / "s.csv"), 3, "different units", "z in nanometer")
+
+
+def test_a_tilted_unit_is_refused_in_tables(tmp_path: Path) -> None:
+    path = written(tmp_path / "s.csv", "frame,z [nm],y [px],x [px]\n0,100,1,1\n1,200,1,2\n")
+    assert_refused(run("track", path, "-o", tmp_path / "t.csv"), 3, "nanometer beside pixel")
+
+
+def test_sizes_of_voxels_in_several_units_become_one(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    sizes = {"PhysicalSizeX": 0.4, "PhysicalSizeXUnit": "µm", "PhysicalSizeY": 400, "PhysicalSizeYUnit": "nm"}
+    sizes |= {"PhysicalSizeZ": 1000, "PhysicalSizeZUnit": "nm", "axes": "TZYX"}
+    path = tmp_path / "m.ome.tif"
+    tifffile.imwrite(path, np.zeros((2, 3, 8, 8), np.uint16), metadata=sizes)
+    assert (open_images(path).spacing, open_images(path).unit) == (VOXEL, "micrometer")
+    pixels = {
+        "PhysicalSizeX": 1,
+        "PhysicalSizeXUnit": "pixel",
+        "PhysicalSizeY": 1,
+        "PhysicalSizeYUnit": "pixel",
+    }
+    tifffile.imwrite(path, np.zeros((2, 3, 8, 8), np.uint16), metadata=sizes | pixels)
+    assert_refused(run("detect", path, "-o", tmp_path / "s.csv"), 3, "pixel along x", "nanometer along z")
+
+
+@pytest.mark.parametrize("ways", [("micrometer", "nanometer"), ("micrometer", "pixel")])
+def test_labels_that_do_not_fit_the_unit_of_tracks(
+    ways: tuple[str, str], movie: Path, tmp_path: Path
+) -> None:
+    """Images without a size of voxels cannot be matched with positions in micrometers."""
+    path = zarr_of(movie, tmp_path, [AXES[0], *({**axis, "unit": ways[1]} for axis in SPACE)], SCALE)
+    tracks = Tracks(Detections.from_table([0], [[1, 2, 2]], unit=ways[0]), np.empty((0, 2), np.int64))
+    write_tracks(tmp_path / "t.csv", tracks)
+    done = run("convert", path, tmp_path / "t.csv", tmp_path / "out.tif")
+    assert (done.exit_code == 0) == (ways[1] == "nanometer"), done.output
+
+
+def test_a_voxel_size_without_a_unit_is_said(tmp_path: Path) -> None:
+    rows = "".join(f"{frame},{2 * frame % 3},5,{frame}\n" for frame in range(9))
+    path = written(tmp_path / "s.csv", f"frame,z,y,x\n{rows}")
+    succeed("track", path, "-o", tmp_path / "t.csv", "--max-distance", 9, "--spacing", *VOXEL)
+    done = succeed("measure", tmp_path / "t.csv", "-o", tmp_path / "m.csv")
+    assert "1, 0.4, 0.4, the voxel size of the tracking, whose unit is not known" in done.stderr
+    done = succeed("measure", tmp_path / "t.csv", "-o", tmp_path / "n.csv", "--spacing", *VOXEL)
+    assert "unit is not known" not in done.stderr

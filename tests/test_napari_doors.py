@@ -1,0 +1,83 @@
+"""Units and time through the forms: from an image to what is measured, saved, and read by the commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import succeed
+from napari_scenes import Window, run
+
+from outbid import read_detections, read_tracks, score
+from outbid.particles.calibration import Calibration
+from outbid.pins import read_pins
+from outbid.viewers.plugin import layers_of_positions
+
+WORLD = Calibration("micrometer", interval=20.0)
+
+
+@pytest.fixture(scope="module")
+def movie(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("movie")
+    succeed(
+        "simulate", "-o", folder / "truth.csv", "--movie", folder / "movie.ome.tif", "--box", 6, 24, 24,
+        "--voxel", 1, 0.4, 0.4, "--psf", 1, 0.6, 0.6, "--particles", 12, "--frames", 5, "--frame-interval",
+        20, "--step", 0.5, "--snr", 8, "--seed", 3,
+    )  # fmt: skip
+    return folder / "movie.ome.tif"
+
+
+def saved(layer: object, path: Path) -> Path:
+    assert layer.save(str(path), plugin="outbid")  # type: ignore[attr-defined]
+    return path
+
+
+def test_units_and_time_go_through_all_forms(movie: Path, window: Window, tmp_path: Path) -> None:
+    viewer = window.viewer
+    viewer.open(str(movie), plugin="outbid")
+    detect = window.form("Detect spots")
+    detect.live.setChecked(False)
+    run(window, detect, 120)
+    spots = saved(viewer.layers[-1], tmp_path / "spots.csv")
+    succeed("detect", movie, "-o", tmp_path / "shell.csv")
+    seen, shell = read_detections(spots), read_detections(tmp_path / "shell.csv")
+    assert (seen.calibration, shell.calibration) == (WORLD, WORLD)
+    assert np.allclose(seen.position, shell.position)
+
+    form = window.form("Track particles")
+    form.source.layers.choose(viewer.layers[-1])
+    run(window, form, 120)
+    layer = viewer.layers[-1]
+    tracks = saved(layer, tmp_path / "tracks.csv")
+    assert read_tracks(tracks).detections.calibration == WORLD
+
+    measure = window.form("Measure motion")
+    measure.layers.choose(layer)
+    assert measure.interval.number() == 20
+    run(window, measure, 120)
+    assert "/s" in measure.message.text()
+
+    proofread = window.form("Proofread")
+    proofread.layers.choose(layer)
+    proofread.file.setText(str(tmp_path / "proof.csv"))
+    run(window, proofread, 120)
+    proofread.press("1")
+    window.wait(lambda: proofread.run_button.isEnabled() and len(proofread.session.pins) == 1)
+    proofread.save()
+    window.wait(lambda: proofread.run_button.isEnabled() and (tmp_path / "proof.csv").exists())
+    assert "positions in µm, times in s" in proofread.message.text()
+    found = read_tracks(tmp_path / "proof.csv")
+    assert found.detections.calibration == WORLD
+    assert np.allclose(found.detections.position, read_tracks(tracks).detections.position)
+    assert score(found, movie.with_name("truth.csv")).values["link_f1"] > 0.5
+    assert len(read_pins(proofread.pins_path)) == 1
+    pins = proofread.pins_path
+    done = succeed("track", tmp_path / "shell.csv", "-o", tmp_path / "pinned.csv", "--pins", pins)
+    assert "left out: 0" in done.stderr
+    assert not window.errors
+
+
+def test_a_saved_layer_opens_with_its_interval(movie: Path) -> None:
+    _, attributes, _ = layers_of_positions(str(movie.with_name("truth.csv")))[0]
+    assert attributes["metadata"]["outbid"]["calibration"] == {"unit": "micrometer", "interval": 20.0}
