@@ -140,34 +140,34 @@ class Advice:
     def advice(self) -> list[str]:
         """Sentences that advise on the gate and the recording."""
         best = self.gates[self.best]
-        said = []
+        messages = []
         if self.drift > 0:
-            said.append(
+            messages.append(
                 f"Whole frames move, by up to {self.drift:.3g} a frame. Without a max distance outbid takes "
                 "that out, and so does this advice; with one it stays in: take it out of the positions first."
             )
-        said.append(
+        messages.append(
             f"Expected at a max distance of {best.max_distance:.3g}: {best.error:.1%} wrong or missing."
         )
         if self.shorter == 1:
-            said.append("Distance alone identifies the particles: there is no need to record otherwise.")
-            return said if self.columns is None else [*said, str(self.columns)]
+            messages.append("Distance alone identifies the particles: there is no need to record otherwise.")
+            return messages if self.columns is None else [*messages, str(self.columns)]
         if self.shorter is None:
-            said.append(
+            messages.append(
                 "Shorter steps would not help: too few particles are seen again. Detect more of them."
             )
         else:
-            said.append(
+            messages.append(
                 f"For 1 %, steps must be {1 / self.shorter:.2g} times shorter: as many times the frame rate "
                 f"if particles keep their way, {self.shorter**-2:.2g} times if they diffuse; or "
                 f"{self.shorter**-self.axes:.2g} times fewer particles at once."
             )
         if self.columns is not None:
-            said.append(str(self.columns))
-        said.append("Without a max distance outbid uses motion and neighbours as well, and errs less.")
+            messages.append(str(self.columns))
+        messages.append("Without a max distance outbid uses motion and neighbours as well, and errs less.")
         if self.detections > _MANY:
-            said.append("Learning takes about a minute and 2 GB for a million detections.")
-        return said
+            messages.append("Learning takes about a minute and 2 GB for a million detections.")
+        return messages
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for JSON summaries."""

@@ -32,10 +32,10 @@ def interval(values: ArrayLike) -> tuple[float, float, float]:
     >>> round(mean, 3), low < mean < high, 0.90 <= low, high <= 0.94
     (0.92, True, True, True)
     """
-    known = np.asarray(values, dtype=np.float64)
-    known = known[~np.isnan(known)]
-    if len(known) == 0:
+    finite = np.asarray(values, dtype=np.float64)
+    finite = finite[~np.isnan(finite)]
+    if len(finite) == 0:
         return np.nan, np.nan, np.nan
-    drawn = np.random.default_rng(0).integers(0, len(known), (DRAWS, len(known)))
-    low, high = np.quantile(known[drawn].mean(axis=1), [(1 - 0.95) / 2, (1 + 0.95) / 2])
-    return float(known.mean()), float(low), float(high)
+    drawn = np.random.default_rng(0).integers(0, len(finite), (DRAWS, len(finite)))
+    low, high = np.quantile(finite[drawn].mean(axis=1), [(1 - 0.95) / 2, (1 + 0.95) / 2])
+    return float(finite.mean()), float(low), float(high)

@@ -19,14 +19,14 @@ from outbid import Detections, InputError, SettingsError, TrackingSettings, Trac
 from outbid.formats import read_record, read_tracks, write_detections
 from outbid.formats.images.labels import detect_labels
 from outbid.gated.linking import Links
-from outbid.learned.features import marks_of
+from outbid.learned.features import features_of
 from outbid.learned.inference.candidates import candidates_of
 from outbid.learned.inference.decide import decide
-from outbid.learned.inference.marks_cpu import mark_filter, mark_ratio
+from outbid.learned.inference.features_cpu import feature_filter, feature_ratio
 from outbid.learned.learn import learn
 from outbid.learned.learn.options import LearnOptions
 from outbid.learned.linking import linked
-from outbid.learned.model.marks import KeptAxes, MarkModel, Marks, clutter_odds
+from outbid.learned.model.features import FeatureModel, Features, KeptAxes, clutter_odds
 from outbid.learned.prepare import read_movie
 from outbid.learned.summary import Summary
 from outbid.settings.columns import check_columns
@@ -165,9 +165,9 @@ def test_ratios_along_a_track_are_those_of_a_joint_normal(seed: int, kept: float
     tail, head, lag, row_start, row_link, column_start, column_link = links
     k, a, weight = np.array([kept]), np.array([phi]), np.ones(n - 1, np.float32)
     past, future, ratio = np.zeros((n, 1, 2)), np.zeros((n, 1, 2)), np.ones((3, n - 1))
-    mark_filter(np.arange(n), column_start, column_link, tail, lag, weight, value, error, k, a, past)
-    mark_filter(np.arange(n)[::-1], row_start, row_link, head, lag, weight, value, error, k, a, future)
-    mark_ratio(0, n - 1, (tail, head), lag, value, error, k, a, past, future, ratio)
+    feature_filter(np.arange(n), column_start, column_link, tail, lag, weight, value, error, k, a, past)
+    feature_filter(np.arange(n)[::-1], row_start, row_link, head, lag, weight, value, error, k, a, future)
+    feature_ratio(0, n - 1, (tail, head), lag, value, error, k, a, past, future, ratio)
     apart = multivariate_normal(cov=np.diag(np.diag(joint))).logpdf(value[:, 0])
     expected = multivariate_normal(cov=joint).logpdf(value[:, 0]) - apart
     assert np.log(ratio[:2]).sum(axis=1) == pytest.approx([expected] * 2, abs=1e-6)
@@ -181,10 +181,10 @@ def test_ratios_along_a_track_are_those_of_a_joint_normal(seed: int, kept: float
 @settings(max_examples=20, deadline=None)
 def test_odds_of_clutter_have_the_share_as_their_mean(seed: int, share: float) -> None:
     rng = np.random.default_rng(seed)
-    marks = Marks(
+    features = Features(
         np.zeros((400, 0)), np.ones((400, 0), bool), rng.normal(size=(400, 3)), np.zeros((400, 0), int)
     )
-    odds = clutter_odds(marks, MarkModel(rng.normal(size=3)), share)
+    odds = clutter_odds(features, FeatureModel(rng.normal(size=3)), share)
     assert np.mean(odds / (1 + odds)) == pytest.approx(share, rel=1e-3)
     assert clutter_odds(None, None, share) == share / (1 - share)
 
@@ -195,7 +195,7 @@ def test_missing_scores_are_predicted_by_others() -> None:
     axes = KeptAxes(spread, np.full((2, 1), 1 / np.sqrt(spread.sum())), np.array([0.8]), np.array([0.9]))
     value = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     seen = np.array([[True, True], [True, False], [False, False]])
-    variate, error = axes.seen_in(Marks(value, seen, np.zeros((3, 0)), np.zeros((3, 0), int)))
+    variate, error = axes.seen_in(Features(value, seen, np.zeros((3, 0)), np.zeros((3, 0), int)))
     assert error[:, 0] == pytest.approx([0.0, 0.0256, 1e9], rel=0.01)
     assert variate[1, 0] == pytest.approx(variate[0, 0], rel=0.05)
     assert variate[2, 0] == 0
@@ -204,7 +204,7 @@ def test_missing_scores_are_predicted_by_others() -> None:
 def test_a_function_of_the_position_is_warned_of(truth: Tracks) -> None:
     place = truth.detections.position
     seen = with_features(truth, {"light": np.sin(place[:, 0] / 2), "own": place[::-1, 1].copy()}).detections
-    columns = marks_of(seen.features, read_movie(seen), {"light": "", "own": ""})
+    columns = features_of(seen.features, read_movie(seen), {"light": "", "own": ""})
     assert columns is not None
     assert columns.by_place == ("light",)
 
@@ -235,7 +235,7 @@ def test_columns_that_are_not_there_or_of_another_kind_are_refused() -> None:
         ({"kind": "number"}, "holds no numbers"),
     ):
         with pytest.raises(SettingsError, match=message):
-            marks_of(seen.features, read_movie(seen), column)
+            features_of(seen.features, read_movie(seen), column)
     with pytest.raises(SettingsError, match="column has no effect with max_distance"):
         TrackingSettings(max_distance=3.0, column={"area": ""})
 
@@ -284,12 +284,12 @@ def test_no_columns_are_no_columns(tmp_path: Path) -> None:
 
 def test_large_movies_use_what_their_sample_says(truth: Tracks) -> None:
     reading = read_movie(truth.detections)
-    columns = marks_of(truth.detections.features, reading, {"brightness": "", "kind": "", "emb_*": ""})
+    columns = features_of(truth.detections.features, reading, {"brightness": "", "kind": "", "emb_*": ""})
     assert columns is not None
     found = []
-    for marks, workers in ((None, 1), (columns.marks, 1), (columns.marks, 2)):
+    for features, workers in ((None, 1), (columns.features, 1), (columns.features, 2)):
         options = LearnOptions(sample=500, workers=workers)
-        learned = learn(reading.position, reading.frame_start, options, marks=marks)
+        learned = learn(reading.position, reading.frame_start, options, features=features)
         assert learned.sample is not None
         found.append(decide(learned.posterior.candidates, learned.posterior.probability))
     alone, one, two = (replace(links, pairs=reading.order[links.pairs]) for links in found)

@@ -183,7 +183,7 @@ def test_links_and_probabilities_do_not_depend_on_threads(count: int, frames: in
     model = model_of(movie, 0.08, 0.0, 0.001, [0.9, 0.05])
     one, many = (posterior_of(movie, model, sweeps=3, workers=workers) for workers in (1, 3))
     assert one.probability.tobytes() == many.probability.tobytes()
-    assert one.rivals.tobytes() == many.rivals.tobytes()
+    assert one.competing.tobytes() == many.competing.tobytes()
     assert one.probability.sum() > 0.9 * count * (frames - 1)
 
 

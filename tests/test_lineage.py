@@ -294,12 +294,12 @@ def test_without_divisions_the_competition_is_that_of_links() -> None:
     row, column = np.divmod(key, 20)
     candidates = candidates_of(row * 40 + 20 + column, frame)
     ratio, none = np.exp(rng.normal(0, 2, 60)), np.exp(rng.normal(-1, 1, (2, 40)))
-    rivals = np.ones((2, 60))
-    propagate(candidates, ratio, tuple(none), rivals, omega=0.8, rounds=50)
+    competing = np.ones((2, 60))
+    propagate(candidates, ratio, tuple(none), competing, omega=0.8, rounds=50)
     empty = np.empty((2, 0), np.int64)
     pairs = Pairs(candidates.tail, candidates.head, ratio, np.ones(60), np.ones((2, 60)), empty, np.empty(0))
     found = propagated(none, pairs, 0.8, 50).beliefs(none, 0.8)
-    assert found.link == pytest.approx(marginals(ratio, rivals, 0.8), abs=5e-3)
+    assert found.link == pytest.approx(marginals(ratio, competing, 0.8), abs=5e-3)
 
 
 def lives() -> tuple[np.ndarray, np.ndarray]:

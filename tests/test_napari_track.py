@@ -191,7 +191,7 @@ def test_columns_are_ticked_and_their_bits_shown(window: Window) -> None:
     assert [form.rows[name].isEnabled() for name in ("cost", "device", "merges", "known")] == [1, 1, 0, 0]
     proofread = window.form("Proofread")  # which learns from the same columns
     run(window, proofread)
-    assert proofread.session.held.learned.summary.columns.links == pytest.approx(bits)
+    assert proofread.session.frozen.learned.summary.columns.links == pytest.approx(bits)
 
 
 def test_columns_of_detection_are_ticked_unasked(window: Window) -> None:

@@ -30,7 +30,7 @@ from outbid import (
     track,
     write_detections,
 )
-from outbid.edit.proofreading import HeldModel, hold, resolve, uncertain_links, write_candidates
+from outbid.edit.proofreading import FrozenModel, hold, resolve, uncertain_links, write_candidates
 from outbid.gated import linking
 from outbid.pins import Pin, append_pin, check_pins, drop_last, read_pins, resolve_pins
 from outbid.work.chunks.movie import How, track_in_chunks
@@ -47,7 +47,7 @@ def film() -> Tracks:
 
 
 @cache
-def held(way: str, workers: int = 1) -> HeldModel:
+def held(way: str, workers: int = 1) -> FrozenModel:
     return hold(film().detections, WAYS[way], workers=workers)
 
 

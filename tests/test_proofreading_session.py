@@ -204,7 +204,7 @@ def test_learned_again_pins_hold_and_what_was_learned_hardly_changes_under_true_
         session, asked = next_question(session)
         session = true_answer(session, asked)
     again = learned_again(session)
-    before, after = (one.held.learned.fit.model.motion.noise for one in (session, again))
+    before, after = (one.frozen.learned.fit.model.motion.noise for one in (session, again))
     assert not np.array_equal(before, after)
     np.testing.assert_allclose(after, before, rtol=0.2)
     pinned = {(row, *links) for row, *links in crowd().links.tolist()}
@@ -242,4 +242,4 @@ def test_columns_stay_with_tracks_and_through_edits() -> None:
     assert edited.spot(row) == (frame, place)
     assert np.isnan(features["brightness"][row])
     assert features["kind"][row] is None
-    assert edited.held.learned.summary.columns.links["brightness"] > 0.3
+    assert edited.frozen.learned.summary.columns.links["brightness"] > 0.3

@@ -79,8 +79,8 @@ class TrackingRun:
         ('There are no detections, so nothing is linked. Is this the right file?',)
         """
         seen, used = self.tracks.detections, self.settings
-        said = at_first_sight(seen, max_distance=used.max_distance, max_gap=used.max_gap)
-        return (*said, *doubled(seen).said())
+        messages = at_first_sight(seen, max_distance=used.max_distance, max_gap=used.max_gap)
+        return (*messages, *doubled(seen).messages())
 
     @property
     def summary(self) -> str:
@@ -90,8 +90,8 @@ class TrackingRun:
     @property
     def warning(self) -> str:
         """A warning if many links may be wrong, columns give away places or pins are not found; or empty."""
-        said = self.learned.warning if self.learned else "", unmatched_said(self.unmatched)
-        return " ".join(filter(None, [warning_on(self.tracks), *said]))
+        messages = self.learned.warning if self.learned else "", unmatched_said(self.unmatched)
+        return " ".join(filter(None, [warning_on(self.tracks), *messages]))
 
     def __repr__(self) -> str:
         return f"<TrackingRun: {self.summary}>"
@@ -187,9 +187,9 @@ def tracked(
     settings: TrackingSettings,
     workers: int,
     progress: Callable[[int, int], None] | None,
-    known: dict[tuple[int, int], Links] | None = None,
+    cache: dict[tuple[int, int], Links] | None = None,
 ) -> TrackingRun:
-    """Link with a learned model, or with a gate; without logging. `known`: see `link_frames`."""
+    """Link with a learned model, or with a gate; without logging. `cache`: see `link_frames`."""
     used = _with_device(settings, len(detections))
     lap("device")
     if not has_two_frames(detections):
@@ -197,7 +197,7 @@ def tracked(
     if used.max_distance is None:
         learned, links = learned_links(detections, used, workers, progress)
         return run_of(detections, links, used, learned)
-    return run_of(detections, gated_links(detections, used, workers, progress, known), used)
+    return run_of(detections, gated_links(detections, used, workers, progress, cache), used)
 
 
 def _with_device(settings: TrackingSettings, count: int) -> TrackingSettings:

@@ -42,8 +42,8 @@ def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 
 
     rivals = {"end": near(target, source) - 1, "start": near(source, target) - 1}
     if any(rivals.values()):
-        said = [f"{n} other detection{'s' * (n > 1)} at its {side}" for side, n in rivals.items() if n]
-        return f"{' and '.join(said)} {'are' if sum(rivals.values()) > 1 else 'is'} about as near."
+        messages = [f"{n} other detection{'s' * (n > 1)} at its {side}" for side, n in rivals.items() if n]
+        return f"{' and '.join(messages)} {'are' if sum(rivals.values()) > 1 else 'is'} about as near."
     some = tracks.links[:: max(1, len(tracks.links) // _SAMPLE)]
     step = (seen.position[some[:, 1]] - seen.position[some[:, 0]]) * size
     length = np.linalg.norm(step, axis=1)

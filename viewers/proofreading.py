@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.edit.proofreading import (
-    HeldModel,
+    FrozenModel,
     Resolved,
     UncertainLink,
     hold,
@@ -66,7 +66,7 @@ class Session:
     """Tracks under the answers that were given."""
 
     base: Tracks  # as they were opened, without edits
-    held: HeldModel  # of another program's tracks the settings by which lengths are taken, and no more
+    frozen: FrozenModel  # of another program's tracks the settings by which lengths are taken, and no more
     given: Tracks | None  # of another program, with edits
     now: Resolved
     wrong_at_first: float  # expected number of wrong links without pins
@@ -120,11 +120,11 @@ def opened(
     >>> undo(session).tracks.links.tolist()
     [[0, 2], [1, 3]]
     """
-    held, given = _held(tracks, settings, foreign, progress)
-    first = _solved(held, given, ())
-    now = _solved(held, given, pins) if pins else first
-    queue = _uncertain(now, held)
-    return Session(tracks, held, given, now, first.expected_wrong, tuple(pins), (), queue, len(pins))
+    frozen, given = _held(tracks, settings, foreign, progress)
+    first = _solved(frozen, given, ())
+    now = _solved(frozen, given, pins) if pins else first
+    queue = _uncertain(now, frozen)
+    return Session(tracks, frozen, given, now, first.expected_wrong, tuple(pins), (), queue, len(pins))
 
 
 def next_question(session: Session, seed: int = 0) -> tuple[Session, Question | None]:
@@ -140,7 +140,7 @@ def next_question(session: Session, seed: int = 0) -> tuple[Session, Question | 
         if len(open_):
             chosen = np.random.default_rng([seed, count]).choice(open_)
             return asked, question(session, int(tracks.links[chosen, 0]), audit=True)
-    queue = session.queue or _uncertain(session.now, session.held, len(session.skipped))
+    queue = session.queue or _uncertain(session.now, session.frozen, len(session.skipped))
     for k, doubt in enumerate(queue, 1):
         if session.spot(doubt.row) not in session.skipped:
             return replace(asked, queue=queue[k:]), question(session, doubt.row)
@@ -154,7 +154,7 @@ def question(session: Session, row: int, *, audit: bool = False) -> Question:
         known = dict(doubt.alternatives)
         value = min(known.get(to, math.nan) for to in doubt.successors or (-1,))
         return Question(doubt._replace(value=value), audit, probable=True)
-    seen, spacing = session.tracks.detections, session.held.settings.spacing
+    seen, spacing = session.tracks.detections, session.frozen.settings.spacing
     there = seen.rows_of(int(seen.frame[row]) + 1)
     rows = np.union1d(np.arange(there.start, there.stop), np.array(doubt.successors, np.int64))
     length = np.linalg.norm((seen.position[rows] - seen.position[row]) * spacing, axis=1)
@@ -204,10 +204,10 @@ def redo(session: Session, progress: Report | None = None) -> Session:
 
 def learned_again(session: Session, progress: Report | None = None) -> Session:  # noqa: ARG001
     """The session with a model that is learned once more, with the pins held."""
-    held = hold_again(session.held, session.pins)
-    now = _solved(held, session.given, session.pins)
+    frozen = hold_again(session.frozen, session.pins)
+    now = _solved(frozen, session.given, session.pins)
     return replace(
-        session, held=held, now=now, changed=_changed(session.now, now), queue=_uncertain(now, held)
+        session, frozen=frozen, now=now, changed=_changed(session.now, now), queue=_uncertain(now, frozen)
     )
 
 
@@ -218,11 +218,11 @@ def skip(session: Session, asked: Question) -> Session:
 
 def stored(session: Session, path: Path) -> Session:
     """Bring the table of pins of the tracks up to date; the pins have the numbers of its lines."""
-    held, pins = (read_pins(path) if path.exists() else ()), session.pins
-    same = len(list(takewhile(lambda two: two[0][:2] == two[1][:2], zip(held, pins, strict=False))))
-    for _ in held[same:]:
+    frozen, pins = (read_pins(path) if path.exists() else ()), session.pins
+    same = len(list(takewhile(lambda two: two[0][:2] == two[1][:2], zip(frozen, pins, strict=False))))
+    for _ in frozen[same:]:
         drop_last(path)
-    numbered = iter([*held[:same], *(append_pin(path, pin) for pin in pins[same:])])
+    numbered = iter([*frozen[:same], *(append_pin(path, pin) for pin in pins[same:])])
     steps = (next(numbered) if isinstance(step, Pin) else step for step in session.steps)
     return replace(session, steps=tuple(steps))
 
@@ -254,33 +254,35 @@ def _with(
     session: Session, steps: tuple[Pin | Edit, ...], undone: tuple[Pin | Edit, ...], progress: Report | None
 ) -> Session:
     """The session with other steps."""
-    held, given = session.held, session.given
+    frozen, given = session.frozen, session.given
     was, edits = ([step for step in each if isinstance(step, Edit)] for each in (session.steps, steps))
     if edits != was:
-        held, given = _held(reduce(_edited, edits, session.base), held.settings, given is not None, progress)
+        frozen, given = _held(
+            reduce(_edited, edits, session.base), frozen.settings, given is not None, progress
+        )
     pins = tuple(step for step in steps if isinstance(step, Pin))
-    solved = _solved(held, given, pins)
+    solved = _solved(frozen, given, pins)
     changed = _changed(session.now, solved) if edits == was else np.empty(0, np.int64)
-    kept = replace(session, held=held, given=given, steps=steps, undone=undone)
-    return replace(kept, now=solved, changed=changed, queue=_uncertain(solved, held))
+    kept = replace(session, frozen=frozen, given=given, steps=steps, undone=undone)
+    return replace(kept, now=solved, changed=changed, queue=_uncertain(solved, frozen))
 
 
 def _held(
     tracks: Tracks, settings: TrackingSettings, foreign: bool, progress: Report | None
-) -> tuple[HeldModel, Tracks | None]:
+) -> tuple[FrozenModel, Tracks | None]:
     """The model of detections; or, for tracks of another program, none, and the tracks."""
     if foreign:
-        return HeldModel(tracks.detections, settings, 1), tracks
+        return FrozenModel(tracks.detections, settings, 1), tracks
     return hold(tracks.detections, settings, progress=progress), None
 
 
-def _solved(held: HeldModel, given: Tracks | None, pins: Sequence[Pin]) -> Resolved:
+def _solved(frozen: FrozenModel, given: Tracks | None, pins: Sequence[Pin]) -> Resolved:
     """The tracks under pins; of another program the given links, but where pins say otherwise."""
     if given is None:
-        return resolve(held, pins)
+        return resolve(frozen, pins)
     seen, count = given.detections, len(given.detections)
     plain = [pin._replace(kind="link") if pin.kind == "same_cell" else pin for pin in pins]
-    found = resolve_pins(plain, seen, spacing=held.settings.spacing)
+    found = resolve_pins(plain, seen, spacing=frozen.settings.spacing)
     rows = PinnedRows.of(found, count)
     kept = rows.allows(*given.links.T) & ~rows.row_closed[given.links[:, 0]]  # the others are stated
     links = np.concatenate([given.links[kept], rows.pairs])
@@ -290,16 +292,16 @@ def _solved(held: HeldModel, given: Tracks | None, pins: Sequence[Pin]) -> Resol
         name: np.append(values[kept], np.full(len(rows.pairs), sure[name]))[order]
         for name, values in given.measures.items()
     }
-    run = TrackingRun(Tracks(seen, links[order], **measures), replace(held.settings, pins=tuple(pins)), {})
+    run = TrackingRun(Tracks(seen, links[order], **measures), replace(frozen.settings, pins=tuple(pins)), {})
     none = np.full(count, np.nan)
     return Resolved(run, links[order], np.full(len(links), np.nan), none, none, none, found)
 
 
-def _uncertain(now: Resolved, held: HeldModel, skipped: int = 0) -> tuple[UncertainLink, ...]:
+def _uncertain(now: Resolved, frozen: FrozenModel, skipped: int = 0) -> tuple[UncertainLink, ...]:
     """The least certain links; the longest ones if links have neither probability nor margin."""
     tracks = now.run.tracks
     if not tracks.measures.keys() & {"link_probability", "link_margin"}:
-        tracks = replace(tracks, link_margin=-link_speed(tracks, held.settings.spacing))
+        tracks = replace(tracks, link_margin=-link_speed(tracks, frozen.settings.spacing))
         now = now._replace(run=replace(now.run, tracks=tracks))
     return tuple(uncertain_links(now, _QUEUE + skipped))
 

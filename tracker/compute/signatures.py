@@ -54,8 +54,8 @@ geometry.gating._count_pairs i8 i8 f8:2 i8:1 i8:1 f8:2 i8:1 i8:1 i8:1 i8:1 f8 i8
 geometry.gating._fill_pairs i8 i8 f8:2 i8:1 i8:1 f8:2 i8:1 i8:1 i8:1 i8:1 f8 i8:1 i4:1 f8:1
 learned.inference.filter.prepare_links i8 i8 (i4:1,i4:1,i4:1) f8:1 (f8:1,f8:1) f8:1 f8:2 f8 f4:1 f4:1 f4:1 f4:1
 learned.inference.filter.filter_rows i8:2 Steps Places Direction Messages
-learned.inference.marks.mark_filter i8:1 i8:1 i4:1 i4:1 i4:1 f4:1 f8:2 f8:2 f8:1 f8:1 f8:3
-learned.inference.marks.mark_ratio i8 i8 (i4:1,i4:1) i4:1 f8:2 f8:2 f8:1 f8:1 f8:3 f8:3 f8:2
+learned.inference.features.feature_filter i8:1 i8:1 i4:1 i4:1 i4:1 f4:1 f8:2 f8:2 f8:1 f8:1 f8:3
+learned.inference.features.feature_ratio i8 i8 (i4:1,i4:1) i4:1 f8:2 f8:2 f8:1 f8:1 f8:3 f8:3 f8:2
 learned.inference.powers.raised f8:1 f8
 learned.inference.propagation.by_head i4:1 i8:1 i4:1
 learned.inference.propagation.begin i8:1 i4:1 f8:1 f8:1 u1:1
@@ -98,7 +98,7 @@ SECONDS = {
     "assignment.certificate": 1.9,
     "assignment.dense.perfect": 1.9,
     "learned.learn.field": 1.7,
-    "learned.inference.marks": 1.1,
+    "learned.inference.features": 1.1,
     "particles.tracks": 1.0,
     "learned.inference.propagation": 0.9,
     "learned.learn.ladder": 0.6,

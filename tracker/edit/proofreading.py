@@ -37,7 +37,7 @@ _SHOWN = 4
 
 
 @dataclass(frozen=True, eq=False)
-class HeldModel:
+class FrozenModel:
     """Detections, settings and what was learned from them."""
 
     detections: Detections
@@ -108,7 +108,7 @@ def hold(
     *,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> HeldModel:
+) -> FrozenModel:
     """Learn a model from the movie, or take the gate of the settings.
 
     Parameters
@@ -130,34 +130,34 @@ def hold(
     """
     settings, workers = replace(settings, pins=()), workers or os.cpu_count() or 1
     if settings.max_distance is not None or not has_two_frames(detections):
-        return HeldModel(detections, settings, workers)
+        return FrozenModel(detections, settings, workers)
     if settings.periodic is not None:
         raise SettingsError("In a periodic box pins need a max_distance: set one.")
     from ..learned.linking import fit_movie
 
     used = replace(settings, device="cpu")
-    return HeldModel(detections, used, workers, fit_movie(detections, used, workers, progress))
+    return FrozenModel(detections, used, workers, fit_movie(detections, used, workers, progress))
 
 
-def hold_again(held: HeldModel, pins: Sequence[Pin]) -> HeldModel:
+def hold_again(frozen: FrozenModel, pins: Sequence[Pin]) -> FrozenModel:
     """The model learned once more, with these pins held; with a gate there is nothing to learn.
 
     Tracks under it are no longer what `outbid.track` gives with the pins, which learns without them.
     """
-    if held.learned is None or not pins:
-        return held
+    if frozen.learned is None or not pins:
+        return frozen
     from ..learned.linking import fit_again
 
-    found = replace(held.settings, pins=tuple(pins)).pins_in(held.detections)
-    return replace(held, learned=fit_again(held.learned, found))
+    found = replace(frozen.settings, pins=tuple(pins)).pins_in(frozen.detections)
+    return replace(frozen, learned=fit_again(frozen.learned, found))
 
 
-def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
+def resolve(frozen: FrozenModel, pins: Sequence[Pin] = ()) -> Resolved:
     """Tracks under a model that is held, and pins: what `outbid.track` gives with these.
 
     Parameters
     ----------
-    held : HeldModel
+    frozen : FrozenModel
     pins : sequence of Pin
         All that hold, not only new ones.
 
@@ -166,16 +166,16 @@ def resolve(held: HeldModel, pins: Sequence[Pin] = ()) -> Resolved:
     SettingsError
         If pins contradict each other.
     """
-    seen, used = held.detections, replace(held.settings, pins=tuple(pins))
+    seen, used = frozen.detections, replace(frozen.settings, pins=tuple(pins))
     found = used.pins_in(seen)
-    if held.learned is None:
-        run, none = tracked(seen, used, held.workers, None, held.known), np.full(len(seen), np.nan)
+    if frozen.learned is None:
+        run, none = tracked(seen, used, frozen.workers, None, frozen.known), np.full(len(seen), np.nan)
         links = run.tracks.links
         return Resolved(run, links, np.full(len(links), np.nan), none, none, none, found)
     from ..learned.linking import in_given_order, under_pins
 
-    decided, order = under_pins(held.learned, found), held.learned.reading.order
-    run = run_of(seen, in_given_order(decided.links, order), used, held.learned.summary)
+    decided, order = under_pins(frozen.learned, found), frozen.learned.reading.order
+    run = run_of(seen, in_given_order(decided.links, order), used, frozen.learned.summary)
     posterior, count = decided.tracks.posterior, len(seen)
     some = posterior.probability > _LEAST
     pairs = order[np.column_stack([posterior.candidates.tail[some], posterior.candidates.head[some]])]

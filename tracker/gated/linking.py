@@ -119,7 +119,7 @@ def link_frames(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
     memory: int = NO_LIMIT,
-    known: dict[_Run, Links] | None = None,
+    cache: dict[_Run, Links] | None = None,
 ) -> Links:
     """Link every frame to the next by an optimal assignment with births and deaths.
 
@@ -139,7 +139,7 @@ def link_frames(
         Called with (detections done, detections in all) after every run of frames.
     memory : int
         Bytes that may be used there, all threads together.
-    known : dict, optional
+    cache : dict, optional
         Links of runs of frames in which no pin acts, from earlier calls on the host with the same costs;
         those found are added.
 
@@ -173,7 +173,7 @@ def link_frames(
         at_once = -(-len(cuts) // rounds) or 1
         movie = detections, position, costs.with_workers(workers // at_once)
         share = int(CANDIDATE_SHARE * memory / at_once)
-        work = partial(_kept, {} if known is None else known, movie, (workers // at_once, share))
+        work = partial(_kept, {} if cache is None else cache, movie, (workers // at_once, share))
         batches = Batches()
         solved: Iterator[Links | None] = in_threads(work, cuts, at_once)
     else:
@@ -198,14 +198,14 @@ def link_frames(
     return joined([no_links(), *whole, _stated(position, costs)], batches)
 
 
-def _kept(known: dict[_Run, Links], movie: _Movie, room: tuple[int, int], run: _Run) -> Links:
+def _kept(cache: dict[_Run, Links], movie: _Movie, room: tuple[int, int], run: _Run) -> Links:
     """The links of a run on the host: known ones, or those found, which are kept where no pin acts."""
     detections, _, costs = movie
     begin, middle, end, stop = detections.frame_start[[run[0], run[0] + 1, run[1], run[1] + 1]].tolist()
     if costs.pins is None or not costs.pins.acts(slice(begin, end), slice(middle, stop)):
-        if run not in known:
-            known[run] = _link_run((*movie[:2], replace(costs, pins=None)), np.asarray, *room, run)
-        return known[run]
+        if run not in cache:
+            cache[run] = _link_run((*movie[:2], replace(costs, pins=None)), np.asarray, *room, run)
+        return cache[run]
     return _link_run(movie, np.asarray, *room, run)
 
 

@@ -21,7 +21,7 @@ def gated_links(
     used: TrackingSettings,
     workers: int,
     progress: Callable[[int, int], None] | None = None,
-    known: dict[tuple[int, int], Links] | None = None,
+    cache: dict[tuple[int, int], Links] | None = None,
 ) -> Links:
     """Link frame to frame within the gate that is set, then over gaps, on the device that is set."""
     costs, gap_costs = costs_of(used)
@@ -35,7 +35,7 @@ def gated_links(
     memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
     links = link_frames(
         detections, position, costs, place=place, workers=workers, progress=progress, memory=memory,
-        known=known,
+        cache=cache,
     )  # fmt: skip
     lap("linking")
     links = close_gaps(

@@ -1,4 +1,4 @@
-"""Columns that help to link: those that `outbid detect` wrote, and those that the user names, as marks."""
+"""Columns that help to link: those that `outbid detect` wrote, and those that the user names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..compute.tolerances import PRIOR
 from ..errors import SettingsError
 from ..geometry.neighbours import nearest
 from ..settings.columns import period_of
-from .model.marks import Marks
+from .model.features import Features
 from .model.movie import NEIGHBOURS, summed
 from .prepare import Reading
 
@@ -32,9 +32,9 @@ _SURE = 1e-4
 
 
 class Columns(NamedTuple):
-    """The marks of a movie; where the scores of each column are in them; columns of labels, and by place."""
+    """Features of a movie; where each column's scores are in them; columns of labels, and by place."""
 
-    marks: Marks
+    features: Features
     blocks: dict[str, slice]
     labels: tuple[str, ...]
     by_place: tuple[str, ...]
@@ -52,28 +52,29 @@ class ColumnBits:
     def __str__(self) -> str:
         some = {name: bits for name, bits in self.links.items() if bits > 0}
         each = [f"{name} {bits:.2g}" for name, bits in sorted(some.items(), key=lambda one: -one[1])]
-        said = f"Columns: {', '.join(each)} bits a link" if each else "Columns: none says anything of links"
+        some_help = f"Columns: {', '.join(each)} bits a link"
+        message = some_help if each else "Columns: none says anything of links"
         silent = len(self.links) - len(some)
-        said += f"; {silent} {'says' if silent == 1 else 'say'} nothing" if silent and each else ""
-        return f"{said}; {self.clutter:.2g} bits a detection about clutter."
+        message += f"; {silent} {'says' if silent == 1 else 'say'} nothing" if silent and each else ""
+        return f"{message}; {self.clutter:.2g} bits a detection about clutter."
 
     @property
     def warning(self) -> str:
         """A warning of columns that say what positions say already; else empty."""
-        said = f"Warning: nearly the same for neighbours: {', '.join(self.by_place)}. "
-        return f"{said}Where a detection is, positions say already." if self.by_place else ""
+        message = f"Warning: nearly the same for neighbours: {', '.join(self.by_place)}. "
+        return f"{message}Where a detection is, positions say already." if self.by_place else ""
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
         return {"links": dict(self.links), "clutter": self.clutter, "by_place": list(self.by_place)}
 
 
-def marks_of(
+def features_of(
     features: Mapping[str, NDArray],
     reading: Reading,
     column: Mapping[str, str] | str | None,
 ) -> Columns | None:
-    """The marks of a movie, of features (N,) in the order of its detections as read; None if none help.
+    """The features of a movie, of columns (N,) in the order of its detections as read; None if none help.
 
     Raises SettingsError if there is no such column, or its values are of another kind.
     """
@@ -99,11 +100,11 @@ def marks_of(
             kept += [(score, known) for (score, _), known in zip(own, seen, strict=True)]
             by_place += [name] * (max(share for _, share in own) > _BY_PLACE)
     value, known = zip(*kept, strict=True) if kept else ((), ())
-    marks = Marks(
+    chosen = Features(
         _stacked(count, value), _stacked(count, known).astype(np.bool_), _stacked(count, clutter),
         _stacked(count, labels.values()).astype(np.int64),
     )  # fmt: skip
-    return Columns(marks, blocks, tuple(labels), tuple(by_place))
+    return Columns(chosen, blocks, tuple(labels), tuple(by_place))
 
 
 def kinds_of(

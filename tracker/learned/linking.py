@@ -20,7 +20,7 @@ from ..particles.detections import Detections
 from ..pins.rows import Found, PinnedRows
 from ..settings.fixed import values_along
 from ..settings.tracking import TrackingSettings
-from .features import kinds_of, marks_of
+from .features import features_of, kinds_of
 from .inference.decide import log_odds
 from .inference.jpda import converged, exponent, updated
 from .learn import Fit, learn
@@ -118,9 +118,9 @@ def fit_movie(
     _refuse_large(reading.frame_start, options.nearest, int(_SHARE * free_memory()))
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
     with computing(workers):
-        columns = marks_of(detections.features, reading, settings.column)
-        marks = None if columns is None else columns.marks
-        fit = learn(reading.position, reading.frame_start, options, time=reading.time, marks=marks)
+        columns = features_of(detections.features, reading, settings.column)
+        features = None if columns is None else columns.features
+        fit = learn(reading.position, reading.frame_start, options, time=reading.time, features=features)
         lap("learning")
         decided = _decided(fit, settings)
         lap("deciding")

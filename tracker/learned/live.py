@@ -179,7 +179,7 @@ class Live:
             movie, self._model(window), posterior, omega=exponent(posterior.probability), with_moments=False,
         )  # fmt: skip
         return posterior, replace(window, tail=posterior.candidates.tail, head=posterior.candidates.head,
-            probability=posterior.probability, rivals=posterior.rivals)  # fmt: skip
+            probability=posterior.probability, competing=posterior.competing)  # fmt: skip
 
     def _model(self, window: _Window) -> Model:
         """The learned model, with the flow of the window and even steps."""
@@ -205,7 +205,7 @@ class _Window(Arrays):
         Nearest detections of the same frame, counted from its first; -1 for none.
     tail, head, probability : (E,) arrays
         Candidate links, and their probabilities in the last sweep.
-    rivals : (2, E) float64 array
+    competing : (2, E) float64 array
         As in `LinkPosterior`.
     """
 
@@ -217,7 +217,7 @@ class _Window(Arrays):
     tail: NDArray[np.int32] = field(metadata=LINK)
     head: NDArray[np.int32] = field(metadata=LINK)
     probability: NDArray[np.float64] = field(metadata=LINK)
-    rivals: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
+    competing: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
 
     @classmethod
     def empty(cls, basis: NDArray[np.float64]) -> _Window:
@@ -229,7 +229,7 @@ class _Window(Arrays):
         )  # fmt: skip
         return cls(
             movie=movie, track=row, ended=row > 0, flow=place, near=np.empty((0, OUTER), np.int32),
-            tail=link, head=link, probability=np.empty(0), rivals=np.empty((2, 0)),
+            tail=link, head=link, probability=np.empty(0), competing=np.empty((2, 0)),
         )  # fmt: skip
 
     @property
@@ -241,7 +241,7 @@ class _Window(Arrays):
     def known(self) -> LinkPosterior:
         """The candidates between earlier frames."""
         key = self.tail * np.int64(len(self.movie)) + self.head
-        return LinkPosterior.begun(candidates_of(key, self.movie.frame), self.probability, self.rivals)
+        return LinkPosterior.begun(candidates_of(key, self.movie.frame), self.probability, self.competing)
 
     def latest(self, frames: int) -> _Window:
         """The latest frames, at most this many."""

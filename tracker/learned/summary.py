@@ -14,12 +14,12 @@ from .features import ColumnBits, Columns
 from .learn import Fit
 from .learn.em import LEAST_REACH
 from .learn.errors import standard_errors
-from .learn.marks import bits_of_clutter, bits_of_links
+from .learn.features import bits_of_clutter, bits_of_links
 from .learn.registration import CLEAR
 from .learn.whole import SHARED
 from .model import AssociationModel, MotionModel
+from .model.features import clutter_odds
 from .model.gate import radius
-from .model.marks import clutter_odds
 from .model.movie import OUTER, Movie, weighted
 from .prepare import HOLE, Reading
 
@@ -135,21 +135,21 @@ class Summary:
 
     def _frames(self) -> str:
         """Sentences about what differs from frame to frame."""
-        said = "" if self.interval == 1 else f"Frame numbers increase by {self.interval}. "
+        messages = "" if self.interval == 1 else f"Frame numbers increase by {self.interval}. "
         if self.time is not None:
             ahead = np.diff(self.time)
             lost = int((ahead - 1)[ahead <= HOLE + 1].sum())
-            said += (
+            messages += (
                 "Frames are unevenly spaced in time and are linked in sequence. "
                 if (ahead == 1).all()
                 else f"Frames without detections, taken as not recorded: {lost}. "
             )
         if self.drift is not None:
             farthest = float(np.linalg.norm(np.diff(self.drift, axis=0), axis=1).max(initial=0.0))
-            said += f"Whole frames drift by up to {farthest:.3g}; this is corrected. "
+            messages += f"Whole frames drift by up to {farthest:.3g}; this is corrected. "
         if self.step_scale is not None:
-            said += f"Steps differ from frame to frame by {self.step_scale.std():.0%}. "
-        return said
+            messages += f"Steps differ from frame to frame by {self.step_scale.std():.0%}. "
+        return messages
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records and summaries."""
@@ -206,11 +206,11 @@ def summarise(
 
 def _bits(fit: Fit, columns: Columns) -> ColumnBits:
     """What columns say, by the movie that they were learned from."""
-    part, marks = fit.motion_from, fit.model.marks
+    part, features = fit.motion_from, fit.model.features
     links = bits_of_links(part.movie, part.posterior, columns.blocks, columns.labels)
-    if marks is None or not marks.links():  # they explain less than they cost
+    if features is None or not features.links():  # they explain less than they cost
         links = dict.fromkeys(links, 0.0)
-    odds = clutter_odds(part.movie.marks, marks, part.model.association.clutter)
+    odds = clutter_odds(part.movie.features, features, part.model.association.clutter)
     return ColumnBits(links, bits_of_clutter(odds), columns.by_place)
 
 
@@ -286,15 +286,15 @@ def _drift(
     is the root mean square displacement relative to the flow.
     """
     start = reading.frame_start
-    held = np.diff(start) > 0
-    rows = start[:-1][held]
+    occupied = np.diff(start) > 0
+    rows = start[:-1][occupied]
     first = rows_here(reading.position, rows) - to_host(reading.position.mean(axis=0))
-    jumped, flow = first @ movie.basis - rows_here(movie.position, rows), mean[held]
+    jumped, flow = first @ movie.basis - rows_here(movie.position, rows), mean[occupied]
     seen = (jumped - jumped[0] + np.cumsum(flow, axis=0) - flow) @ np.linalg.pinv(movie.basis)
-    error = np.linalg.norm(step) / np.sqrt(np.diff(start)[held][1:])
+    error = np.linalg.norm(step) / np.sqrt(np.diff(start)[occupied][1:])
     if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > CLEAR * error).any():
         return None
-    return np.asarray(seen[np.maximum(np.cumsum(held) - 1, 0)])
+    return np.asarray(seen[np.maximum(np.cumsum(occupied) - 1, 0)])
 
 
 def _plain(value: object) -> object:

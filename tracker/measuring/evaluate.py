@@ -60,14 +60,14 @@ class Measures:
         units = {field.name: field.metadata[b"unit"].decode() for field in self.groups.schema}
         lines = []
         for row in self.groups.to_pylist():
-            said = [f"{row['group']}: {row['tracks']} tracks"]
+            messages = [f"{row['group']}: {row['tracks']} tracks"]
             for quantity in _FITTED:
                 name = next(name for name in units if name.startswith(quantity))
                 error = next(name for name in units if name.startswith(f"{quantity}_error"))
                 if row[name] is not None:
                     within = "" if row[error] is None else f" ± {row[error]:.1g}"
-                    said.append(f"{quantity} {row[name]:.3g}{within} {units[name]}".rstrip())
-            lines.append(", ".join(said))
+                    messages.append(f"{quantity} {row[name]:.3g}{within} {units[name]}".rstrip())
+            lines.append(", ".join(messages))
         return "\n".join(lines)
 
     def to_dataframe(self) -> Any:
@@ -161,13 +161,13 @@ def evaluated(movie: Recording, remarks: list[str]) -> Measures:
         rows.append(_row(movie, index, fits[0], every[name]))
         curves += _curves(movie, name, weights, anomalous)
     linking = _with_linking(movie.variants, motion)
-    said = [*remarks, *_on_linking(movie, linking, every)]
+    messages = [*remarks, *_on_linking(movie, linking, every)]
     return Measures(
         table_of(_track_columns(movie, simple, motion | linking), movie.scale),
         table_of({key: [row[key] for row in rows] for key in (rows[0] if rows else ())}, movie.scale),
         _table_of_curves(curves),
         table_of(compared(every), movie.scale),
-        tuple(said),
+        tuple(messages),
     )
 
 
@@ -206,10 +206,10 @@ def _with_linking(variants: Variants, motion: Columns) -> Columns:
     found: Columns = {}
     for name in _FITTED:
         fit, values = motion[name + "_error"][variants.own], motion[name][variants.instead]
-        known = np.isfinite(values)
-        some = np.maximum(known.sum(axis=0), 1)
-        mean = np.where(known, values, 0).sum(axis=0) / some
-        spread = (np.where(known, values - mean, 0) ** 2).sum(axis=0) / np.maximum(some - 1, 1)
+        finite = np.isfinite(values)
+        some = np.maximum(finite.sum(axis=0), 1)
+        mean = np.where(finite, values, 0).sum(axis=0) / some
+        spread = (np.where(finite, values - mean, 0) ** 2).sum(axis=0) / np.maximum(some - 1, 1)
         total = np.square(fit) + spread
         found[name + "_error"] = np.sqrt(total)
         if name == "diffusion":
@@ -254,8 +254,8 @@ def _row(movie: Recording, index: int, fit: Pooled | None, found: dict[str, Esti
         row[name], row[name + "_error"] = found[name].value, found[name].error
     row["linking_share"] = _share(found["diffusion"])
     noise = [] if fit is None else np.sqrt(np.maximum(fit.scale * fit.ratio, 0)).tolist()
-    known = dict(zip(movie.axes, noise, strict=False))
-    row |= {f"localisation_error_{axis}": known.get(axis, np.nan) for axis in "zyx"}
+    error = dict(zip(movie.axes, noise, strict=False))
+    row |= {f"localisation_error_{axis}": error.get(axis, np.nan) for axis in "zyx"}
     born, lost = starts_and_ends(movie.tracks)
     family = families(movie.tracks, movie.scale.frame)
     cycle = family["cycle_time"][inside]
@@ -278,8 +278,8 @@ def _track_columns(movie: Recording, simple: Columns, motion: Columns) -> Column
         first["group"] = [movie.names[index] for index in movie.group[own]]
     family = families(movie.tracks, movie.scale.frame)
     mother = family["mother"]
-    known = np.isfinite(mother)
-    mother[known] = movie.own[mother[known].astype(np.int64)]
+    finite = np.isfinite(mother)
+    mother[finite] = movie.own[mother[finite].astype(np.int64)]
     columns = first | {"track_id": movie.own.astype(np.float64)}
     columns |= {name: simple[name][own] for name in list(simple)[:9]}
     for name in _FITTED:
@@ -349,18 +349,18 @@ def _on_linking(movie: Recording, linking: Columns, every: dict[str, dict[str, E
         ]
     if len(movie.variants.drawn) == 1:
         return ["All links are certain: linking adds no errors."]
-    said = [
+    messages = [
         f"Errors include linking, by {DRAWS} draws of the links; about {(1 - chance).sum():,.0f} of "
         f"{len(chance):,} links are expected to be wrong."
     ]
     share = linking["linking_share"][np.isfinite(linking["linking_share"])]
     if (share > 0.5).any():
-        said.append(
+        messages.append(
             "Linking is the larger part of the error of the diffusion coefficient in "
             f"{(share > 0.5).sum():,} of {len(share):,} tracks."
         )
     for name, found in every.items():
         worst = [quantity for quantity, one in found.items() if _share(one) > 0.5]
         if worst:
-            said.append(f"Linking dominates the error of {', '.join(worst)} in group {name}.")
-    return said
+            messages.append(f"Linking dominates the error of {', '.join(worst)} in group {name}.")
+    return messages

@@ -94,8 +94,8 @@ def shifted(weights: Samples, value: float, influence: Floats) -> Estimate:
 
 def mean_of(weights: Samples, values: Floats) -> Estimate:
     """The mean over tracks of a value of each, (V,); tracks without one do not count."""
-    known = np.isfinite(values)
-    return ratio(weights, np.where(known, values, 0.0), known.astype(np.float64))
+    finite = np.isfinite(values)
+    return ratio(weights, np.where(finite, values, 0.0), finite.astype(np.float64))
 
 
 def lagged(position: Floats, frame: NDArray, owner: NDArray, lag: int, count: int) -> Floats:
@@ -145,11 +145,11 @@ def distribution(weights: Samples, values: Floats, owner: NDArray) -> tuple[Floa
 
 def median_of(values: Floats, rng: np.random.Generator) -> tuple[float, float]:
     """Median of the known values, and its standard error by bootstrap."""
-    known = values[np.isfinite(values)]
-    if len(known) == 0:
+    finite = values[np.isfinite(values)]
+    if len(finite) == 0:
         return np.nan, np.nan
-    again = np.median(known[rng.integers(0, len(known), (SAMPLES, len(known)))], axis=1)
-    return float(np.median(known)), float(again.std(ddof=1)) if len(known) > 1 else np.nan
+    again = np.median(finite[rng.integers(0, len(finite), (SAMPLES, len(finite)))], axis=1)
+    return float(np.median(finite)), float(again.std(ddof=1)) if len(finite) > 1 else np.nan
 
 
 def compared(groups: dict[str, dict[str, Estimate]]) -> dict[str, list]:

@@ -29,13 +29,13 @@ def column_of(values: NDArray, missing: NDArray[np.bool_] | None = None) -> pa.A
     >>> column_of(np.array([1.5, 2.5]), np.array([False, True])).to_pylist()
     [1.5, None]
     """
-    known = None if missing is None else np.packbits(~missing, bitorder="little")
-    return packed_column(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")), known)
+    valid = None if missing is None else np.packbits(~missing, bitorder="little")
+    return packed_column(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")), valid)
 
 
-def packed_column(values: NDArray, known: NDArray[np.uint8] | None) -> pa.Array:
-    """Contiguous numbers as an Arrow column, with nulls where a bit of `known` (lowest first) is not set."""
-    bits = None if known is None else pa.py_buffer(known)
+def packed_column(values: NDArray, valid: NDArray[np.uint8] | None) -> pa.Array:
+    """Contiguous numbers as an Arrow column, with nulls where a bit of `valid` (lowest first) is not set."""
+    bits = None if valid is None else pa.py_buffer(valid)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(values)])
 
 

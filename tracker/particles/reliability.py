@@ -55,10 +55,10 @@ def reliability_of(tracks: Tracks) -> Reliability | None:
     probability = tracks.link_probability
     if probability is None or not np.isfinite(probability).any():
         return None
-    known = np.isfinite(probability)
-    unlikely = known & (probability < DOUBTFUL)
+    finite = np.isfinite(probability)
+    unlikely = finite & (probability < DOUBTFUL)
     of = tracks.track_id[tracks.links[unlikely, 1]]
-    return Reliability(int(known.sum()), float((1 - probability[known]).sum()), len(np.unique(of)))
+    return Reliability(int(finite.sum()), float((1 - probability[finite]).sum()), len(np.unique(of)))
 
 
 def sentence_on(tracks: Tracks) -> str:

@@ -178,7 +178,7 @@ class Doubled:
         """Sum of two counts; the first duplicate is that of the earlier part."""
         return Doubled(self.count + other.count, self.where or other.where)
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """A sentence about the duplicates; empty if there are none."""
         if not self.count:
             return []
@@ -195,7 +195,7 @@ def doubled(detections: Detections) -> Doubled:
     --------
     >>> doubled(Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 0, 1]]))
     Doubled(count=1, where='in frame 1 at z, y, x = 0, 0, 1')
-    >>> doubled(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 0]])).said()
+    >>> doubled(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 0]])).messages()
     []
     """
     if len(detections) == 0 or _at_one_position(detections.position):  # `at_first_sight` reports this

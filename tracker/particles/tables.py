@@ -131,11 +131,11 @@ def _transposed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 def _at_targets(tracks: Tracks, chosen: NDArray[np.bool_] | slice, of_link: NDArray[np.float64]) -> pa.Array:
     """Column with the value of each chosen link at the detection that is the link's target."""
     count = len(tracks.detections)
-    column, known = np.empty(count), np.empty(-(-count // 8), dtype=np.uint8)
+    column, valid = np.empty(count), np.empty(-(-count // 8), dtype=np.uint8)
     kernels("outbid.particles.tracks", column).at_targets(
-        tracks.links[chosen], of_link[chosen], column, known
+        tracks.links[chosen], of_link[chosen], column, valid
     )
-    return packed_column(column, known)
+    return packed_column(column, valid)
 
 
 def _parents(tracks: Tracks, chosen: NDArray[np.bool_] | slice) -> NDArray[np.int64] | None:

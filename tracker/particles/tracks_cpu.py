@@ -84,15 +84,15 @@ def follow_labels(label, frame, first, last, follower):  # pragma: no cover
 
 
 @kernel
-def at_targets(links, of_link, column, known):  # pragma: no cover
+def at_targets(links, of_link, column, valid):  # pragma: no cover
     """Copy measures of links to the detections that the links reach.
 
-    links (E, 2) i8; of_link (E,) f8. Written: column (N,) f8, 0 where no link arrives; known (N/8,) u1 a bit
+    links (E, 2) i8; of_link (E,) f8. Written: column (N,) f8, 0 where no link arrives; valid (N/8,) u1 a bit
     a detection, the lowest first, set where one does.
     """
     column[:] = 0
-    known[:] = 0
+    valid[:] = 0
     for link in range(len(links)):
         t = links[link, 1]
         column[t] = of_link[link]
-        known[t >> 3] |= np.uint8(1 << (t & 7))
+        valid[t >> 3] |= np.uint8(1 << (t & 7))

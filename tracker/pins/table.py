@@ -65,10 +65,10 @@ def append_pin(path: str | os.PathLike[str], pin: Pin) -> Pin:
         As `read_pins`; also if the pin contradicts one of the table, which stays as it is.
     """
     path = Path(path)
-    held = read_pins(path) if path.exists() else ()
+    earlier = read_pins(path) if path.exists() else ()
     time = pin.time or datetime.now(UTC).isoformat(timespec="seconds")
-    pin = pin._replace(number=max((one.number for one in held), default=0) + 1, time=time)
-    check_pins([*held, pin])
+    pin = pin._replace(number=max((one.number for one in earlier), default=0) + 1, time=time)
+    check_pins([*earlier, pin])
     places = [value for frame, at in pin.detections for value in (frame, *map(float, at))]
     known = "" if math.isnan(pin.p_before) else float(pin.p_before)
     fixed = [pin.number, pin.time, pin.user, pin.kind, known, pin.audit]
@@ -82,9 +82,9 @@ def append_pin(path: str | os.PathLike[str], pin: Pin) -> Pin:
 
 def drop_last(path: str | os.PathLike[str]) -> Pin | None:
     """Drop the last pin of a table, and return it; None if the table is empty."""
-    if held := read_pins(path):
+    if earlier := read_pins(path):
         os.truncate(path, Path(path).read_bytes().rstrip(b"\r\n").rfind(b"\n") + 1)
-    return held[-1] if held else None
+    return earlier[-1] if earlier else None
 
 
 def _pin(line: dict[str, str], number: int) -> Pin:

@@ -108,10 +108,10 @@ class Scores:
         >>> Scores({"division_f1": float("nan"), "n_true_divisions": 0, "n_found_divisions": 0}, {}).remark
         'Neither the tracks nor the truth have divisions, so divisions have no score.'
         """
-        said = [str(self.provenance[_WHY])] if _WHY in self.provenance else []
+        messages = [str(self.provenance[_WHY])] if _WHY in self.provenance else []
         skipped = self.provenance.get("skipped_frames", 0)
-        if skipped and not said:
-            said.append(
+        if skipped and not messages:
+            messages.append(
                 f"True tracks skip {skipped} frame{'s' * (skipped > 1)}; alpha, beta and jsc count each as "
                 "missed unless the tracks have it, as the program of the ISBI challenge does."
             )
@@ -122,8 +122,8 @@ class Scores:
                 'wrong: --link-rule edge (Python: link_rule="edge").'
             )
         if self._without("division"):
-            said.append("Neither the tracks nor the truth have divisions, so divisions have no score.")
-        return " ".join(said)
+            messages.append("Neither the tracks nor the truth have divisions, so divisions have no score.")
+        return " ".join(messages)
 
     @property
     def gate(self) -> Gate:

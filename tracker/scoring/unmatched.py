@@ -68,14 +68,16 @@ def unlike_lengths(found: Detections, true: Detections) -> str:
     'The tracks are in micrometer, the truth in pixel. Along z, y, x the tracks extend over 0, 4.9, 8.82,
      the truth over 0, 49, 88.2.'
     """
-    said = [f"The tracks are in {found.unit}, the truth in {true.unit}."] if found.unit != true.unit else []
+    messages = (
+        [f"The tracks are in {found.unit}, the truth in {true.unit}."] if found.unit != true.unit else []
+    )
     if len(found) and len(true):
         reach = [np.ptp(np.quantile(side.position, (0.01, 0.99), axis=0), axis=0) for side in (found, true)]
         least, most = np.minimum(*reach), np.maximum(*reach)
         if (most > _UNLIKE * least).any():
             over = [_numbers(lengths) for lengths in reach]
-            said.append(f"Along z, y, x the tracks extend over {over[0]}, the truth over {over[1]}.")
-    return " ".join(said)
+            messages.append(f"Along z, y, x the tracks extend over {over[0]}, the truth over {over[1]}.")
+    return " ".join(messages)
 
 
 def exchanged_axes(found: Detections, true: Detections, gate: float) -> str:

@@ -187,12 +187,12 @@ def connected(workers: Workers) -> Iterator[Cluster]:
             "A cluster needs a package that is not installed: pip install 'outbid[cluster]'."
         ) from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # lost workers are reported here
-    with ExitStack() as held:
+    with ExitStack() as opened:
         address: Any = workers.scheduler
         try:
             if workers.kind is not None:
-                address = held.enter_context(_started(workers))
-            client = held.enter_context(distributed.Client(address, timeout=_LOST))
+                address = opened.enter_context(_started(workers))
+            client = opened.enter_context(distributed.Client(address, timeout=_LOST))
         except (OSError, TimeoutError, ValueError) as error:
             raise ResourceError(
                 f"No scheduler answers at {workers.scheduler or workers.kind}: {error}. Is it running?"

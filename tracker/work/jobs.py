@@ -313,7 +313,10 @@ class TrackJob(Job):
         run = self._without_short(run)
         _LOG.info("%s", run.settings)
         if say is not None:
-            for warning in [*twice.result().said(), *without_links(detections, run.stats["links"], *gate)]:
+            for warning in [
+                *twice.result().messages(),
+                *without_links(detections, run.stats["links"], *gate),
+            ]:
                 say(warning)
         learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
         origin = hashed.result()

@@ -160,13 +160,13 @@ def read_model(path: Path) -> Values:
         If a value makes no sense.
     """
     record = formats.read_record(path)
-    held = record.get("known")
-    if record.get("command") != "learn" or not isinstance(held, dict):
+    values = record.get("known")
+    if record.get("command") != "learn" or not isinstance(values, dict):
         raise InputError(f"{path} is no model. Give what outbid learn wrote.")
     try:
         known = {
             str(name): tuple(map(float, value)) if isinstance(value, list) else float(value)
-            for name, value in held.items()
+            for name, value in values.items()
         }
     except (TypeError, ValueError):
         raise InputError(f"{path} holds a value that is no number. Learn the model anew.") from None

@@ -138,8 +138,8 @@ def track_stream(
     frames = set[int]()
     # One thread decodes, one reads, one joins frames to the piece before, one links, one makes tracks, one
     # looks for rows that are there twice, some write parts and the output; this one numbers the tracks.
-    with ExitStack() as held:
-        joined = held.enter_context(closing(Ahead(_overlapping(source, columns, rows), "join")))
+    with ExitStack() as opened:
+        joined = opened.enter_context(closing(Ahead(_overlapping(source, columns, rows), "join")))
         used = replace(settings, device=device_for(settings.device, total, GPU_FROM_DETECTIONS), max_gap=0)
         lap("device")
 
@@ -149,9 +149,9 @@ def track_stream(
 
         resumed = begin() if resume else None
         links_of = _linked(joined, used, workers or os.cpu_count() or 1, resumed.done if resumed else 0)
-        linked = held.enter_context(closing(Ahead(links_of, "linking")))
-        pieces = held.enter_context(closing(Ahead(_in_tracks(linked, used), "tracks")))
-        parts = held.enter_context(resumed or begin())
+        linked = opened.enter_context(closing(Ahead(links_of, "linking")))
+        pieces = opened.enter_context(closing(Ahead(_in_tracks(linked, used), "tracks")))
+        parts = opened.enter_context(resumed or begin())
         for number, (seen, before, run) in enumerate(pieces):
             lap("linking")
             own = seen.take(slice(before, None))
@@ -176,8 +176,8 @@ def track_stream(
         parts.join({name: stats[name] for name in stats if name in RECORDED})
         lap("write")
     alone = [on_one_frame(done, min(frames, default=0))] if len(frames) < 2 else []
-    said = " ".join([*alone, *sum((each.result() for each in twice), Doubled()).said()])
-    return stats | ({"remark": said} if said else {})
+    messages = " ".join([*alone, *sum((each.result() for each in twice), Doubled()).messages()])
+    return stats | ({"remark": messages} if messages else {})
 
 
 def _linked(

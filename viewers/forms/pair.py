@@ -33,7 +33,7 @@ _MOST_OF_MANY = 200_000
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class PairResult:
     """Result of comparing two layers.
 
     Parameters
@@ -85,7 +85,7 @@ class PairForm(Form):
         self.kind = QComboBox()
         self.way = WayBox(self._first)
         self.table = QTableWidget(0, 2)
-        self._held: Held | None = None
+        self._result: PairResult | None = None
         self._added: dict[int, Any] = {}
         self._frames: tuple[int, int] | None = None
         self._rows = np.empty(0, np.int64)  # of the errors that are gone through
@@ -120,7 +120,7 @@ class PairForm(Form):
         given = self.gate.number()
         taken, known = tracks_of(first), tracks_of(second)
 
-        def work(report: Report) -> Held:
+        def work(report: Report) -> PairResult:
             report(0, 0)
             world = moved(taken, transform.spacing, transform.shift), moved(known, other.spacing, other.shift)
             gate = gate_for(given, world[1])
@@ -133,13 +133,13 @@ class PairForm(Form):
             in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
             layers = error_layers(in_voxels, self.names, spacing=transform.spacing)
             remark = remark if given is not None else f"{gate} {remark}".strip()
-            return Held(values, record, remark, layers, transform, gate.distance, (first, second))
+            return PairResult(values, record, remark, layers, transform, gate.distance, (first, second))
 
         return work
 
-    def show_result(self, result: Held) -> None:
+    def show_result(self, result: PairResult) -> None:
         """Show the table and the layers, and hide the two compared layers."""
-        self._held = result
+        self._result = result
         self._show_table(result.values)
         self._show_layers(self._now())
         for layer in result.taken:
@@ -158,27 +158,27 @@ class PairForm(Form):
 
     def _list_errors(self, _: object = None) -> None:
         """Lead through the errors of the kind that is chosen."""
-        if self._held is None:
+        if self._result is None:
             return
-        kinds, chosen = self._held.errors.features["kind"], self.kind.currentText()
+        kinds, chosen = self._result.errors.features["kind"], self.kind.currentText()
         self._rows = np.flatnonzero((kinds == chosen) | (chosen == "all"))
         count = len(self._rows)
         self.way.lead(count, f"{count:,} {self.error_text}{'s' * (count != 1)}")
 
     def _first(self) -> int:
         """Of these errors, the first from the frame that is shown on."""
-        assert self._held is not None
-        return int(np.searchsorted(self._held.errors.data[self._rows, 0], self._now() - 0.5))
+        assert self._result is not None
+        return int(np.searchsorted(self._result.errors.data[self._rows, 0], self._now() - 0.5))
 
     def _go(self, at: int) -> None:
         """Show an error."""
-        assert self._held is not None
+        assert self._result is not None
         row = self._rows[at]
-        point, kind = self._held.errors.data[row], self._held.errors.features["kind"][row]
+        point, kind = self._result.errors.data[row], self._result.errors.features["kind"][row]
         if self._frames is not None and not self._frames[0] <= point[0] <= self._frames[1]:
             self._show_layers(point[0])
             self.show_message(self._frames_note())
-        go_to(self.viewer, point, self._held.transform, near=20 * self._held.gate)
+        go_to(self.viewer, point, self._result.transform, near=20 * self._result.gate)
         count = f"{at + 1:,} of {len(self._rows):,}"
         self.way.where.setText(f"{self.error_text} {count}: {kind}, frame {point[0]:.0f}")
 
@@ -199,9 +199,9 @@ class PairForm(Form):
 
     def _show_layers(self, around: float) -> None:
         """Add the layers instead of those of the run before; cut to the frames around one if need be."""
-        if self._held is None:
+        if self._result is None:
             return
-        layers = self._held.layers
+        layers = self._result.layers
         most = preferences().window.vertices
         self._frames = frames_that_fit(layers, around, most=most)
         if self._frames is not None:
@@ -214,7 +214,7 @@ class PairForm(Form):
             # points. Tracks cannot be empty.
             if len(layer.data) or layer.kind == "points":
                 self._added[row] = show(
-                    self.viewer, layer, self._held.transform, record=self._held.record, instead_of=before
+                    self.viewer, layer, self._result.transform, record=self._result.record, instead_of=before
                 )
             elif before is not None and before in self.viewer.layers:
                 self.viewer.layers.remove(before)
@@ -227,7 +227,7 @@ class PairForm(Form):
 
     def _now(self) -> float:
         """Number of the frame that is shown."""
-        return 0.0 if self._held is None else self._held.transform.frame_shown(self.viewer)
+        return 0.0 if self._result is None else self._result.transform.frame_shown(self.viewer)
 
     def _guess(self, _: object = None) -> None:
         """Choose the newest result, and the layer that was opened last besides it."""

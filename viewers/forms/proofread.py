@@ -118,7 +118,7 @@ class ProofreadForm(Form):
         """Show the session after a step; the first question of one that was opened."""
         session, columns, said = result
         before, session = self.session, proofreading.stored(session, self.pins_path)
-        edited = before is None or session.held.detections is not before.held.detections
+        edited = before is None or session.frozen.detections is not before.frozen.detections
         self.session = session
         self.headline.setText(proofreading.headline(session))
         self.table.hold(columns)
@@ -272,7 +272,7 @@ class ProofreadForm(Form):
         links = np.flatnonzero(tracks.links[:, 0] == row)
         track, frame = int(tracks.track_id[row]), session.spot(row)[0]
         reason = (
-            why(tracks, int(links[0]), session.held.settings.spacing) if len(links) else "Its track ends."
+            why(tracks, int(links[0]), session.frozen.settings.spacing) if len(links) else "Its track ends."
         )
         audit = "Audit, a random link: " if asked.audit else ""
         self.where.setText(f"{audit}track {track} after frame {frame}: {texts_of(asked)}. {reason}")

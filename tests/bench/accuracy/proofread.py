@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid import TrackingSettings, Tracks
-from outbid.edit.proofreading import HeldModel, hold, resolve, uncertain_links
+from outbid.edit.proofreading import FrozenModel, hold, resolve, uncertain_links
 from outbid.pins import Pin
 
 from .film import View, bordered, cast
@@ -68,7 +68,7 @@ def answer(truth: Tracks, row: int) -> Pin:
     return Pin(kind, tuple(places))  # type: ignore[arg-type]
 
 
-def solved_again(held: HeldModel, truth: Tracks) -> Curve:
+def solved_again(held: FrozenModel, truth: Tracks) -> Curve:
     """The most doubtful are asked, a few at a time, and all is solved again under the answers."""
     curve, pins = Curve([], []), list[Pin]()
     while len(pins) <= MOST:

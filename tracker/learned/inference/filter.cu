@@ -20,27 +20,27 @@ extern "C" __global__ void prepare_links(long long first, long long last, const 
 
 // The sum of the weights of the links that come in to detection i, and of none.
 __device__ __forceinline__ double sum_of(long long i, const long long* in_start, const int* in_link,
-                                         const float* rivals, const double* n, const double* likelihood) {
+                                         const float* competing, const double* n, const double* likelihood) {
     double norm = n[i];
     for (long long p = in_start[i]; p < in_start[i + 1]; ++p) {
         long long e = in_link[p];
-        for (int c = 0; c < K; ++c) norm += likelihood[e * K + c] * rivals[e];
+        for (int c = 0; c < K; ++c) norm += likelihood[e * K + c] * competing[e];
     }
     return norm;
 }
 
 // Weights of the links that come in: weight (E, K) f4; of none fresh, and total (N,) f8; from likelihood (E, K) f8.
-// in_start (N + 1,) i8, in_link (E,) i4, rivals (E,) f4, n (N,) f8.
+// in_start (N + 1,) i8, in_link (E,) i4, competing (E,) f4, n (N,) f8.
 extern "C" __global__ void normalise(long long count, const long long* in_start, const int* in_link,
-                                     const float* rivals, const double* n, const double* likelihood, float* weight,
+                                     const float* competing, const double* n, const double* likelihood, float* weight,
                                      double* fresh, double* total) {
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= count) return;
-    double norm = sum_of(i, in_start, in_link, rivals, n, likelihood);
+    double norm = sum_of(i, in_start, in_link, competing, n, likelihood);
     total[i] = norm, fresh[i] = n[i] / norm;
     for (long long p = in_start[i]; p < in_start[i + 1]; ++p) {
         long long e = in_link[p];
-        for (int c = 0; c < K; ++c) weight[e * K + c] = likelihood[e * K + c] * rivals[e] / norm;
+        for (int c = 0; c < K; ++c) weight[e * K + c] = likelihood[e * K + c] * competing[e] / norm;
     }
 }
 
@@ -48,7 +48,7 @@ extern "C" __global__ void normalise(long long count, const long long* in_start,
 // when (N,) i8; lags (E,) i4; away (E, D), prior (E,) f4; scale (T,) f8. Read and written: likelihood (E, K) f8, state
 // (E, K, D, 5) f4.
 extern "C" __global__ void filter_rows(long long from, long long to, const long long* in_start, const int* in_link,
-                                       const int* out_link, const int* near, int way, const float* rivals,
+                                       const int* out_link, const int* near, int way, const float* competing,
                                        const double* n, const long long* when, const int* lags, const float* away,
                                        const float* prior, const Motion* motion, const double* scale,
                                        double* likelihood, float* state) {
@@ -57,12 +57,12 @@ extern "C" __global__ void filter_rows(long long from, long long to, const long 
     long long f = out_link[o], i = near[f], begin = in_start[i], end = in_start[i + 1];
     int lag = lags[f];
     long long start = way > 0 ? when[i] : when[i] - 1;
-    double norm = sum_of(i, in_start, in_link, rivals, n, likelihood), stay[K], mass[K], total[K][D][5], renewed = 0;
+    double norm = sum_of(i, in_start, in_link, competing, n, likelihood), stay[K], mass[K], total[K][D][5], renewed = 0;
     for (int c = 0; c < K; ++c) stay[c] = staying(motion->renewal[c], lag);
     for (long long p = begin; p < end; ++p) {
         long long e = in_link[p];
         for (int c = 0; c < K; ++c)
-            renewed += (float)(likelihood[e * K + c] * rivals[e] / norm) * (1 - stay[c]);
+            renewed += (float)(likelihood[e * K + c] * competing[e] / norm) * (1 - stay[c]);
     }
     for (int c = 0; c < K; ++c) {
         mass[c] = 0;
@@ -75,7 +75,7 @@ extern "C" __global__ void filter_rows(long long from, long long to, const long 
 #pragma unroll
         for (int c = 0; c < K; ++c) {
             double w = begins ? motion->share[c] * (n[i] / norm) + motion->entry[c] * renewed
-                              : (float)(likelihood[e * K + c] * rivals[e] / norm) * stay[c];
+                              : (float)(likelihood[e * K + c] * competing[e] / norm) * stay[c];
             if (w < kLeastWeight * (begins ? motion->share[c] : 1.0)) continue;
             State v[D];
             double a = motion->correlation[c], det = 1, quad = 0;

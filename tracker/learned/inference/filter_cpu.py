@@ -25,22 +25,22 @@ FARTHEST = 600.0  # guard: squared standard deviations beyond which the exponent
 
 @kernel(error_model="numpy")
 def prepare_links(
-    first, last, links, delay, survival, density, rivals, omega, prior, exclusion, ahead, back
+    first, last, links, delay, survival, density, competing, omega, prior, exclusion, ahead, back
 ):  # pragma: no cover
     """Write what a sweep needs of links first:last beside their places, all (E,) f4.
 
-    links is of tail, head, lag (E,) i4; survival of (N,) f8 forward and backward; rivals (2, E) f8. Written:
-    prior, the probability of the lag and of survival over the density; exclusion, ahead and back: as
+    links is of tail, head, lag (E,) i4; survival of (N,) f8 forward and backward; competing (2, E) f8.
+    Written: prior, the probability of the lag and of survival over the density; exclusion, ahead and back: as
     `Places` and `Direction` have them.
     """
     tail, head, lag = links
     onward, backward = survival
     for f in range(first, last):
-        i, j, both = tail[f], head[f], rivals[0, f] * rivals[1, f]
+        i, j, both = tail[f], head[f], competing[0, f] * competing[1, f]
         prior[f] = delay[lag[f] - 1] * math.sqrt(onward[i] * backward[j]) / density[j]
         least = exp2(-omega * log2(both))
         exclusion[f] = least
-        ahead[f], back[f] = least * rivals[1, f], least * rivals[0, f]
+        ahead[f], back[f] = least * competing[1, f], least * competing[0, f]
 
 
 @inner_kernel(error_model="numpy", forceinline=True)
@@ -60,7 +60,7 @@ def predicted(a, variance, scale, lag, start, way, x, s, xx, xs, ss):  # pragma:
 
 @inner_kernel(error_model="numpy", forceinline=True)
 def fresh_weights(
-    i, lag, renewal, share, entry, in_start, in_link, weight, none, stay, fresh
+    i, lag, renewal, share, entry, in_start, in_link, weight, unlinked, stay, fresh
 ):  # pragma: no cover
     """Write the weights of a step drawn anew: of a track that begins at i, or of one that renews there.
 
@@ -75,7 +75,7 @@ def fresh_weights(
         for p in range(in_start[i], in_start[i + 1]):
             renewed += weight[in_link[p], c] * (1 - stay[c])
     for c in range(len(stay)):
-        fresh[c] = share[c] * none + entry[c] * renewed
+        fresh[c] = share[c] * unlinked + entry[c] * renewed
 
 
 @inner_kernel(error_model="numpy", forceinline=True)
@@ -96,18 +96,18 @@ def _update(part, m, d, noise, x, s, xx, xs, ss):  # pragma: no cover
 
 
 @inner_kernel(error_model="numpy", forceinline=True)
-def _normalise(i, in_start, in_link, rivals, n, likelihood, weight, fresh, total):  # pragma: no cover
+def _normalise(i, in_start, in_link, competing, n, likelihood, weight, fresh, total):  # pragma: no cover
     """Write the weights of the links that come in to detection i, and of none: fractional messages."""
     norm = n
     for p in range(in_start[i], in_start[i + 1]):
         e = in_link[p]
         for c in range(weight.shape[1]):
-            norm += likelihood[e, c] * rivals[e]
+            norm += likelihood[e, c] * competing[e]
     total[i], fresh[i] = norm, n / norm
     for p in range(in_start[i], in_start[i + 1]):
         e = in_link[p]
         for c in range(weight.shape[1]):
-            weight[e, c] = likelihood[e, c] * rivals[e] / norm
+            weight[e, c] = likelihood[e, c] * competing[e] / norm
 
 
 @inner_kernel(error_model="numpy", forceinline=True)
@@ -133,7 +133,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     """One sweep in one direction over blocks of rows, (B, 2) i8, whose frames follow on one another."""
     when, away, prior, lags = places.when, places.away, places.prior, places.lag
     in_start, in_link, out_start, out_link = side.in_start, side.in_link, side.out_start, side.out_link
-    way, rivals, n = side.way, side.rivals, side.n
+    way, competing, n = side.way, side.competing, side.n
     noise, variance, likelihood, state = steps.noise, steps.variance, messages.likelihood, messages.state
     correlation, scale, incoming = steps.correlation, steps.step_scale, messages.weight
     classes, axes = variance.shape[0], len(noise)
@@ -142,11 +142,11 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     stay, fresh, norm, mass = np.empty(classes), np.empty(classes), np.empty(classes), np.empty(classes)
     total = np.empty((classes, axes, 5))
     renewal, share, entry = steps.renewal, steps.share, steps.entry
-    none, total_of = messages.fresh, messages.total
+    unlinked, total_of = messages.fresh, messages.total
     last_lag, last_start = 0, -1  # those of the fresh steps in `part`
     for b in range(len(blocks)):
         for i in range(blocks[b, 0], blocks[b, 1]):
-            _normalise(i, in_start, in_link, rivals, n[i], likelihood, incoming, none, total_of)
+            _normalise(i, in_start, in_link, competing, n[i], likelihood, incoming, unlinked, total_of)
             start = when[i] if way > 0 else when[i] - 1
             lag, m = 0, 0
             for o in range(out_start[i], out_start[i + 1]):
@@ -154,7 +154,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
                 if lags[f] != lag:
                     lag = np.int64(lags[f])
                     fresh_weights(
-                        i, lag, renewal, share, entry, in_start, in_link, incoming, none[i], stay, fresh
+                        i, lag, renewal, share, entry, in_start, in_link, incoming, unlinked[i], stay, fresh
                     )
                     m = 0
                     for p in range(in_start[i] - 1, in_start[i + 1]):  # the first is no link: fresh steps

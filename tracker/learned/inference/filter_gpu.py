@@ -26,9 +26,9 @@ def packed(steps):
     return tuple(map(to_device, both))
 
 
-def prepare_links(first, last, links, delay, survival, density, rivals, omega, *made):
+def prepare_links(first, last, links, delay, survival, density, competing, omega, *made):
     """Write what a sweep needs of links; see filter_cpu.prepare_links."""
-    given = (*links, to_device(delay), *survival, density, *rivals, np.float64(omega), *made)
+    given = (*links, to_device(delay), *survival, density, *competing, np.float64(omega), *made)
     function = cuda_function(_SOURCE, "prepare_links", options=("-DMOMENTS=false", "-DCLASSES=1", "-DAXES=1"))
     launch(function, last - first, (np.int64(first), np.int64(last), *given))
 
@@ -36,7 +36,7 @@ def prepare_links(first, last, links, delay, survival, density, rivals, omega, *
 def filter_rows(blocks, steps, places, side, messages):
     """One sweep in one direction, a launch for each frame; see filter_cpu.filter_rows."""
     motion, scale = packed(steps)
-    incoming, mixed = (side.in_start, side.in_link), (side.rivals, side.n)
+    incoming, mixed = (side.in_start, side.in_link), (side.competing, side.n)
     sides = *incoming, side.out_link, side.near, np.int32(side.way), *mixed
     spans = to_host(side.out_start[array_module(side.n).asarray(blocks)]).tolist()
     filters = kernel(_SOURCE, "filter_rows", steps)

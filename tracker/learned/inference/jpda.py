@@ -29,7 +29,7 @@ from ..model.advection import displaced
 from ..model.movie import Movie
 from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
-from .marks import mark_ratios, odds_of_clutter
+from .features import feature_ratios, odds_of_clutter
 from .posterior import Displacements, LinkPosterior
 from .records import Direction, Messages, Moments, Places, Steps
 
@@ -43,7 +43,7 @@ p (1 - p) is a quarter. With 1 the evidence of a crowd is not too large: EM move
 
 def updated(
     movie: Movie, model: Model, posterior: LinkPosterior, *, omega: float = 1.0,
-    none: Ends | None = None, with_moments: bool = True,
+    unlinked: Ends | None = None, with_moments: bool = True,
 ) -> LinkPosterior:  # fmt: skip
     """The posterior after one more sweep.
 
@@ -52,31 +52,31 @@ def updated(
     movie : Movie
     model : Model
     posterior : LinkPosterior
-        Provides the candidates and the initial rivals.
+        Provides the candidates and the initial competing weights.
     omega : float
-        Exponent of the weights of rivals. Only with 1 is there evidence.
-    none : two (N,) float64 arrays, optional
+        Exponent of competing weights. Only with 1 is there evidence.
+    unlinked : two (N,) float64 arrays, optional
         Weights of no successor and of no predecessor, if they are not the model's: with divisions.
     with_moments : bool
         Whether the M-steps need them.
     """
     shifts = _displaced(movie, model, posterior)
-    rivals = posterior.rivals.copy()  # in the order of rows, as kernels have it
-    posterior = replace(posterior, displaced=shifts, rivals=rivals)
-    ends = death, birth = _ends(movie, model, none)
+    competing = posterior.competing.copy()  # in the order of rows, as kernels have it
+    posterior = replace(posterior, displaced=shifts, competing=competing)
+    ends = death, birth = _ends(movie, model, unlinked)
     past, future, ratio, moments, incoming_weight = _smoothed(
         movie, model, posterior, shifts.away, omega, ends, with_moments
     )
     candidates, odds = posterior.candidates, odds_of_clutter(movie, model)
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
-    propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega)
-    probability, evidence = marginals(ratio, rivals, omega), -np.inf
+    propagate(candidates, ratio, (row_none, column_none), competing, omega=omega)
+    probability, evidence = marginals(ratio, competing, omega), -np.inf
     if movie.pins is not None:  # of rows whose successor is stated no other link is a candidate
         probability[movie.pins.row_closed[candidates.tail]] = 1.0
     if omega == 1:
         share = model.association.clutter if isinstance(odds, float) else odds / (1 + odds)
-        odds_of_links = ratio / (rivals[0] * rivals[1])
-        weights = row_none + candidates.at_tails(odds_of_links * rivals[0]), past.total
+        odds_of_links = ratio / (competing[0] * competing[1])
+        weights = row_none + candidates.at_tails(odds_of_links * competing[0]), past.total
         evidence = log_evidence(odds_of_links, weights, birth, share)
     free = np.maximum(1 - candidates.at_tails(probability), 0)  # no successor: death or clutter
     clutter = free * odds * past.fresh / birth / row_none
@@ -97,9 +97,9 @@ def _displaced(movie: Movie, model: Model, posterior: LinkPosterior) -> Displace
     return Displacements(flow, displacements(movie, flow, posterior.candidates))
 
 
-def _ends(movie: Movie, model: Model, none: Ends | None) -> Ends:
+def _ends(movie: Movie, model: Model, unlinked: Ends | None) -> Ends:
     """Weights of no successor and of no predecessor: the given ones or those of the model, under pins."""
-    death, birth = none or no_link(movie, model)
+    death, birth = unlinked or no_link(movie, model)
     if movie.pins is not None:
         death, birth = death.copy(), birth.copy()
         death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
@@ -119,7 +119,7 @@ def converged(
 
 
 class Smoothed(NamedTuple):
-    """Messages of both filters, ratios (E,), moments, and weights (2, E) by which marks are followed."""
+    """Messages of both filters, ratios (E,), moments, and weights (2, E) by which features are followed."""
 
     past: Messages
     future: Messages
@@ -130,21 +130,21 @@ class Smoothed(NamedTuple):
 
 def _smoothed(
     movie: Movie, model: Model, posterior: LinkPosterior, away: NDArray[np.float32], omega: float,
-    none: Ends, with_moments: bool,
+    unlinked: Ends, with_moments: bool,
 ) -> Smoothed:  # fmt: skip
     """What both directions of time say of links, under a model; away (E, D) are the displacements."""
     candidates, steps = posterior.candidates, _steps(movie, model)
-    on = kernels("outbid.learned.inference.smoother", posterior.rivals)
+    on = kernels("outbid.learned.inference.smoother", posterior.competing)
     places, weights = _places(movie, model, posterior, away, omega)
     ends, begins = (
         each * raised(each + of_clutter, 1 / omega - 1)
-        for each, of_clutter in zip(none, posterior.clutter_weight, strict=True)
+        for each, of_clutter in zip(unlinked, posterior.clutter_weight, strict=True)
     )
     behind = _direction(candidates, 1, begins, weights[0])
     ahead = _direction(candidates, -1, ends, weights[1])
     three = [places] * 3  # priors of the forward and the backward filter, and of the smoother
-    if (by_marks := mark_ratios(movie, model, candidates, posterior.incoming_weight)) is not None:
-        three = [places._replace(prior=(places.prior * each).astype(np.float32)) for each in by_marks]
+    if (by_features := feature_ratios(movie, model, candidates, posterior.incoming_weight)) is not None:
+        three = [places._replace(prior=(places.prior * each).astype(np.float32)) for each in by_features]
     past, future = messages = _filtered(movie, steps, three, (behind, ahead))
     factor, ratio = np.empty_like(future.likelihood), array_module(places.lag).empty(candidates.size)
     moments = _moments(candidates.size if with_moments else 0, steps, ratio)
@@ -157,13 +157,14 @@ def _smoothed(
 
     in_blocks(observe, candidates.size, ratio)
     in_blocks(smooth, len(movie), ratio)
-    incoming_weight = None if by_marks is None else np.stack([each.weight.sum(axis=1) for each in messages])
-    return Smoothed(past, future, ratio, moments if with_moments else None, incoming_weight)
+    incoming = None if by_features is None else np.stack([each.weight.sum(axis=1) for each in messages])
+    return Smoothed(past, future, ratio, moments if with_moments else None, incoming)
 
 
 def propagate(
-    candidates: Candidates, ratio: NDArray[np.float64], none: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rivals: NDArray[np.float64], *, omega: float = 1.0, rounds: int = ROUNDS,
+    candidates: Candidates, ratio: NDArray[np.float64],
+    unlinked: tuple[NDArray[np.float64], NDArray[np.float64]],
+    competing: NDArray[np.float64], *, omega: float = 1.0, rounds: int = ROUNDS,
 ) -> None:  # fmt: skip
     """Fractional belief propagation for the matching of all tails to all heads.
 
@@ -172,19 +173,19 @@ def propagate(
     candidates : Candidates
     ratio : (E,) float64 array
         Likelihood ratios.
-    none : (N,) float64 arrays
+    unlinked : (N,) float64 arrays
         Weights of no successor and of no predecessor.
-    rivals : (2, E) float64 array
+    competing : (2, E) float64 array
         Initial values; overwritten by the weights of the competitors in rows and columns.
     omega : float
-        Exponent of the weights of rivals.
+        Exponent of competing weights.
     rounds : int
         Largest number of these.
     """
-    R, C = rivals
-    moved = array_module(rivals).ones((2, candidates.size), np.uint8)
-    by_row = _half(candidates[3:5], none[0], ratio, (R, C), omega, moved)
-    by_column = _half(candidates[5:], none[1], ratio, (C, R), omega, moved[::-1])
+    R, C = competing
+    moved = array_module(competing).ones((2, candidates.size), np.uint8)
+    by_row = _half(candidates[3:5], unlinked[0], ratio, (R, C), omega, moved)
+    by_column = _half(candidates[5:], unlinked[1], ratio, (C, R), omega, moved[::-1])
     for _ in range(rounds):
         in_blocks(*by_row, ratio)
         if not sum(in_blocks(*by_column, ratio)):
@@ -192,17 +193,17 @@ def propagate(
 
 
 def _half(
-    segments: tuple, none: NDArray[np.float64], ratio: NDArray[np.float64], rivals: tuple, omega: float,
-    moved: NDArray[np.uint8],
+    segments: tuple, unlinked: NDArray[np.float64], ratio: NDArray[np.float64], competing: tuple,
+    omega: float, moved: NDArray[np.uint8],
 ) -> tuple[Callable[[tuple[int, int]], int], int]:  # fmt: skip
-    """What passes over blocks of contested rows, or columns, and their number; rivals: own, of others."""
+    """What passes over blocks of contested rows, or columns, and their number; weights: own, of others."""
     n, (start, link), on = (
-        raised(none, 1 / omega),
+        raised(unlinked, 1 / omega),
         segments,
         kernels("outbid.learned.inference.propagation", ratio),
     )
-    contested = on.begin(start, link, n, rivals[0], moved[0])
-    arrays = (contested, *segments, ratio, n, *rivals, omega, *moved)
+    contested = on.begin(start, link, n, competing[0], moved[0])
+    arrays = (contested, *segments, ratio, n, *competing, omega, *moved)
     return lambda block: on.compete(*block, *arrays), len(contested)
 
 
@@ -213,14 +214,14 @@ def raised(values: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
 
 
 def marginals(
-    ratio: NDArray[np.float64], rivals: NDArray[np.float64], omega: float = 1.0
+    ratio: NDArray[np.float64], competing: NDArray[np.float64], omega: float = 1.0
 ) -> NDArray[np.float64]:
-    """(E,) link probabilities from likelihood ratios (E,) and rivals (2, E)."""
-    return ratio / (ratio + raised(rivals[0] * rivals[1], omega))
+    """(E,) link probabilities from likelihood ratios (E,) and competing weights (2, E)."""
+    return ratio / (ratio + raised(competing[0] * competing[1], omega))
 
 
 def exponent(probability: NDArray[np.float64], most: float = OMEGA[1]) -> float:
-    """The exponent of rivals, from the probabilities (E,) of links in the sweep before.
+    """The exponent of competing weights, from the probabilities (E,) of links in the sweep before.
 
     It grows with the expected share of wrong links, each of which is right with its own probability.
     """
@@ -240,8 +241,8 @@ def log_evidence(
     clutter, of probability c, are Poisson processes; the last term is for their expected numbers. Without it
     the model would win under which most tracks begin anew. Where columns give each detection a probability
     of clutter, log(1 - c) is also the density of its columns among particles, up to that among all, and the
-    filter of the past holds the densities of marks given those before them: so evidence compares what
-    explains marks as clutter with what explains them as tracks.
+    filter of the past holds the densities of features given those before them: so evidence compares what
+    explains features as clutter with what explains them as tracks.
     """
     both_ways = sum(float(np.log(each).sum()) for each in weights)
     apart = np.log1p(-clutter) + (1 - clutter) * (1 - birth)
@@ -274,7 +275,7 @@ def _places(
     movie: Movie, model: Model, posterior: LinkPosterior, away: NDArray[np.float32], omega: float
 ) -> tuple[Places, NDArray[np.float32]]:
     """The movie, and weights (2, E) of links where they come in."""
-    around, (tail, head, lag, *_), rivals = model.local, posterior.candidates, posterior.rivals
+    around, (tail, head, lag, *_), competing = model.local, posterior.candidates, posterior.competing
     made = array_module(tail).empty((4, len(tail)), np.float32)
     on = kernels("outbid.learned.inference.filter", tail)
     # A movie in reverse is a view with strides, for which the kernel would be compiled once more.
@@ -284,7 +285,7 @@ def _places(
 
     def prepare(block: tuple[int, int]) -> None:
         ends, delay = (tail, head, lag), model.association.delay
-        on.prepare_links(*block, ends, delay, survival, density, rivals, omega, *made)
+        on.prepare_links(*block, ends, delay, survival, density, competing, omega, *made)
 
     in_blocks(prepare, len(tail), tail)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
@@ -318,7 +319,7 @@ def _direction(
     near, far = candidates[:2][::way]
     return Direction(
         in_start=in_start, in_link=in_link, out_start=out_start, out_link=out_link, far=far, near=near,
-        way=way, n=n, rivals=weights, most=int(np.diff(in_start).max()) if len(n) else 0,
+        way=way, n=n, competing=weights, most=int(np.diff(in_start).max()) if len(n) else 0,
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class LinkPosterior(Arrays):
     candidates : Candidates
     probability : (E,) float64 array
         Marginal probability of each link.
-    rivals : (2, E) float64 array
+    competing : (2, E) float64 array
         Weights of its competitors in row and column, from which the next sweep starts.
     clutter_weight : (2, N) float64 array
         Weights of clutter in rows and columns.
@@ -53,16 +53,16 @@ class LinkPosterior(Arrays):
     sweeps : int
         Number of sweeps so far.
     omega : float
-        Exponent of rivals of the last sweep.
+        Exponent of competing weights of the last sweep.
     displaced : Displacements or None
         Of the last sweep.
     incoming_weight : (2, E) float32 array or None
-        Weights of links where they come in, by which marks are followed.
+        Weights of links where they come in, by which features are followed.
     """
 
     candidates: Candidates
     probability: NDArray[np.float64] = field(metadata=LINK)
-    rivals: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
+    competing: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
     clutter_weight: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
     ratio: NDArray[np.float64] = field(metadata=LINK, default_factory=_empty)
     clutter: NDArray[np.float64] = field(metadata=ROW, default_factory=_empty)
@@ -85,11 +85,11 @@ class LinkPosterior(Arrays):
 
     @classmethod
     def begun(
-        cls, candidates: Candidates, probability: NDArray[np.float64], rivals: NDArray[np.float64]
+        cls, candidates: Candidates, probability: NDArray[np.float64], competing: NDArray[np.float64]
     ) -> LinkPosterior:
         """A posterior of which links alone are known."""
         nothing = array_module(probability).zeros((2, len(candidates.row_start) - 1))
-        return cls(candidates, probability, rivals, nothing)
+        return cls(candidates, probability, competing, nothing)
 
     def kept(self, keep: NDArray[np.bool_]) -> LinkPosterior:
         """The candidates selected by a mask (E,), ready for the next sweep; values of detections stay."""
@@ -116,7 +116,7 @@ class LinkPosterior(Arrays):
         blank = LinkPosterior.unknown(candidates_of(every, frame))
         ratio = np.zeros_like(blank.probability, shape=len(every) if len(self.ratio) else 0)
         grown = replace(
-            self, candidates=blank.candidates, probability=blank.probability, rivals=blank.rivals,
+            self, candidates=blank.candidates, probability=blank.probability, competing=blank.competing,
             ratio=ratio, moments=None, displaced=None, incoming_weight=None,
         )  # fmt: skip
         return grown.paste(self, "link", np.searchsorted(every, old))

@@ -50,8 +50,8 @@ class Direction(NamedTuple):
     """One direction of time: incoming and outgoing links of each detection, and their ends.
 
     in_start, out_start (N + 1,) i8; in_link, out_link, far, near (E,) i4; way 1 or -1; n (N,) f8 the
-    probability of no incoming link to the power 1 / omega; rivals (E,) f4 the weight of a link where it comes
-    in, over its likelihood: C^(1 - omega) R^-omega forward; most, the most incoming links of one.
+    probability of no incoming link to the power 1 / omega; competing (E,) f4 the weight of a link where it
+    comes in, over its likelihood: C^(1 - omega) R^-omega forward; most, the most incoming links of one.
     """
 
     in_start: Ints
@@ -62,7 +62,7 @@ class Direction(NamedTuple):
     near: Ints
     way: int
     n: Floats
-    rivals: Singles
+    competing: Singles
     most: int
 
 

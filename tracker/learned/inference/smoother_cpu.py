@@ -56,7 +56,7 @@ def future_as_observations(first, last, steps, messages, factor):  # pragma: no 
 @inner_kernel(error_model="numpy", forceinline=True)
 def _past(
     i, lag, start, noise, variance, correlation, scales, renewal, share, entry, in_start, in_link, entering,
-    none, of, which, weight, part, stay, fresh,
+    unlinked, of, which, weight, part, stay, fresh,
 ):  # pragma: no cover  # fmt: skip
     """Components (link or none, class) of tail i, `lag` intervals on.
 
@@ -66,7 +66,7 @@ def _past(
     stays; stay (K,) and fresh (K,) f8. Returns M.
     """
     classes, scale = len(stay), scales[start]
-    fresh_weights(i, lag, renewal, share, entry, in_start, in_link, entering, none, stay, fresh)
+    fresh_weights(i, lag, renewal, share, entry, in_start, in_link, entering, unlinked, stay, fresh)
     m = 0
     for p in range(in_start[i], in_start[i + 1] + 1):
         begins = p == in_start[i + 1]
@@ -151,7 +151,7 @@ def smooth_rows(
     lags, prior, exclusion = places.lag, places.prior, places.exclusion
     out_start, far, in_start, in_link = behind.out_start, behind.far, ahead.in_start, ahead.in_link
     by_past, by_future, incoming, of = past.likelihood, future.likelihood, future.weight, future.state
-    none, begins, when = future.fresh, past.fresh, places.when
+    unlinked, begins, when = future.fresh, past.fresh, places.when
     variance, correlation, scales = steps.variance, steps.correlation, steps.step_scale
     share, entry, enters, stays = steps.share, steps.entry, np.empty(classes), np.empty(classes)
     for c in range(classes):  # expressions of arrays take a second to compile
@@ -181,7 +181,7 @@ def smooth_rows(
                 for c in range(classes):
                     renewed += incoming[in_link[q], c] * renewal[c]
             for c in range(classes):
-                ends_weight[c] = none[j] + enters[c] * renewed
+                ends_weight[c] = unlinked[j] + enters[c] * renewed
             for d in range(axes):
                 gap[d] = away[f, d]
             total, adds = 0.0, counted and odds > NEGLIGIBLE

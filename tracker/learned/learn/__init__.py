@@ -5,7 +5,7 @@
 `starts`         coordinates, candidates and step scales from displacements alone
 `field`          quantities that vary in space: common step of neighbours, survival
 `m_steps`        one M-step for each parameter group; noise and steps from lagged covariances
-`marks`          M-steps of columns
+`features`          M-steps of columns
 `em`             alternating sweeps and M-steps; gaps
 `fixed`          parameters that are given, not learned
 `errors`         standard errors of learned parameters
@@ -28,13 +28,13 @@ from ...compute.arrays import rows_here, to_host
 from ...compute.threads import computing
 from ...compute.timing import lap
 from ..inference.posterior import LinkPosterior
-from ..model import LocalFields, MarkModel, Model
-from ..model.marks import Marks
+from ..model import FeatureModel, LocalFields, Model
+from ..model.features import Features
 from ..model.movie import Movie
 from . import em
+from .features import feature_step
 from .field import Fields
 from .m_steps import by_moments
-from .marks import mark_step
 from .options import LearnOptions
 from .sample import part_of, sample_of
 from .starts import (
@@ -83,7 +83,7 @@ def learn(
     options: LearnOptions | None = None,
     *,
     time: NDArray[np.int64] | None = None,
-    marks: Marks | None = None,
+    features: Features | None = None,
 ) -> Fit:
     """Learn motion and detection of particles from a movie, and the posterior over its links.
 
@@ -97,7 +97,7 @@ def learn(
     time : (F,) int64 array, optional
         Time of each frame in intervals, if some frames were not recorded: particles then move farther, but do
         not count as missed. Default: consecutive frames.
-    marks : Marks, optional
+    features : Features, optional
         Columns of the detections that help to link.
 
     Returns
@@ -116,17 +116,17 @@ def learn(
     options = options or LearnOptions()
     with computing(options.workers):
         if options.whole(len(position)):
-            return Fit(*_fitted(to_host(position), frame_start, options, (time, marks)))
+            return Fit(*_fitted(to_host(position), frame_start, options, (time, features)))
         sample = sample_of(position, frame_start, options.sample)
         when = None if time is None else time[sample.frames]
-        some = None if marks is None else marks.take("row", sample.rows)
+        some = None if features is None else features.take("row", sample.rows)
         there = rows_here(position, sample.rows)
         # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
         with computing(min(options.workers, 2)):
             part = Fit(*_fitted(there, sample.frame_start, options, (when, some)))
         lap("the model of a sample")
         whole = extend_to_movie(
-            (position, frame_start, time), sample, (part.movie, part.model), options, marks
+            (position, frame_start, time), sample, (part.movie, part.model), options, features
         )
         return Fit(*whole, part)
 
@@ -135,11 +135,11 @@ def _fitted(
     position: NDArray[np.float64],
     frame_start: NDArray[np.int64],
     options: LearnOptions,
-    beside: tuple[NDArray[np.int64] | None, Marks | None],
+    beside: tuple[NDArray[np.int64] | None, Features | None],
 ) -> tuple[Movie, Model, LinkPosterior]:
-    """EM from the best initial values, again with gaps, and with marks; beside positions: time and marks."""
+    """EM from the best initial values, again with gaps, and with features. beside: time and features."""
     movie, flow = options.fixed.rotated(*whiten(position, frame_start, options))
-    movie = replace(movie, time=beside[0], marks=beside[1])
+    movie = replace(movie, time=beside[0], features=beside[1])
     fits = _Trials(movie, Fields.of(movie), options)
     candidates = first_candidates(movie, flow, options.nearest)
     candidates = candidates.kept(options.fixed.within_gate(movie, flow, candidates))
@@ -149,7 +149,7 @@ def _fitted(
         model = options.fixed.apply(movie, em.expecting_gaps(now.model))
         start = em.with_gaps(movie, model, now.posterior, options)
         now, start = fits.with_longer_gaps(fits.after(model, start, em.LAST), start)
-    now = fits.with_marks(now, start)
+    now = fits.with_features(now, start)
     return movie, now.model, em.converged_there(movie, now.model, now.posterior, options)
 
 
@@ -165,7 +165,7 @@ class _Trial:
         """The Bayesian information criterion: log evidence minus the penalty for parameters."""
         motion, detections = self.model.motion, len(self.model.local.survival)
         many = motion.classes * (len(motion.noise) + 3)
-        many += 0 if self.model.marks is None else self.model.marks.parameters()
+        many += 0 if self.model.features is None else self.model.features.parameters()
         return self.posterior.log_evidence - 0.5 * many * np.log(detections)
 
 
@@ -220,18 +220,18 @@ class _Trials:
         best = max(starts, key=lambda now: now.criterion)
         return best, self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
 
-    def with_marks(self, now: _Trial, start: LinkPosterior) -> _Trial:
-        """The fit in which links are compared by marks too, if tracks keep any and the criterion grows.
+    def with_features(self, now: _Trial, start: LinkPosterior) -> _Trial:
+        """The fit in which links are compared by features too, if tracks keep any and the criterion grows.
 
         Odds of clutter by columns come first and are held: otherwise dim false spots confirm each other, as
         tracks of what is alike.
         """
-        opened = replace(now.model.marks or MarkModel(), opened=True)
-        marks = mark_step(self.movie, opened, now.posterior)
-        if marks is None or not marks.links():
+        opened = replace(now.model.features or FeatureModel(), opened=True)
+        features = feature_step(self.movie, opened, now.posterior)
+        if features is None or not features.links():
             return now
         now = self.evaluate(now)
-        return self.better(now, replace(now.model, marks=marks), start) or now
+        return self.better(now, replace(now.model, features=features), start) or now
 
     def with_longer_gaps(self, now: _Trial, start: LinkPosterior) -> tuple[_Trial, LinkPosterior]:
         """The fit with links over longer gaps and its candidates, while such links are expected.

@@ -104,8 +104,8 @@ class Fixed:
     def _rates(self, rates: AssociationModel) -> AssociationModel:
         clutter = rates.clutter if self.clutter is None else max(self.clutter, LEAST)
         delays: list[NDArray[np.float64]] = []
-        for delay, none in ((rates.delay, self.end), (rates.delay_back, self.start)):
-            total = float(delay.sum()) if none is None else min((1 - none) / (1 - clutter), 1 - LEAST)
+        for delay, unlinked in ((rates.delay, self.end), (rates.delay_back, self.start)):
+            total = float(delay.sum()) if unlinked is None else min((1 - unlinked) / (1 - clutter), 1 - LEAST)
             fall: NDArray[np.float64] = (
                 delay if self.miss is None else max(self.miss, LEAST) ** np.arange(len(delay), dtype=float)
             )

@@ -15,8 +15,8 @@ from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, LocalFields, Model, MotionModel
 from ..model.motion import CORRELATION
 from ..model.movie import Movie, summed, weighted
+from .features import feature_step
 from .field import Fields
-from .marks import mark_step
 
 RENEWAL, CLUTTER, MISSED = 0.1, 0.01, 0.1
 """Prior: probability of renewal, of clutter, and of one more missed frame."""
@@ -29,7 +29,7 @@ def m_step(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields 
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     local = model.local if fields is None else _local_fields(movie, posterior, fields)
     rates = _association(movie, model, posterior, local)
-    return Model(motion, rates, local, mark_step(movie, model.marks, posterior))
+    return Model(motion, rates, local, feature_step(movie, model.features, posterior))
 
 
 class Sums(NamedTuple):

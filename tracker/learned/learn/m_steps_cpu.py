@@ -23,18 +23,18 @@ def add_moments(moments, p, once, tail, group, begins, renews, interval, inverse
     classes, axes = shares.shape[1], residual.shape[1]
     for f in range(len(p)):
         i, w = tail[f], p[f]
-        g, none, square = group[i], begins[i], 0.0
+        g, unlinked, square = group[i], begins[i], 0.0
         to_links[g] += w
         for d in range(axes):
             to_residual[g, d] += w * residual[f, d]
         if not once[f]:
             continue
         for c in range(classes):
-            fresh = renews[c] * (1 - none)
+            fresh = renews[c] * (1 - unlinked)
             to_steps[g, c, 0] += w * shares[f, c, 0]
             to_steps[g, c, 1] += w * shares[f, c, 1]
             if fresh > 0:
-                to_steps[g, c, 2] += w * shares[f, c, 1] * fresh / (none + fresh)
+                to_steps[g, c, 2] += w * shares[f, c, 1] * fresh / (unlinked + fresh)
             for d in range(axes):
                 square += (sums[f, c, d, 0] + sums[f, c, d, 1]) * inverse[c, d]
                 for k in range(4):

@@ -37,24 +37,24 @@ class Solved(NamedTuple):
 
 def pinned(
     movie: Movie, model: Model, posterior: LinkPosterior, pins: PinnedRows, options: LearnOptions,
-    none: NDArray[np.float64] | None = None,
+    unlinked: NDArray[np.float64] | None = None,
 ) -> Solved:  # fmt: skip
     """The posterior under a model that is held, and pins.
 
-    A forced link has no rivals in row and column, a forbidden one is no candidate; what is clutter, or
+    A forced link competes with none in row and column, a forbidden one is no candidate; what is clutter, or
     begins or ends there, has none. Detections that lose a likely candidate get all near ones, which may have
-    been dropped before. The model and the exponent of rivals stay; sweeps go as far from pins as they change
-    probabilities. Movie, model and posterior are as learned without pins; none (2, N) are the weights of no
-    successor and of no predecessor, if they are not the model's.
+    been dropped before. The model and the exponent of competition stay; sweeps go as far from pins as they
+    change probabilities. Movie, model and posterior are as learned without pins; unlinked (2, N) are the
+    weights of no successor and of no predecessor, if they are not the model's.
     """
     known, seeds = _with_further(movie, model, posterior, pins, options)
     if len(pins.same):
-        chains = _solved(movie, model, known, pins, (seeds, none))
+        chains = _solved(movie, model, known, pins, (seeds, unlinked))
         (tail, head, *_), p = chains.posterior.candidates, chains.posterior.probability
         edges = tail.astype(np.int64), head.astype(np.int64), -np.log(np.clip(p, LEAST, 1.0))
         pins = with_chains(pins, movie.frame, lambda _first, _last: edges)
         known = known.kept(pins.allows(*known.candidates[:2]))
-    return _solved(movie, model, known, pins, (seeds, none))
+    return _solved(movie, model, known, pins, (seeds, unlinked))
 
 
 def _with_further(
@@ -99,7 +99,7 @@ def _solved(
     begun: tuple[NDArray[np.bool_], NDArray[np.float64] | None],
 ) -> Solved:  # fmt: skip
     """The posterior after sweeps, the first about pins and candidates that are new or gone."""
-    lost, none = begun
+    lost, unlinked = begun
     movie = replace(movie, pins=pins)
     tail, head = pins.forced.T
     known = known.with_pairs(np.sort(tail * np.int64(len(movie)) + head), movie.frame)
@@ -108,7 +108,7 @@ def _solved(
     core = every = reached(known, lost | pins.row_closed | pins.column_closed) | fresh
     for _ in range(_SWEEPS):
         region, part = Region.of(movie, model, known, core)
-        after = region.pasted(known, region.updated(part, none))
+        after = region.pasted(known, region.updated(part, unlinked))
         moved = ends_of(known, np.abs(after.probability - known.probability) > NEGLIGIBLE, len(movie))
         known, core = after, reached(after, moved)
         every = every | core

@@ -41,24 +41,24 @@ class Region:
         tail, head, *_ = posterior.candidates
         inner = posterior.candidates.kept(whole[tail] & whole[head])
         away = Displacements(near.local.flow, displacements(movie, flow, inner))
-        odds = posterior.ratio * (posterior.rivals[0] * posterior.rivals[1]) ** -posterior.omega
-        incoming_weight, count = posterior.rivals * odds * (whole[tail] != whole[head]), len(movie)
+        odds = posterior.ratio * (posterior.competing[0] * posterior.competing[1]) ** -posterior.omega
+        incoming_weight, count = posterior.competing * odds * (whole[tail] != whole[head]), len(movie)
         others = np.stack(
             [summed(end, each, count) for end, each in zip((tail, head), incoming_weight, strict=True)]
         )
         region = cls(movie=part, model=near, rows=rows, core=core, links=links, others=others[:, rows])
         return region, replace(begun, displaced=away)
 
-    def updated(self, posterior: LinkPosterior, none: NDArray[np.float64] | None) -> LinkPosterior:
-        """One more sweep over the region; none (2, N) are weights of no link, if not the model's.
+    def updated(self, posterior: LinkPosterior, unlinked: NDArray[np.float64] | None) -> LinkPosterior:
+        """One more sweep over the region; unlinked (2, N) are weights of no link, if not the model's.
 
         Where links lead out of the region they compete as they did: as if there were none of them.
         """
-        of = np.stack(no_link(self.movie, self.model)) if none is None else none[:, self.rows]
+        of = np.stack(no_link(self.movie, self.model)) if unlinked is None else unlinked[:, self.rows]
         omega = posterior.omega
         death, birth = (of ** (1 / omega) + self.others) ** omega
         return updated(
-            self.movie, self.model, posterior, omega=omega, none=(death, birth), with_moments=False,
+            self.movie, self.model, posterior, omega=omega, unlinked=(death, birth), with_moments=False,
         )  # fmt: skip
 
     def pasted(self, whole: LinkPosterior, part: LinkPosterior) -> LinkPosterior:

@@ -53,10 +53,10 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
     """
     frames, count = len(frame_start) - 1, len(position)
     wanted = min(frames, max(LEAST_FRAMES, int(np.ceil(most * frames / max(count, 1)))))
-    held = frame_start[wanted:] - frame_start[: frames - wanted + 1]
+    counts = frame_start[wanted:] - frame_start[: frames - wanted + 1]
     first = (frames - wanted) // 2
-    if held[first] * LEAST_FRAMES < min(most, int(held.max())):  # less than a frame of them
-        first = int(held.argmax())
+    if counts[first] * LEAST_FRAMES < min(most, int(counts.max())):  # less than a frame of them
+        first = int(counts.argmax())
     span = slice(first, first + wanted)
     begin, end = frame_start[first], frame_start[first + wanted]
     rows = np.arange(begin, end)
@@ -75,4 +75,4 @@ def part_of(movie: Movie, posterior: LinkPosterior, most: int) -> tuple[Movie, L
     sample = sample_of(movie.position, movie.frame_start, most)
     part = movie.at(sample.rows).during(sample.frames)
     some, _ = posterior.at(sample.rows, part.frame)
-    return part, LinkPosterior.begun(some.candidates, some.probability, some.rivals), sample
+    return part, LinkPosterior.begun(some.candidates, some.probability, some.competing), sample

@@ -123,12 +123,12 @@ def _propagated(
 ) -> LinkPosterior:
     """The posterior from given likelihood ratios."""
     likely = ratio > NEGLIGIBLE
-    some, rivals = posterior.candidates.kept(likely), posterior.rivals[:, likely].copy()
-    none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], none, rivals, omega=OMEGA[1], rounds=FEW)
-    probability, all_rivals = np.zeros_like(ratio), posterior.rivals.copy()
-    probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA[1]), rivals
-    return replace(posterior, probability=probability, rivals=all_rivals)
+    some, competing = posterior.candidates.kept(likely), posterior.competing[:, likely].copy()
+    unlinked = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
+    propagate(some, ratio[likely], unlinked, competing, omega=OMEGA[1], rounds=FEW)
+    probability, all_competing = np.zeros_like(ratio), posterior.competing.copy()
+    probability[likely], all_competing[:, likely] = marginals(ratio[likely], competing, OMEGA[1]), competing
+    return replace(posterior, probability=probability, competing=all_competing)
 
 
 def whiten(

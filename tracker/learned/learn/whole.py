@@ -14,8 +14,8 @@ from ..inference.candidates import Search, candidates_of, pairs_near
 from ..inference.jpda import converged
 from ..inference.posterior import LinkPosterior
 from ..model import LocalFields, Model
+from ..model.features import Features
 from ..model.gate import reaches
-from ..model.marks import Marks
 from ..model.movie import NEIGHBOURS, OUTER, Movie, movie_of
 from .em import with_gaps
 from .field import Fields
@@ -36,32 +36,32 @@ def extend_to_movie(
     sample: Sample,
     learned: tuple[Movie, Model],
     options: LearnOptions,
-    marks: Marks | None = None,
+    features: Features | None = None,
 ) -> tuple[Movie, Model, LinkPosterior]:
-    """Movie, model and posterior of all detections; motion and marks come from the sample, rates from all.
+    """Movie, model and posterior of all detections; motion and features come from the sample, rates from all.
 
     Given are positions, starts of frames and times of frames, as in `learn`; learned are movie and model of
     the sample.
     """
-    (part, held), (position, frame_start, time) = learned, given
-    steps = float(held.motion.share @ held.motion.variance.sum(axis=1))
+    (part, fitted), (position, frame_start, time) = learned, given
+    steps = float(fitted.motion.share @ fitted.motion.variance.sum(axis=1))
     if options.device == "gpu":
         position = to_device(position)
-    flows = float(np.square(held.local.flow).sum(axis=1).mean()) > SHARED * steps
+    flows = float(np.square(fitted.local.flow).sum(axis=1).mean()) > SHARED * steps
     rotated = (position - position.mean(axis=0)) @ array_module(position).asarray(part.basis)
     movie = movie_of(
         rotated, frame_start, basis=part.basis, spacing=1.0, neighbours=OUTER if flows else NEIGHBOURS,
     )  # fmt: skip
     shift = frame_shifts(movie.position, frame_start)
     movie, flow = without_jumps(movie, movie.of_frames(shift), np.abs(shift).max(axis=1) > 0)
-    movie = replace(movie, time=time, near=movie.near if flows else None, marks=marks)
+    movie = replace(movie, time=time, near=movie.near if flows else None, features=features)
     fields = Fields.of(movie, flows=flows)
     lap("density", movie.position)
-    posterior, flow = _first(movie, held, flow, fields, options)
+    posterior, flow = _first(movie, fitted, flow, fields, options)
     scale = np.ones(len(movie.intervals))
-    scale[sample.frames.start : sample.frames.stop - 1] = held.motion.step_scale
-    motion = replace(held.motion, step_scale=scale)
-    model = Model(motion, held.association, LocalFields.uniform(flow), held.marks)
+    scale[sample.frames.start : sample.frames.stop - 1] = fitted.motion.step_scale
+    motion = replace(fitted.motion, step_scale=scale)
+    model = Model(motion, fitted.association, LocalFields.uniform(flow), fitted.features)
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
         after = converged(movie, model, posterior, sweeps=1)
@@ -82,10 +82,10 @@ def extend_to_movie(
 
 
 def _first(
-    movie: Movie, held: Model, flow: NDArray[np.float64], fields: Fields, options: LearnOptions
+    movie: Movie, fitted: Model, flow: NDArray[np.float64], fields: Fields, options: LearnOptions
 ) -> tuple[LinkPosterior, NDArray[np.float64]]:
     """Links to the next frame and the flow, by displacements alone; what led there leaves the memory."""
-    reach = _ROOM * reaches(movie, held.motion, 1, NEGLIGIBLE * float(np.median(movie.density)))
+    reach = _ROOM * reaches(movie, fitted.motion, 1, NEGLIGIBLE * float(np.median(movie.density)))
     search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), asking="tails")
     candidates = candidates_of(pairs_near(movie, search), movie.frame)
     candidates = candidates.kept(options.fixed.within_gate(movie, flow, candidates))

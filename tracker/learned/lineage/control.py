@@ -105,9 +105,9 @@ def _middle(movie: Movie, starts: NDArray[np.float64], most: int) -> tuple[float
     away = np.abs(np.arange(movie.frames) - (movie.frames - 1) / 2)
     order = np.argsort(away, kind="stable")
     total = np.cumsum(to_host(summed(movie.frame, starts, movie.frames))[order])
-    held = np.diff(movie.frame_start)[order]
-    inside = (total <= _SAMPLE) & (np.cumsum(held) <= most)
-    last = max(int(inside.sum()) - 1, int((held > 0).argmax()))
+    counts = np.diff(movie.frame_start)[order]
+    inside = (total <= _SAMPLE) & (np.cumsum(counts) <= most)
+    last = max(int(inside.sum()) - 1, int((counts > 0).argmax()))
     return float(away[order[last]]), float(total[last])
 
 

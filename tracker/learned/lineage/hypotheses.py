@@ -66,7 +66,7 @@ class Dividing:
     def under(self, pins: PinnedRows, links: Links, options: LearnOptions) -> Dividing:
         """The same under pins, from the links without them, which say how old cells are."""
         of = self.lineage
-        solved = pinned(self.movie, of.rates, of.posterior, pins, options, of.none)
+        solved = pinned(self.movie, of.rates, of.posterior, pins, options, of.unlinked)
         return Dividing(solved.movie, divided_again(solved, of, pins, links.pairs))
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ...compute.arrays import LINK, LINK_BY_SIDE, ROW, ROW_BY_SIDE, Arrays
 from ...compute.tolerances import NEGLIGIBLE, ROUNDS, TINY
 from ..inference.candidates import distinct
+from ..inference.features import odds_of_clutter
 from ..inference.jpda import no_link
-from ..inference.marks import odds_of_clutter
 from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.movie import Movie, summed
@@ -32,9 +32,9 @@ class Context(Arrays):
         Candidate links.
     ratio : (E,) float64 array
         Their likelihood ratios against chance.
-    rivals : (2, E) float64 array
+    competing : (2, E) float64 array
         Weights of what competes with them.
-    none : (2, N) float64 array
+    unlinked : (2, N) float64 array
         Weights of death and birth under the model of links, without divisions.
     clutter : (2, N) float64 array
         Weights of clutter.
@@ -45,15 +45,15 @@ class Context(Arrays):
     others : (2, N) float64 array
         Weights of links that are left out, to the power 1 / omega.
     omega : float
-        Exponent of rivals in the sweep.
+        Exponent of competing weights in the sweep.
     """
 
     links: NDArray[np.int64] = field(metadata=LINK)
     tail: NDArray[np.int64] = field(metadata=LINK)
     head: NDArray[np.int64] = field(metadata=LINK)
     ratio: NDArray[np.float64] = field(metadata=LINK)
-    rivals: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
-    none: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
+    competing: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
+    unlinked: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
     clutter: NDArray[np.float64] = field(metadata=ROW_BY_SIDE)
     scaled: NDArray[np.bool_] = field(metadata=ROW_BY_SIDE)
     clutter_share: NDArray[np.float64] = field(metadata=ROW)
@@ -66,8 +66,9 @@ class Context(Arrays):
         tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
         odds = np.broadcast_to(odds_of_clutter(movie, model), len(movie))
         return cls(
-            links=np.arange(len(tail)), tail=tail, head=head, ratio=posterior.ratio, rivals=posterior.rivals,
-            none=np.stack(no_link(movie, model)), clutter=posterior.clutter_weight,
+            links=np.arange(len(tail)), tail=tail, head=head, ratio=posterior.ratio,
+            competing=posterior.competing,
+            unlinked=np.stack(no_link(movie, model)), clutter=posterior.clutter_weight,
             scaled=np.stack([movie.left > 0, movie.frame > 0]), clutter_share=odds / (1 + odds),
             others=np.zeros((2, len(movie))), omega=posterior.omega,
         )  # fmt: skip
@@ -77,10 +78,12 @@ class Context(Arrays):
 
         Births and deaths are learned inside (2, N).
         """
-        row, column = np.zeros(self.none.shape, bool)
+        row, column = np.zeros(self.unlinked.shape, bool)
         row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
         keep = row[self.tail] | column[self.head]
-        incoming_weight = self.ratio * (self.rivals[0] * self.rivals[1]) ** -self.omega * self.rivals * ~keep
+        incoming_weight = (
+            self.ratio * (self.competing[0] * self.competing[1]) ** -self.omega * self.competing * ~keep
+        )
         others = [
             summed(end, each, len(row))
             for end, each in zip((self.tail, self.head), incoming_weight, strict=True)
@@ -99,17 +102,17 @@ class Context(Arrays):
 
     def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of no division and none of these links."""
-        none = self.deaths_and_births(model) + self.clutter
-        return np.asarray((none ** (1 / self.omega) + self.others) ** self.omega)
+        unlinked = self.deaths_and_births(model) + self.clutter
+        return np.asarray((unlinked ** (1 / self.omega) + self.others) ** self.omega)
 
     def deaths_and_births(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of death and birth, without clutter and divisions."""
         factor = np.array([[model.death], [model.birth]])
-        return np.where(self.scaled, factor, 1.0) * self.none
+        return np.where(self.scaled, factor, 1.0) * self.unlinked
 
     def pairs(self, divisions: Divisions) -> Pairs:
         """Candidate links, and pairs that occur in divisions only, after them."""
-        count = np.int64(self.none.shape[1])
+        count = np.int64(self.unlinked.shape[1])
         links = self.tail * count + self.head
         wanted = divisions.mother * count + np.stack([divisions.first, divisions.second])
         more = distinct([wanted.ravel()])
@@ -121,7 +124,7 @@ class Context(Arrays):
         one, link = np.ones(len(more)), np.repeat([1.0, 0.0], [len(links), len(more)])
         return Pairs(
             row=row, column=column, ratio=np.append(np.maximum(self.ratio, TINY), one), link=link,
-            rivals=np.append(self.rivals, [one, one], axis=1),
+            competing=np.append(self.competing, [one, one], axis=1),
             daughters=order[np.searchsorted(every[order], wanted)], weight=np.zeros(len(divisions)),
         )  # fmt: skip
 
@@ -187,10 +190,10 @@ def _believed(
     log_factor: NDArray[np.float64] | float,
 ) -> tuple[Pairs, Beliefs]:  # fmt: skip
     """The pairs after rounds of belief propagation under a model, and their probabilities."""
-    none = context.no_pair(model)
+    unlinked = context.no_pair(model)
     pairs = pairs.weighing(log_weight(divisions, model) + log_factor, context.omega)
-    pairs = propagated(none, pairs, context.omega)
-    return pairs, pairs.beliefs(none, context.omega)
+    pairs = propagated(unlinked, pairs, context.omega)
+    return pairs, pairs.beliefs(unlinked, context.omega)
 
 
 def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -205,13 +208,13 @@ def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.f
 
 def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: Beliefs) -> DaughterModel:
     """The M-step of births and deaths: their expected numbers, relative to those of the model of links."""
-    linked, divided = used_slots(pairs, beliefs, context.none.shape[1])
+    linked, divided = used_slots(pairs, beliefs, context.unlinked.shape[1])
     weight = context.deaths_and_births(model)
-    none = weight + context.clutter
-    share = weight / none * (none / context.no_pair(model)) ** (1 / context.omega)
+    unlinked = weight + context.clutter
+    share = weight / unlinked * (unlinked / context.no_pair(model)) ** (1 / context.omega)
     expected = np.clip(1 - linked - divided, 0, 1) * share
     death, birth = (
-        (expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5)
+        (expected[side][inner].sum() + 0.5) / (context.unlinked[side][inner].sum() + 0.5)
         for side, inner in enumerate(context.scaled)
     )
     return replace(model, birth=float(birth), death=float(death))
@@ -223,7 +226,7 @@ def bethe_evidence(context: Context, fit: DivisionFit) -> float:
     Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
     divided by the density of chance: the last sum accounts for changed deaths and for divisions.
     """
-    model, (deaths, _) = fit.model, context.none * context.scaled
+    model, (deaths, _) = fit.model, context.unlinked * context.scaled
     pairs = replace(fit.pairs, weight=fit.pairs.weight**context.omega)  # V with the exponent 1
     z = log_partition(context.no_pair(model), pairs, ROUNDS)
     births = ((1 - context.clutter_share) * (context.deaths_and_births(model) * context.scaled)[1]).sum()
@@ -234,7 +237,7 @@ def bethe_evidence(context: Context, fit: DivisionFit) -> float:
 
 def no_link_beside(context: Context, fit: DivisionFit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
-    incoming_weight = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
+    incoming_weight = summed(fit.pairs.column, fit.beliefs.daughter, context.unlinked.shape[1])
     incoming = np.stack([fit.beliefs.rows.divided, incoming_weight])
     death, birth = (
         context.deaths_and_births(fit.next_model) ** (1 / context.omega) + incoming
@@ -247,15 +250,15 @@ def beside(posterior: LinkPosterior, context: Context, fit: DivisionFit) -> Link
 
     Mothers count as deaths there and daughters as births, as the model of links counts them.
     """
-    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
-    probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
+    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.unlinked[0])
+    probability, competing = posterior.probability.copy(), posterior.competing.copy()
     here, many = context.links, len(context.links)
     probability[here] = beliefs.link[:many]
     least = context.no_pair(fit.model)[0] ** (1 / context.omega)  # of a sure link the difference may be 0
     rest = beliefs.rows.total[pairs.row] - beliefs.rows.each
-    rivals[0, here] = np.maximum(rest, least[pairs.row])[:many]
-    rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
-    posterior = replace(posterior, probability=probability, rivals=rivals)
+    competing[0, here] = np.maximum(rest, least[pairs.row])[:many]
+    competing[1, here] = (pairs.competing[1] + beliefs.daughter)[:many]
+    posterior = replace(posterior, probability=probability, competing=competing)
     linked, (_, divided) = np.stack(posterior.degree_probability()), used_slots(pairs, beliefs, count)
     weight = context.deaths_and_births(fit.model)
     clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]

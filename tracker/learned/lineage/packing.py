@@ -40,7 +40,7 @@ class Pairs:
         G of a pair that is a candidate link; 1 otherwise.
     link : (E,) float64 array
         1 for candidate links, 0 for pairs that occur in divisions only.
-    rivals : (2, E) float64 array
+    competing : (2, E) float64 array
         R and C, the weights of what competes with a pair in its row and column.
     daughters : (2, P) int64 array
         The two pairs of each division.
@@ -52,7 +52,7 @@ class Pairs:
     column: NDArray[np.int64]
     ratio: NDArray[np.float64]
     link: NDArray[np.float64]
-    rivals: NDArray[np.float64]
+    competing: NDArray[np.float64]
     daughters: NDArray[np.int64]
     weight: NDArray[np.float64]
 
@@ -63,11 +63,11 @@ class Pairs:
 
     def odds(self, omega: float) -> NDArray[np.float64]:
         """(E,) odds that a pair is true."""
-        return np.asarray(self.ratio * (self.rivals[0] * self.rivals[1]) ** -omega)
+        return np.asarray(self.ratio * (self.competing[0] * self.competing[1]) ** -omega)
 
     def rows(self, least: NDArray[np.float64], odds: NDArray[np.float64]) -> Rows:
         """Sums over rows, from the odds of pairs (E,); least (N,) is the weight of no pair, ** 1 / omega."""
-        each = odds * self.rivals[0]
+        each = odds * self.competing[0]
         one, other = each[self.daughters]
         mothers, count = self.row[self.daughters[0]], len(least)
         divided = summed(mothers, self.weight * one * other, count)
@@ -76,14 +76,14 @@ class Pairs:
         divisor = self.link + summed(self.daughters.ravel(), apart.ravel(), len(each))
         return Rows(each, total, np.maximum(divisor, TINY), divided)
 
-    def beliefs(self, none: NDArray[np.float64], omega: float) -> Beliefs:
-        """Probabilities from the present rivals; none (2, N) are weights of no pair."""
+    def beliefs(self, unlinked: NDArray[np.float64], omega: float) -> Beliefs:
+        """Probabilities from the present competing weights; unlinked (2, N) are weights of no pair."""
         odds = self.odds(omega)
-        rows = self.rows(none[0] ** (1 / omega), odds)
+        rows = self.rows(unlinked[0] ** (1 / omega), odds)
         both = self.weight * rows.each[self.daughters].prod(axis=0)
         linked = self.link / rows.divisor
         division = both / rows.total[self.row[self.daughters[0]]]
-        return Beliefs(rows, odds / (1 + odds) * linked, division, odds * self.rivals[1] * (1 - linked))
+        return Beliefs(rows, odds / (1 + odds) * linked, division, odds * self.competing[1] * (1 - linked))
 
 
 class Rows(NamedTuple):
@@ -107,17 +107,17 @@ class Beliefs(NamedTuple):
     daughter: NDArray[np.float64]
 
 
-def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: int = FEW) -> Pairs:
-    """The pairs with the rivals that belief propagation finds.
+def propagated(unlinked: NDArray[np.float64], pairs: Pairs, omega: float, rounds: int = FEW) -> Pairs:
+    """The pairs with the competing weights that belief propagation finds.
 
     Parameters
     ----------
-    none : (2, N) float64 array
+    unlinked : (2, N) float64 array
         Weights of no pair in rows and in columns.
     pairs : Pairs
-        With the rivals from which propagation starts.
+        With the competing weights from which propagation starts.
     omega : float
-        Exponent of rivals.
+        Exponent of competing weights.
     rounds : int
         Largest number of these.
 
@@ -134,29 +134,29 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
     >>> some.link.round(4).tolist(), some.division.round(4).tolist()
     ([0.6667, 0.0], [0.25])
     """
-    least, rivals = none ** (1 / omega), pairs.rivals.copy()
-    pairs = replace(pairs, rivals=rivals)
+    least, competing = unlinked ** (1 / omega), pairs.competing.copy()
+    pairs = replace(pairs, competing=competing)
     odds = pairs.odds(omega)
     for _ in range(rounds):
         last, rows = odds, pairs.rows(least[0], odds)
         rest = rows.total[pairs.row] - rows.each * rows.divisor
-        rivals[0] = np.maximum(rest, least[0][pairs.row]) / rows.divisor
-        incoming_weight = pairs.odds(omega) * rivals[1]
-        total = least[1] + summed(pairs.column, incoming_weight, none.shape[1])
-        rivals[1] = np.maximum(total[pairs.column] - incoming_weight, least[1][pairs.column])
+        competing[0] = np.maximum(rest, least[0][pairs.row]) / rows.divisor
+        incoming_weight = pairs.odds(omega) * competing[1]
+        total = least[1] + summed(pairs.column, incoming_weight, unlinked.shape[1])
+        competing[1] = np.maximum(total[pairs.column] - incoming_weight, least[1][pairs.column])
         odds = pairs.odds(omega)
         if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < NEGLIGIBLE:
             break
     return pairs
 
 
-def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int = FEW) -> float:
+def log_partition(unlinked: NDArray[np.float64], pairs: Pairs, rounds: int = FEW) -> float:
     r"""Bethe approximation of the log of the total weight of all sets of pairs, with the exponent 1.
 
     .. math:: z = \sum_i \log T_i + \sum_j \log\Big(n_j + \sum_i o_{ij} C_{ij}\Big) - \sum \log(1 + o)
     """
-    pairs = propagated(none, pairs, 1.0, rounds)
+    pairs = propagated(unlinked, pairs, 1.0, rounds)
     odds = pairs.odds(1.0)
-    columns = none[1] + summed(pairs.column, odds * pairs.rivals[1], none.shape[1])
-    rows = pairs.rows(none[0], odds)
+    columns = unlinked[1] + summed(pairs.column, odds * pairs.competing[1], unlinked.shape[1])
+    rows = pairs.rows(unlinked[0], odds)
     return float(np.log(rows.total).sum() + np.log(columns).sum() - np.log1p(odds).sum())

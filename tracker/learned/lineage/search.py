@@ -40,7 +40,7 @@ class Lineage:
     evidence : DivisionEvidence
     rates : Model
         The model of links beside divisions.
-    none : (2, N) float64 array
+    unlinked : (2, N) float64 array
         Weights of no successor and of no predecessor beside divisions.
     """
 
@@ -50,7 +50,7 @@ class Lineage:
     posterior: LinkPosterior
     evidence: DivisionEvidence
     rates: Model
-    none: NDArray[np.float64]
+    unlinked: NDArray[np.float64]
 
 
 def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage | None:
@@ -63,32 +63,32 @@ def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Line
     posterior : LinkPosterior
         Posterior of the links, without divisions.
     """
-    known = division_evidence(movie, model, posterior)
-    return None if known is None else divisions_by(known, movie, model, posterior)
+    evidence = division_evidence(movie, model, posterior)
+    return None if evidence is None else divisions_by(evidence, movie, model, posterior)
 
 
-def divisions_by(known: DivisionEvidence, movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
+def divisions_by(evidence: DivisionEvidence, movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
     """Divisions, on the host, by evidence that is known. Other parameters are those of `find_divisions`."""
     if on_device(posterior.probability):
         given = movie, model, replace(posterior, displaced=None)  # which is sooner computed again than copied
         movie, model, posterior = placed(given, to_host)
-    divisions, fit = likely_divisions(movie, model, posterior, known.model)
+    divisions, fit = likely_divisions(movie, model, posterior, evidence.model)
     fields = Fields.of(movie)
     context = Context.of(movie, model, posterior).near(fit.divisions)
-    posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
+    posterior, unlinked = beside(posterior, context, fit), no_link_beside(context, fit)
     for turn in range(FEW):  # links, divisions, flow, rates and ages in turn
-        log_factor = np.log(known.real) + _ages(movie, posterior, fit, divisions)
+        log_factor = np.log(evidence.real) + _ages(movie, posterior, fit, divisions)
         omega = exponent(posterior.probability)
-        posterior = updated(movie, model, posterior, omega=omega, none=none, with_moments=False)
+        posterior = updated(movie, model, posterior, omega=omega, unlinked=unlinked, with_moments=False)
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.local.flow, posterior, divisions.slots)
         fit = fitted(context, divisions, fit.next_model, log_factor, rounds_over(movie))
-        posterior, none = beside(posterior, context, fit), no_link_beside(context, fit)
+        posterior, unlinked = beside(posterior, context, fit), no_link_beside(context, fit)
         if turn < FEW - 1:
             model = adapt(movie, model, posterior, fields)
     return Lineage(
         divisions=divisions, probability=fit.probability, model=fit.model, posterior=posterior,
-        evidence=known, rates=model, none=np.stack(none),
+        evidence=evidence, rates=model, unlinked=np.stack(unlinked),
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The model: assumptions about the motion and detection of particles in a movie.
 
 `motion`        steps of a particle: classes of first-order autoregressions, renewals, noise
-`marks`         columns of detections: what tracks keep of them, odds of clutter
+`features`         columns of detections: what tracks keep of them, odds of clutter
 `levels`        what does not count; rounds of iterations
 `movie`         detections as arrays, in units of their spacing
 `gate`          search radius for successors
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compute.arrays import ROW, Arrays, array_module
-from .marks import MarkModel as MarkModel
+from .features import FeatureModel as FeatureModel
 from .motion import MotionModel as MotionModel
 
 
@@ -80,14 +80,14 @@ class Model(Arrays):
     motion : MotionModel
     association : AssociationModel
     local : LocalFields
-    marks : MarkModel, optional
+    features : FeatureModel, optional
         What columns say, once it is learned.
     """
 
     motion: MotionModel
     association: AssociationModel
     local: LocalFields
-    marks: MarkModel | None = None
+    features: FeatureModel | None = None
 
     @property
     def surroundings(self) -> LocalFields:

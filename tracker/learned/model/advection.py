@@ -41,8 +41,8 @@ def advected(
     >>> [way.ravel().tolist() for way in advected(movie, flow, np.array([0, 1]), 2)]
     [[0.5, 0.5], [2.0, 2.0]]
     """
-    held, xp = np.diff(movie.frame_start) > 0, array_module(movie.frame)
-    shows = xp.asarray(np.flatnonzero(held & np.append(held[1:], False)))
+    occupied, xp = np.diff(movie.frame_start) > 0, array_module(movie.frame)
+    shows = xp.asarray(np.flatnonzero(occupied & np.append(occupied[1:], False)))
     lasts = xp.asarray(np.append(movie.intervals, 1))
     way, frame = xp.zeros((len(tail), movie.axes)), movie.frame[tail]
     for lag in range(int(np.max(longest)) if len(tail) else 0):

@@ -13,7 +13,7 @@ from ...compute.arrays import FRAME, ROW, Arrays, array_module, kernels, to_host
 from ...compute.tolerances import TINY
 from ...geometry.neighbours import nearest
 from ...pins.rows import PinnedRows
-from .marks import Marks
+from .features import Features
 
 NEIGHBOURS, OUTER = 10, 24
 """Prior: number of neighbours for the density, whose relative error is then a third; and for the flow."""
@@ -39,7 +39,7 @@ class Movie(Arrays):
         Time of each frame in intervals, if some frames were not recorded. Default: consecutive frames.
     near : (N, 24) int32 array, optional
         The nearest detections of the same frame, nearest first, -1 where there are no more.
-    marks : Marks, optional
+    features : Features, optional
         Columns that help to link.
     pins : PinnedRows, optional
         What a person states of its links.
@@ -52,7 +52,7 @@ class Movie(Arrays):
     basis: NDArray[np.float64]
     time: NDArray[np.int64] | None = field(metadata=FRAME, default=None)
     near: NDArray[np.int32] | None = field(metadata=ROW, default=None)
-    marks: Marks | None = None
+    features: Features | None = None
     pins: PinnedRows | None = None
 
     def __len__(self) -> int:

@@ -97,17 +97,17 @@ class Joining:
             path = links_file(self._folder, each.number)
             if not path.exists():
                 return
-            with np.load(path) as held:
-                self._stats.append(json.loads(held["facts"].tobytes()))
-                first = np.full(int(held["first"]), -1, dtype=np.int64)
+            with np.load(path) as arrays:
+                self._stats.append(json.loads(arrays["facts"].tobytes()))
+                first = np.full(int(arrays["first"]), -1, dtype=np.int64)
                 first[self._reached] = self._last
                 new = first < 0
                 first[new] = self._count + np.arange(new.sum())
                 base = self._count + int(new.sum())
-                self._count = base + int(held["later"])
+                self._count = base + int(arrays["later"])
                 self._found.append(_OfChunk(each, first, base, self._count))
-                self._last = self._found[-1].chains(held["onto_origin"])
-                self._reached = held["onto"][:, 1]
+                self._last = self._found[-1].chains(arrays["onto_origin"])
+                self._reached = arrays["onto"][:, 1]
 
     def numbered(self) -> range:
         """Go on, and write the track numbers of the chunks that are new: their indices are returned.
@@ -123,9 +123,9 @@ class Joining:
 
     def _save(self, of: _OfChunk, first: NDArray[np.int64], later: NDArray[np.int64]) -> None:
         """Write the track numbers of a chunk: of chains of its first frame, and of those that begin later."""
-        held = {"first": first, "later": later, "into": of.into, "into_values": of.into_values}
+        arrays = {"first": first, "later": later, "into": of.into, "into_values": of.into_values}
         path = numbers_file(self._folder, of.chunk.number)
-        write_whole(path, lambda file: save_arrays(file, held), overwrite=True)
+        write_whole(path, lambda file: save_arrays(file, arrays), overwrite=True)
 
     def number_tracks(self, settings: TrackingSettings) -> Chains:
         """Write the track numbers of each chunk that has none yet; all chunks are linked.
@@ -193,14 +193,14 @@ def _loose(found: list[_OfChunk], folder: Path, side: str) -> _Loose:
     """The ends or the starts of all chunks, in the order of the chunks."""
     parts = []
     for number, of in enumerate(found):
-        with np.load(links_file(folder, of.chunk.number)) as held:
-            rows = held[f"{side}_row"]
+        with np.load(links_file(folder, of.chunk.number)) as arrays:
+            rows = arrays[f"{side}_row"]
             part = _Loose(
-                held[f"{side}_frame"], held[f"{side}_position"], rows, np.full(len(rows), number),
-                of.chains(held["origin"][rows]),
+                arrays[f"{side}_frame"], arrays[f"{side}_position"], rows, np.full(len(rows), number),
+                of.chains(arrays["origin"][rows]),
             )  # fmt: skip
         if side == "start" and number:  # what the chunk before reaches is none
-            with np.load(links_file(folder, found[number - 1].chunk.number)) as held:
-                part = part.take(~np.isin(rows, held["onto"][:, 1]))
+            with np.load(links_file(folder, found[number - 1].chunk.number)) as arrays:
+                part = part.take(~np.isin(rows, arrays["onto"][:, 1]))
         parts.append(part)
     return _Loose._make(map(np.concatenate, zip(*parts, strict=True)))

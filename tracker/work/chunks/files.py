@@ -129,9 +129,9 @@ def written(path: Path, write: Callable[[BinaryIO], object], rows: int, begun: f
     return {"file": path.name, "rows": rows, "process": where, "begun": begun, "ended": time.time()}
 
 
-def save_arrays(file: BinaryIO, held: Mapping[str, NDArray]) -> None:
+def save_arrays(file: BinaryIO, arrays: Mapping[str, NDArray]) -> None:
     """Write arrays with their names."""
-    np.savez(file, **held)  # type: ignore[arg-type]  # they are names of arrays
+    np.savez(file, **arrays)  # type: ignore[arg-type]  # they are names of arrays
 
 
 def save_rows(file: BinaryIO, rows: pa.Table) -> None:

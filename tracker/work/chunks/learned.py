@@ -89,9 +89,9 @@ class LinkLearned:
         run = track(seen, self.settings, workers=self.files.threads)
         pairs = run.tracks.links + self.around[0]
         own = (pairs[:, 0] >= self.chunk.begin) & (pairs[:, 0] < self.chunk.end)
-        held: dict[str, NDArray] = {name: values[own] for name, values in run.tracks.measures.items()}
-        held |= {name: np.array(run.stats[name], np.float64) for name in FACTS} | {"pairs": pairs[own]}
-        account = written(self.output, lambda file: save_arrays(file, held), len(seen), begun)
+        arrays: dict[str, NDArray] = {name: values[own] for name, values in run.tracks.measures.items()}
+        arrays |= {name: np.array(run.stats[name], np.float64) for name in FACTS} | {"pairs": pairs[own]}
+        account = written(self.output, lambda file: save_arrays(file, arrays), len(seen), begun)
         lap("write")
         return account
 

@@ -284,8 +284,8 @@ def _folder(output: Path, record: Mapping[str, object], how: How, *, parts: bool
     elif not parts:
         formats.check_output(output, overwrite=how.overwrite)
     folder = output.with_name(output.name + ".parts")
-    with ExitStack() as held:
-        begin_folder(folder, record, held, resume=how.resume)
+    with ExitStack() as opened:
+        begin_folder(folder, record, opened, resume=how.resume)
         yield folder
         remove_folder(folder)
 

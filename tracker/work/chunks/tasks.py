@@ -78,7 +78,7 @@ class LinkChunk:
         values = np.stack([links.cost, links.margin])
         origin = _origin(links.pairs[inside], own, first)
         facts = {"links": len(links.pairs), "worst_gap": links.gap, **links.batches.as_dict()}
-        held: dict[str, NDArray] = {
+        arrays: dict[str, NDArray] = {
             "facts": np.frombuffer(json.dumps(facts).encode(), np.uint8),
             "first": np.array(first),
             "later": np.array(origin.max(initial=-1) + 1),
@@ -94,12 +94,12 @@ class LinkChunk:
             free[0, source] = False
             free[1, target[inside]] = False
             for name, rows in zip(("end", "start"), map(np.flatnonzero, free), strict=True):
-                held |= {
+                arrays |= {
                     f"{name}_row": rows,
                     f"{name}_frame": seen.frame[rows],
                     f"{name}_position": seen.position[rows],
                 }
-        return written(self.output, lambda file: save_arrays(file, held), own, begun)
+        return written(self.output, lambda file: save_arrays(file, arrays), own, begun)
 
 
 @dataclass(frozen=True)
@@ -118,15 +118,15 @@ class WriteChunk:
         begun = time.time()
         own, folder = self.chunk.end - self.chunk.begin, Path(self.files.folder)
         seen = self.files.rows(self.chunk.begin, self.chunk.end)
-        held = np.load(links_file(folder, self.chunk.number))
+        arrays = np.load(links_file(folder, self.chunk.number))
         numbers = np.load(numbers_file(folder, self.chunk.number))
-        origin = held["origin"]
+        origin = arrays["origin"]
         later = origin >= 0
         track_id = np.empty(own, dtype=np.int64)
         track_id[later] = numbers["later"][origin[later]]
         track_id[~later] = numbers["first"][-1 - origin[~later]]
         values, unknown = np.zeros((2, own)), np.ones(own, dtype=bool)
-        into = [(of["into"], of["into_values"]) for of in (held, numbers)]
+        into = [(of["into"], of["into_values"]) for of in (arrays, numbers)]
         if self.chunk.number:
             before = np.load(links_file(folder, self.chunk.number - 1))
             into.append((before["onto"][:, 1], before["onto_values"]))

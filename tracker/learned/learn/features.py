@@ -1,4 +1,4 @@
-"""M-steps of marks: weights of clutter by logistic regression, what tracks keep by canonical correlations."""
+"""M-steps of features: weights of clutter by logistic regression, kept axes by canonical correlations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...compute.tolerances import NEGLIGIBLE, PRIOR, ROUNDS, TINY
 from ..inference.posterior import LinkPosterior
-from ..model.marks import Floats, KeptAxes, MarkModel, Marks
+from ..model.features import FeatureModel, Features, Floats, KeptAxes
 from ..model.motion import CORRELATION
 from ..model.movie import Movie, summed
 
@@ -17,16 +17,16 @@ _SURE = 2.0
 """Error level: standard errors by which a correlation must exceed the largest of chance."""
 
 
-def mark_step(movie: Movie, model: MarkModel | None, posterior: LinkPosterior) -> MarkModel | None:
-    """The marks after one M-step: weights of clutter first; once links are compared, what tracks keep."""
-    marks = movie.marks
-    if marks is None:
+def feature_step(movie: Movie, model: FeatureModel | None, posterior: LinkPosterior) -> FeatureModel | None:
+    """The features after one M-step: weights of clutter first; once links are compared, what tracks keep."""
+    features = movie.features
+    if features is None:
         return None
     if model is None or not model.opened:
-        last = np.zeros(marks.clutter.shape[1]) if model is None else model.clutter
-        return MarkModel(_clutter(marks.clutter, posterior.clutter, last))
-    tables = tuple(_label_ratio(label, posterior)[0] for label in marks.label.T)
-    return replace(model, axes=_axes(movie, marks, posterior), labels=tables)
+        last = np.zeros(features.clutter.shape[1]) if model is None else model.clutter
+        return FeatureModel(_clutter(features.clutter, posterior.clutter, last))
+    tables = tuple(_label_ratio(label, posterior)[0] for label in features.label.T)
+    return replace(model, axes=_axes(movie, features, posterior), labels=tables)
 
 
 def bits_of_clutter(odds: Floats | float) -> float:
@@ -49,13 +49,13 @@ def bits_of_links(
 
     It is 0 where the correlation is within its error. blocks are the scores of each column.
     """
-    marks = movie.marks
-    assert marks is not None
+    features = movie.features
+    assert features is not None
     result = {}
     for name, block in blocks.items():
-        *_, rho, least = _correlated(marks.value[:, block], marks.seen[:, block], posterior)
+        *_, rho, least = _correlated(features.value[:, block], features.seen[:, block], posterior)
         result[name] = float(-0.5 * np.log2(1 - np.minimum(rho[rho > least], 1 - NEGLIGIBLE) ** 2).sum())
-    for name, label in zip(labels, marks.label.T, strict=True):
+    for name, label in zip(labels, features.label.T, strict=True):
         result[name] = _label_ratio(label, posterior)[1]
     return result
 
@@ -88,21 +88,21 @@ def _product(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.einsum("ni,nj->ij", a, b))
 
 
-def _axes(movie: Movie, marks: Marks, posterior: LinkPosterior) -> KeptAxes | None:
+def _axes(movie: Movie, features: Features, posterior: LinkPosterior) -> KeptAxes | None:
     """Axes whose correlation along links exceeds its error; of an AR(1) seen with noise.
 
     The correlation over one frame is kept x phi, over two frames kept x phi^2.
     """
-    if marks.value.shape[1] == 0:
+    if features.value.shape[1] == 0:
         return None
-    covariance, turn, rho, least = _correlated(marks.value, marks.seen, posterior)
+    covariance, turn, rho, least = _correlated(features.value, features.seen, posterior)
     clear = np.flatnonzero(rho > least)
     if not len(clear):
         return None
     turn, once, count = turn[:, clear], posterior.candidates.lag == 1, len(movie)
     p, tail, head = posterior.probability * once, posterior.candidates.tail, posterior.candidates.head
-    variate, _ = KeptAxes(covariance, turn, rho, rho).seen_in(marks)
-    variate[~marks.seen.any(axis=1)] = 0.0
+    variate, _ = KeptAxes(covariance, turn, rho, rho).seen_in(features)
+    variate[~features.seen.any(axis=1)] = 0.0
     both, *twice = (  # sums over pairs two frames apart
         float((summed(head, p * score[tail], count) * summed(tail, p * score[head], count)).sum())
         for score in (np.ones(count), *variate.T)

@@ -1,4 +1,4 @@
-"""Marks: what is known of each detection beside its position.
+"""Features: what is known of each detection beside its position.
 
 A column of numbers counts by its ranks, as normal scores, so a monotone transform changes nothing. Along a
 track what is kept of a score is a stationary autoregression seen with noise, as steps are; between tracks it
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Marks(Arrays):
+class Features(Arrays):
     """Columns of the detections of a movie."""
 
     value: Floats = field(metadata=ROW)
@@ -39,39 +39,39 @@ class KeptAxes:
     kept: Floats  # (K,) share of the variance of each that tracks keep
     correlation: Floats  # (K,) of what is kept from one frame to the next
 
-    def seen_in(self, marks: Marks) -> tuple[Floats, Floats]:
+    def seen_in(self, features: Features) -> tuple[Floats, Floats]:
         r"""(N, K) variates, and the variance of their error where scores are missing.
 
         If what is seen predicts a variate up to a variance q, the prediction over 1 - q is the variate plus
         an error of variance q / (1 - q): infinite where nothing is seen.
         """
-        value, error = marks.value @ self.turn, np.zeros((len(marks.value), len(self.kept)))
-        holes = np.flatnonzero(~marks.seen.all(axis=1))
+        value, error = features.value @ self.turn, np.zeros((len(features.value), len(self.kept)))
+        holes = np.flatnonzero(~features.seen.all(axis=1))
         if not len(holes):
             return value, error
-        masks, which = np.unique(marks.seen[holes], axis=0, return_inverse=True)
+        masks, which = np.unique(features.seen[holes], axis=0, return_inverse=True)
         for k, mask in enumerate(masks):
             rows = holes[which.ravel() == k]
             to = np.linalg.pinv(self.covariance[np.ix_(mask, mask)]) @ self.covariance[mask] @ self.turn
             explained = np.clip(np.einsum("mk,mk->k", to, self.covariance[mask] @ self.turn), TINY, 1.0)
-            value[rows] = marks.value[rows][:, mask] @ to / explained
+            value[rows] = features.value[rows][:, mask] @ to / explained
             error[rows] = (1 - explained) / explained
         return value, error
 
 
 @dataclass(frozen=True, eq=False)
-class MarkModel:
-    """What is learned of marks."""
+class FeatureModel:
+    """What is learned of features."""
 
     clutter: Floats = field(default_factory=lambda: np.empty(0))
     """(P,) Weights of the log odds of clutter; their constant follows from the share of clutter."""
-    axes: KeptAxes | None = None  # until links are compared by marks, and if tracks keep none
+    axes: KeptAxes | None = None  # until links are compared by features, and if tracks keep none
     labels: tuple[Floats | None, ...] = ()
     """(L, L) Likelihood ratios of the labels at the two ends of a link, for each column; None if it is 1."""
-    opened: bool = False  # links are compared by marks; the weights of clutter stay as they are
+    opened: bool = False  # links are compared by features; the weights of clutter stay as they are
 
     def links(self) -> bool:
-        """Whether marks change the weight of any link."""
+        """Whether features change the weight of any link."""
         return self.axes is not None or any(table is not None for table in self.labels)
 
     def parameters(self) -> int:
@@ -80,11 +80,11 @@ class MarkModel:
         return of_axes + sum((len(table) - 1) ** 2 for table in self.labels if table is not None)
 
 
-def clutter_odds(marks: Marks | None, model: MarkModel | None, share: float) -> Floats | float:
+def clutter_odds(features: Features | None, model: FeatureModel | None, share: float) -> Floats | float:
     """Odds that detections are clutter, (N,) if columns say so, whose mean probability is `share`."""
-    if marks is None or model is None or not model.clutter.any():
+    if features is None or model is None or not model.clutter.any():
         return share / (1 - share)
-    lean, constant = marks.clutter @ model.clutter, np.log(share / (1 - share))
+    lean, constant = features.clutter @ model.clutter, np.log(share / (1 - share))
     for _ in range(ROUNDS):
         p = 1 / (1 + np.exp(-np.clip(lean + constant, -SURE, SURE)))
         slope = max(float((p * (1 - p)).mean()), NEGLIGIBLE * share * (1 - share))

@@ -1,4 +1,4 @@
-"""CPU kernels of marks: scalar filters along links, and likelihood ratios of links."""
+"""CPU kernels of features: scalar filters along links, and likelihood ratios of links."""
 
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.
@@ -11,7 +11,7 @@ from ...compute.tolerances import LEAST, NEGLIGIBLE, SURE
 
 
 @kernel(error_model="numpy")
-def mark_filter(
+def feature_filter(
     order, start, link, far, lag, weight, value, error, kept, correlation, state
 ):  # pragma: no cover
     """Write state (N, K, 2) f8: mean and variance of what is kept, given the past and the value there.
@@ -40,7 +40,7 @@ def mark_filter(
 
 
 @kernel(error_model="numpy")
-def mark_ratio(
+def feature_ratio(
     first, last, ends, lag, value, error, kept, correlation, past, future, ratio
 ):  # pragma: no cover
     """Write ratio (3, E) f8 of links first:last: likelihood ratios by the past, the future, and both.
