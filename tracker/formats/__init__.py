@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import InputError, SettingsError
 from ..particles.detections import Detections
@@ -26,6 +26,9 @@ from .files.records import record_from, record_path, sha256_of
 from .files.unknown import advice
 from .tables.columns import AS_NAMED, checked_columns, text_of_columns
 
+if TYPE_CHECKING:
+    from .coerce import DetectionsLike, TracksLike
+
 __all__ = [
     "FORMATS", "WRITTEN", "check_input", "check_output", "format_of", "holds_tracks", "input_of",
     "read_detections", "read_record", "read_tracks", "takes_columns", "write_detections", "write_tracks",
@@ -34,7 +37,7 @@ __all__ = [
 _Path = str | os.PathLike[str]
 
 
-def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Detections:
+def read_detections(path: _Path, *, columns: Mapping[str, str] | None = AS_NAMED) -> Detections:
     r"""Read detections from a file; track numbers in it are ignored.
 
     Parameters
@@ -70,10 +73,10 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
     with _reading(path, columns) as read:
-        return read.read_detections(Path(path), columns)
+        return read.read_detections(Path(path), columns or AS_NAMED)
 
 
-def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
+def read_tracks(path: _Path, *, columns: Mapping[str, str] | None = AS_NAMED) -> Tracks:
     """Read tracks: detections and the links between them.
 
     Parameters
@@ -93,7 +96,7 @@ def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks
         As `read_detections`; or if a track has two detections in one frame.
     """
     with _reading(path, columns) as read:
-        return read.read_tracks(Path(path), columns)
+        return read.read_tracks(Path(path), columns or AS_NAMED)
 
 
 def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
@@ -103,10 +106,10 @@ def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
         return reader is not None and reader.takes_columns
 
 
-def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
+def holds_tracks(path: _Path, *, columns: Mapping[str, str] | None = AS_NAMED) -> bool:
     """Whether the file contains tracks; it raises what `read_detections` does of the file's beginning."""
     with _reading(path, columns) as read:
-        return read.holds_tracks(Path(path), columns)
+        return read.holds_tracks(Path(path), columns or AS_NAMED)
 
 
 def read_record(path: _Path) -> dict[str, Any]:
@@ -134,7 +137,7 @@ def read_record(path: _Path) -> dict[str, Any]:
     return record
 
 
-def input_of(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> dict[str, str]:
+def input_of(path: _Path, columns: Mapping[str, str] | None = AS_NAMED) -> dict[str, str]:
     """The entry of an input in a run record: its name, the SHA-256 of its content, and any columns named."""
     named = {"columns": text_of_columns(columns)} if columns else {}
     with _reading_errors_explained(Path(path)):
@@ -143,7 +146,7 @@ def input_of(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> dict[str, st
 
 def write_detections(
     path: _Path,
-    detections: Detections,
+    detections: DetectionsLike,
     *,
     record: Mapping[str, object] | None = None,
     overwrite: bool = False,
@@ -154,7 +157,7 @@ def write_detections(
     ----------
     path : path-like
         Its suffix chooses the format: .csv, .tsv or .parquet. The file appears whole or not at all.
-    detections : Detections
+    detections : Detections, or what `outbid.track` takes
     record : mapping, optional
         How the data were made, as plain data. It is stored inside a Parquet file, or beside a CSV as
         ``name.csv.json``.
@@ -171,11 +174,14 @@ def write_detections(
     OSError
         If the disk is full or read-only; an earlier output is then unchanged.
     """
-    _output(path, overwrite).write(Path(path), detections, record, overwrite)
+    from .coerce import detections_of
+
+    found = detections if isinstance(detections, Tracks) else detections_of(detections)
+    _output(path, overwrite).write(Path(path), found, _record_given(record), overwrite)
 
 
 def write_tracks(
-    path: _Path, tracks: Tracks, *, record: Mapping[str, object] | None = None, overwrite: bool = False
+    path: _Path, tracks: TracksLike, *, record: Mapping[str, object] | None = None, overwrite: bool = False
 ) -> None:
     """Write tracks: columns track_id, frame, z, y, x, parent (if tracks divide), features, link measures.
 
@@ -183,7 +189,7 @@ def write_tracks(
     ----------
     path, record, overwrite
         As for `write_detections`.
-    tracks : Tracks
+    tracks : Tracks, TrackingRun, or what `outbid.score` takes
         The cost, margin and probability of a link are in the row of its later detection.
 
     Raises
@@ -204,10 +210,12 @@ def write_tracks(
     >>> read_record("tracks.csv")
     {'command': 'track'}
     """
-    _output(path, overwrite).write(Path(path), tracks, record, overwrite)
+    from .coerce import tracks_of
+
+    _output(path, overwrite).write(Path(path), tracks_of(tracks), _record_given(record), overwrite)
 
 
-def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
+def check_input(path: _Path, *, columns: Mapping[str, str] | None = AS_NAMED) -> None:
     """Raise an error now, as `read_detections` does, if an input cannot be read later."""
     with _reading(path, columns):
         pass
@@ -223,6 +231,8 @@ def check_output(path: _Path, *, overwrite: bool = False, inputs: Iterable[_Path
 
 def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> PositionFormat:
     """The format of an output that may be written."""
+    if not isinstance(path, str | os.PathLike):
+        raise SettingsError(f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file.")
     declared = _by_suffix(Path(path))
     if declared is None:
         raise SettingsError(
@@ -232,6 +242,13 @@ def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Positi
     beside = record_path(Path(path)) if writer.has_record_beside else None
     refuse_output(Path(path), overwrite=overwrite, inputs=inputs, record=beside, foreign=writer.foreign)
     return writer
+
+
+def _record_given(record: object) -> Mapping[str, object] | None:
+    """A run record as a caller gave it."""
+    if record is not None and not isinstance(record, Mapping):
+        raise SettingsError(f"record is of type {type(record).__name__}; it must be a dict of plain data.")
+    return record
 
 
 def _read_with(path: Path) -> list[Path]:
@@ -244,8 +261,10 @@ def _read_with(path: Path) -> list[Path]:
 
 
 @contextmanager
-def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[PositionFormat]:
+def _reading(path: _Path, columns: Mapping[str, str] | None = AS_NAMED) -> Iterator[PositionFormat]:
     """What reads a file that exists."""
+    if not isinstance(path, str | os.PathLike):
+        raise SettingsError(f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file.")
     file, columns = Path(path), checked_columns(columns)
     with _reading_errors_explained(file):
         if not file.exists():

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InputError, SettingsError
 from ..particles.detections import Detections
 from ..particles.tracks import Tracks
+from ..settings.declare import is_number
 
 _MICROMETERS = {"micrometer": 1.0, "nanometer": 1e-3, "millimeter": 1e3}
 _SHORT = {"micrometer": "um", "pixel": "px"}
@@ -82,8 +83,9 @@ def scaled(
         raise SettingsError(f"The interval is {interval}; it must be a number of seconds above 0.")
     unit, known = tracks.detections.unit, recorded_spacing(record)
     if spacing is not None:
-        if len(spacing) != 3 or not all(0 < size < np.inf for size in spacing):
-            raise SettingsError(f"The spacing is {tuple(spacing)}; give z, y and x, above 0, in micrometers.")
+        sizes = list(spacing) if isinstance(spacing, Sequence | np.ndarray) else []
+        if len(sizes) != 3 or not all(is_number(size) and 0 < size < np.inf for size in sizes):
+            raise SettingsError(f"The spacing is {spacing!r}; give z, y and x, above 0, in micrometers.")
         factor, name = np.asarray(spacing, dtype=np.float64), "um"
     elif unit in _MICROMETERS:
         factor, name = known * _MICROMETERS[unit], "um"

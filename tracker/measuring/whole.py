@@ -16,6 +16,7 @@ from ..formats.coerce import TracksLike, tracks_of
 from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
 from ..particles.tracks import Tracks
+from ..settings.declare import refuse_no_numbers
 from .evaluate import Measures, Recording, evaluated
 from .paths import most_frequent
 from .scales import Record, scaled, without_drift
@@ -89,7 +90,14 @@ def measure(
     >>> found.tracks.column_names[2:5]
     ['start_s', 'duration_s', 'path_um']
     """
-    if drift not in ("learned", "none"):
+    refuse_no_numbers(interval=interval)
+    if spacing is not None and not isinstance(spacing, Sequence | np.ndarray):
+        raise SettingsError(f"The spacing is {spacing!r}; give z, y and x, above 0, in micrometers.")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise SettingsError(f"seed is {seed!r}; it must be a whole number, 0 or more.")
+    if group is not None and not isinstance(group, str):
+        raise SettingsError(f"group is {group!r}; it must be the name of a column.")
+    if not isinstance(drift, str) or drift not in ("learned", "none"):
         raise SettingsError(f"The drift is {drift!r}; choose learned or none.")
     several = isinstance(tracks, Mapping) and all(_is_tracks(one) for one in tracks.values())
     given: dict[str, TracksLike] = dict(tracks) if several else {_ALL: tracks}  # type: ignore[arg-type]
@@ -207,7 +215,7 @@ def _joined(movies: list[Tracks], label: NDArray) -> tuple[Tracks, NDArray, NDAr
 def _axes(seen: Detections, axes: str | None) -> str:
     """The axes that count."""
     if axes is not None:
-        if not axes or not set(axes) <= set("zyx") or len(set(axes)) < len(axes):
+        if not isinstance(axes, str) or not axes or not set(axes) <= set("zyx") or len(set(axes)) < len(axes):
             raise SettingsError(f"The axes are {axes!r}; give some of zyx, such as yx.")
         return "".join(axis for axis in "zyx" if axis in axes)
     vary = np.ptp(seen.position, axis=0) > 0 if len(seen) else np.zeros(3, bool)

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import ResourceError, SettingsError
 from ..formats.coerce import TracksLike, tracks_of
 from ..particles.tracks import Tracks
+from ..settings.declare import refuse_no_numbers
 from .divisions import division_scores
 from .gate import Gate, gate_for
 from .identity import identity_scores
@@ -117,7 +118,7 @@ class Scores:
             )
         over = self.values.get("n_correct_links_over_missed_frames", 0)
         if over:
-            said.append(
+            messages.append(
                 f"{over:,} right link{'s' * (over > 1)} over a missed frame; challenges count such links as "
                 'wrong: --link-rule edge (Python: link_rule="edge").'
             )
@@ -201,7 +202,10 @@ def score(
     (0.667, 0.6666666666666666, 0.6666666666666666)
     """
     tracks, truth = tracks_of(tracks), tracks_of(truth, "truth")
-    unknown = [name for name in families if name not in FAMILIES]
+    refuse_no_numbers(gate=gate)
+    if isinstance(families, str) or not isinstance(families, Sequence):
+        raise SettingsError(f"families is {families!r}; it must be a list of: {', '.join(FAMILIES)}.")
+    unknown = [name for name in families if not isinstance(name, str) or name not in FAMILIES]
     if unknown:
         raise SettingsError(f"There are no scores {unknown[0]!r}. Choose from: {', '.join(FAMILIES)}.")
     reach = gate_for(gate, truth)

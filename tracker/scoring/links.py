@@ -52,7 +52,7 @@ def right_links(matched: MatchedTracks) -> RightLinks:
     SettingsError
         If there is no such rule.
     """
-    if matched.link_rule not in LINK_RULES:
+    if not isinstance(matched.link_rule, str) or matched.link_rule not in LINK_RULES:
         raise SettingsError(f"There is no rule {matched.link_rule!r}. Choose from: {', '.join(LINK_RULES)}.")
     truth = matched.truth
     count = max(len(truth.detections), 1)
