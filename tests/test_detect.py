@@ -110,10 +110,15 @@ def test_one_spot_in_a_large_frame(place: tuple[int, int]) -> None:
 @pytest.mark.smoke
 def test_neither_workers_nor_chunks_change_a_result() -> None:
     rng = np.random.default_rng(0)
-    image = rng.poisson(50 + 100 * blob((8, 48, 50), (4, 20, 30), 2)).astype(np.uint16)
-    one, _ = detect([image], DetectionSettings(radius=3), workers=1)
-    four, _ = detect([image], DetectionSettings(radius=3), workers=4)
-    assert one.position.tobytes() == four.position.tobytes()
+    light = [50 + 100 * blob((8, 48, 50), (4, 20, x), 2) for x in (10, 20, 25, 30, 40)]
+    movie = [rng.poisson(each).astype(np.uint16) for each in light]
+    alone, _ = detect(movie, DetectionSettings(radius=3), workers=1)
+    assert set(alone.frame.tolist()) == set(range(5))
+    for workers in (2, 4, 9):
+        together, _ = detect(iter(movie), DetectionSettings(radius=3), workers=workers)
+        beside, _ = detect(movie, DetectionSettings(radius=3), workers=workers)
+        assert beside.position.tobytes() == alone.position.tobytes()
+        assert together.frame.tobytes() == alone.frame.tobytes()
 
 
 def test_spots_about_a_lattice_are_no_pattern_of_the_light() -> None:

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from detection_accuracy import uneven
+from detection_accuracy import cells, uneven
+
+from outbid import DetectionSettings, detect
 
 SPOTS = [
     (renderer, kind) for renderer in uneven.RENDERERS for kind in ("2D flat R3 SNR4", "3D cells R3 SNR5")
@@ -72,6 +74,21 @@ def test_a_summary_counts_what_reaches_the_oracle() -> None:
     assert uneven.summary(rows) == {
         "images": 2, "mean": 0.5, "oracle": 0.8, "reach_.97": 0.5, "below_.8": 1, "stated_true": 0.55,
     }  # fmt: skip
+
+
+def _warned(image: np.ndarray, spacing: tuple[float, float, float], caplog: pytest.LogCaptureFixture) -> bool:
+    caplog.clear()
+    detect([image], DetectionSettings(spacing=spacing, device="cpu"))
+    return "--bodies" in caplog.text
+
+
+def test_nuclei_are_no_spots_and_spots_on_lumps_no_nuclei(caplog: pytest.LogCaptureFixture) -> None:
+    """The texture of nuclei is bright where wider structure is; spots do not care where lumps are."""
+    nuclei = cells.Cell("optics", 3, 8.0, 7.0, 16.0, "bodies")
+    assert _warned(cells.view(nuclei, 6).image[:, :80, :80], nuclei.voxel, caplog)
+    for kind in ("2D lumpy9 .6 R3 SNR4", "2D haze R3 SNR5", "2D flat R3 SNR5 crowd"):
+        image, _ = uneven.image_of("gaussian", kind, 711)
+        assert not _warned(image[None], (1, 1, 1), caplog)
 
 
 @pytest.mark.slow

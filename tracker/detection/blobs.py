@@ -41,10 +41,10 @@ _WITHIN = 1.5
 """Prior: widths about the middle of a blob in which a minimum is its texture."""
 _NEARBY = 0.5
 """Prior: range of qualities in which minima and maxima are counted for a probability."""
-_WIDER = 1.5
+_WIDER = 1.15
 """Prior: least width of a blob over that of the spots that are its texture."""
-_UNDER = 0.7
-"""Error level: mean of the residual under spots, in its standard deviations, from which they are texture."""
+_UNDER = 1.15
+"""Error level: mean of wider structure under spots, in its deviations, from which they are texture."""
 _EXPLAINED = 0.4
 """Error level: share of wider structure that spots explain, from which they are no texture."""
 _FEWEST = 30
@@ -236,7 +236,7 @@ def width_of_blobs(search: Search) -> NDArray[np.float64] | None:
 
 
 def look_like_blobs(search: Search, sigma: NDArray[np.float64], noise: Noise) -> bool:
-    """Whether wider structure stays under most spots of this width: the texture of blobs is like that."""
+    """Whether spots of this width sit on wider structure that they do not explain, as texture does."""
     wide = width_of_blobs(search)
     if wide is None or wide[1] < _WIDER * sigma[1]:
         return False
@@ -247,7 +247,8 @@ def look_like_blobs(search: Search, sigma: NDArray[np.float64], noise: Noise) ->
     peaks = peaks.of(peaks.significance > filter_.threshold())
     if len(peaks.position) < _FEWEST:
         return False
-    residual = laplacian(values - peaks.light(background, filter_), wide)
-    at = residual[tuple(np.rint(peaks.position).astype(int).T)]
-    explained = 1 - float(residual.var()) / float(laplacian(values, wide).var())
-    return float(at.mean()) > _UNDER * float(residual.std()) and explained < _EXPLAINED
+    light = laplacian(values, wide)
+    rest = laplacian(values - peaks.light(background, filter_), wide)
+    at = light[tuple(np.rint(peaks.position).astype(int).T)]
+    explained = 1 - float(rest.var()) / float(light.var())
+    return float(at.mean()) > _UNDER * float(light.std()) and explained < _EXPLAINED
