@@ -107,7 +107,10 @@ def tuned(linker: Linker, scene: Scene) -> Settings:
 
     def reached(settings: Settings) -> float:
         found = [_linked(linker, settings, scene, film) for film in films]
-        values = [score(*pair, families=("links",)).values for pair in zip(found, films, strict=True)]
+        values = [
+            score(*pair, families=("links",), link_rule="edge").values
+            for pair in zip(found, films, strict=True)
+        ]
         return float(np.mean(np.nan_to_num([one["link_f1"] for one in values])))
 
     usual = linker.defaults(gaps=scene.miss > 0)
@@ -120,7 +123,7 @@ def linked_and_scored(linker: Linker, settings: Settings, scene: Scene, seed: in
     start = time.process_time()
     found = _linked(linker, settings, scene, film)
     seconds = time.process_time() - start
-    values = score(found, film, families=("links", "identity")).values
+    values = score(found, film, families=("links", "identity"), link_rule="edge").values
     scores: Row = {name: values[name] for name in SCORES}
     used = " ".join(f"{name}={value}" for name, value in settings.items())
     return scores | {"links": len(found.links), "seconds": round(seconds, 3), "settings": used}

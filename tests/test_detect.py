@@ -133,7 +133,7 @@ def test_tiles_have_the_spots_of_the_whole_frame(monkeypatch: pytest.MonkeyPatch
     light = 60 + sum(80 * blob((1, 320, 300), (0, y, x), 1.6) for _, y, x in places)
     image = rng.poisson(light * np.linspace(1, 2, 300)).astype(np.uint16)
     whole, used = detect([image], DetectionSettings())
-    monkeypatch.setattr("outbid.detection.spots._TILE_VOXELS", 130**2)
+    monkeypatch.setattr("outbid.detection.spots.LARGE", 130**2)
     one, three = (detect([image], used, workers=workers)[0] for workers in (1, 3))
     assert one.position.tobytes() == three.position.tobytes()
     assert len(match(one.position, whole.position, 0.2).source) >= 0.95 * max(len(one), len(whole)) > 60

@@ -264,3 +264,35 @@ def test_the_same_seed_gives_the_same_tables(tmp_path: Path) -> None:
     assert one.tracks.equals(two.tracks)
     outbid.write_tracks(tmp_path / "a.csv", walks(4))
     assert outbid.measure(tmp_path / "a.csv", seed=5).tracks.num_rows == one.tracks.num_rows
+
+
+def grouped(kinds: list[list[int]]) -> Tracks:
+    """Tracks along x, the slower the higher their number, with a column kind as given."""
+    frame, number, kind = np.array(
+        [(t, k, value) for k, values in enumerate(kinds) for t, value in enumerate(values)]
+    ).T
+    order = np.argsort(frame, kind="stable")
+    frame, number = frame[order], number[order]
+    place = np.column_stack([0 * frame, 50 * number, frame / (1 + number)])
+    seen = Detections.from_table(frame, place, features={"kind": kind[order]})
+    return Tracks.from_track_ids(seen, number)
+
+
+def test_a_group_that_changes_within_a_track_is_its_most_frequent_value() -> None:
+    tracks = grouped([[1, 0, 0, 0, 0], [0, 1, 1, 1, 1], [0] * 5])
+    found = outbid.measure(tracks, group="kind")
+    assert found.to_dataframe().group.tolist() == ["kind 0", "kind 1", "kind 0"]
+    (said,) = [remark for remark in found.remarks if "changes" in remark]
+    assert "2 of 3 tracks" in said
+    assert "track 0 has kind 0 in 4 of 5 detections" in said
+    assert not [
+        remark
+        for remark in outbid.measure(grouped([[0] * 4, [1] * 4]), group="kind").remarks
+        if "changes" in remark
+    ]
+
+
+def test_a_group_by_a_value_of_detections_is_refused_with_a_track() -> None:
+    tracks = grouped([[0, 1, 2, 3], [4, 5, 6, 7], [8, 8, 8, 8]])
+    with pytest.raises(InputError, match=r"'kind' changes .* track 0 has kind 0 in 1 of 4"):
+        outbid.measure(tracks, group="kind")

@@ -34,9 +34,9 @@ def test_the_sentence(values: tuple[float, ...], said: str) -> None:
     assert sentence_on(with_probability(*values)).endswith(said)
 
 
-def test_single_detections_are_no_tracks_of_the_sentence() -> None:
+def test_single_detections_are_tracks_and_said_apart() -> None:
     said = sentence_on(Tracks(LINE, LINKS[:1]))
-    assert said == "1 track from 4 detections, 2 of them unlinked; 1 link, without probabilities."
+    assert said == "3 tracks, 2 of them single detections, from 4 detections; 1 link, without probabilities."
 
 
 def test_a_warning_above_a_tenth() -> None:

@@ -17,7 +17,7 @@ from commands import assert_refused, run, succeed
 from outbid import Detections, Tracks, read_detections, read_tracks, write_tracks
 from outbid.cli import main
 from outbid.edit.fill_gaps import with_gaps_filled
-from outbid.edit.filter import condition_from, cut_below, of_confidence, of_length, where
+from outbid.edit.filter import condition_from, fulfilling, of_confidence, of_length, without_unlikely
 
 SEEN = Detections.from_table(
     [0, 0, 1, 1, 3, 4], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1], [0, 0, 4], [0, 0, 5]],
@@ -166,7 +166,7 @@ def test_excel_is_read(file: Path) -> None:
 
 
 def test_links_are_cut() -> None:
-    cut = cut_below(TRACKS, 0.5)
+    cut = without_unlikely(TRACKS, 0.5)
     assert cut.links.tolist() == [[0, 3], [1, 2], [4, 5]]
     assert cut.link_probability.tolist() == [0.9, 0.8, 0.95]
 
@@ -189,7 +189,7 @@ def test_tracks_are_kept_by_length_and_by_confidence() -> None:
     ],
 )  # fmt: skip
 def test_conditions(text: str, frames: list[int]) -> None:
-    assert where(TRACKS, condition_from(text)).detections.frame.tolist() == frames
+    assert fulfilling(TRACKS, condition_from(text)).detections.frame.tolist() == frames
 
 
 def test_the_command_filters_in_order_and_records_it(file: Path) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .assignment import assign as assign
     from .compute.warming import warm_up as warm_up
     from .detection import detect as detect
+    from .edit.filter import filter as filter  # noqa: A004 - as the command
     from .errors import InputError as InputError
     from .errors import OutbidError as OutbidError
     from .errors import ResourceError as ResourceError
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from .settings.tracking import TrackingSettings as TrackingSettings
     from .tracking import TrackingRun as TrackingRun
     from .tracking import track as track
+    from .work.convert_job import convert as convert
     from .work.many import detect_many as detect_many
     from .work.many import track_many as track_many
 
@@ -85,6 +87,7 @@ _MODULES = {
     ),
     "compute.warming": ("warm_up",),
     "detection": ("detect",),
+    "edit.filter": ("filter",),
     "errors": ("InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"),
     "formats": ("read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"),
     "formats.images.frames": ("Images",),
@@ -96,7 +99,10 @@ _MODULES = {
     "scoring": ("Scores", "score"),
     "settings.detection": ("DetectionSettings",),
     "settings.tracking": ("TrackingSettings",),
+    "simulate.advise": ("Advice", "advise"),
     "tracking": ("TrackingRun", "track"),
+    "viewers.report": ("report",),
+    "work.convert_job": ("convert",),
     "work.many": ("detect_many", "track_many"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

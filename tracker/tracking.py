@@ -25,6 +25,7 @@ from .particles.detections import Detections
 from .particles.reliability import sentence_on, warning_on
 from .particles.remarks import at_first_sight, doubled, has_two_frames
 from .particles.tracks import Tracks
+from .settings.declare import is_number
 from .settings.device import GPU_FROM_DETECTIONS, GPU_FROM_DETECTIONS_LEARNED, device_for
 from .settings.keywords import TrackingValues, with_values
 from .settings.tracking import TrackingSettings
@@ -110,7 +111,7 @@ def track(
     detections: DetectionsLike,
     settings: TrackingSettings | None = None,
     *,
-    columns: Mapping[str, str] = AS_NAMED,
+    columns: Mapping[str, str] | None = AS_NAMED,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     **values: Unpack[TrackingValues],
@@ -177,8 +178,8 @@ def _checked(settings: TrackingSettings | None, values: TrackingValues) -> Track
 
 
 def _threads(workers: int | None) -> int:
-    if workers is not None and workers < 1:
-        raise SettingsError(f"workers is {workers}; it must be 1 or more.")
+    if workers is not None and not (is_number(workers) and workers >= 1):
+        raise SettingsError(f"workers is {workers!r}; it must be 1 or more.")
     return workers or os.cpu_count() or 1
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from outbid.particles.tracks import Tracks
 from outbid.scoring.gate import gate_for
+from outbid.scoring.links import right_links
 from outbid.scoring.matched import pair_up
 
 
@@ -25,11 +26,11 @@ class JudgedLinks:
     tracks, truth : Tracks
         E found and T true links.
     right : (E,) bool array
-        Whether the truth has the link.
+        Whether the link is right.
     found_counts : (E,) bool array
         Whether the found link counts in the scores.
     found_again : (T,) bool array
-        Whether the true link was found.
+        Whether the true link was found; of those under a link over missed frames, the first was.
     true_counts : (T,) bool array
         Whether the true link counts in the scores.
     """
@@ -42,7 +43,9 @@ class JudgedLinks:
     true_counts: NDArray[np.bool_]
 
 
-def judge_links(tracks: Tracks, truth: Tracks, gate: float | None = None) -> JudgedLinks:
+def judge_links(
+    tracks: Tracks, truth: Tracks, gate: float | None = None, link_rule: str = "particle"
+) -> JudgedLinks:
     """Judge links as `outbid.scoring.score` does.
 
     Parameters
@@ -52,11 +55,13 @@ def judge_links(tracks: Tracks, truth: Tracks, gate: float | None = None) -> Jud
     gate : float, optional
         Largest distance at which detections are paired, in the unit of the positions. Default: as
         `outbid.scoring.gate.gate_for` has it.
+    link_rule : {"particle", "edge"}
+        As for `outbid.scoring.score`.
 
     Raises
     ------
     SettingsError
-        If the gate is not positive and finite.
+        If the gate is not positive and finite, or there is no such rule.
 
     Examples
     --------
@@ -67,13 +72,7 @@ def judge_links(tracks: Tracks, truth: Tracks, gate: float | None = None) -> Jud
     >>> judged.right.tolist(), judged.found_again.tolist()
     ([True, False], [True, False])
     """
-    true_of = pair_up(tracks, truth, gate_for(gate, truth).distance).true_of
-    width = max(len(truth.detections), 1)
-    true_code = truth.links[:, 0] * width + truth.links[:, 1]
-    divides = truth.successors[truth.links[:, 0]] >= 2
-    source, target = true_of[tracks.links].T
-    code = np.where((source >= 0) & (target >= 0), source * width + target, -1)
+    judged = right_links(pair_up(tracks, truth, gate_for(gate, truth).distance, link_rule))
     return JudgedLinks(
-        tracks, truth, np.isin(code, true_code), ~np.isin(code, true_code[divides]),
-        np.isin(true_code, code), ~divides,
-    )  # fmt: skip
+        tracks, truth, judged.right, judged.found_counts, judged.found_again, judged.true_counts
+    )

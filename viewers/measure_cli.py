@@ -38,7 +38,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("--comparison", type=_FILE, metavar="FILE", help="Also the differences between groups.")
 @click.option("--plot", type=_FILE, metavar="PNG", help="Also a picture of the curves, with fit.")
 @click.option(
-    "--group", metavar="COLUMN", help="Column of TRACKS whose values divide the tracks into groups."
+    "--group",
+    metavar="COLUMN",
+    help="Column of TRACKS that divides the tracks into groups, by its most frequent value in each.",
 )
 @click.option(
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",

@@ -165,7 +165,7 @@ def _about(tracks: Tracks) -> _Context:
     facts = [f"{seen.frame_count:,} frames", f"positions in {seen.unit}"]
     facts += [] if seen.calibration.interval is None else [f"{seen.calibration.interval:g} s a frame"]
     if len(lengths):
-        facts.append(f"median track length {np.median(lengths[lengths > 1]) if lengths.max() > 1 else 1:g}")
+        facts.append(f"median track length {np.median(lengths):g} detections")
     facts += [f"{count:,} {what}" for count, what in ((divisions, "divisions"), (merges, "merges")) if count]
     return {
         "summary": sentence_on(tracks), "warning": warning_on(tracks), "facts": facts,
@@ -226,7 +226,7 @@ def _figures(
     )
     yield (
         plots.lengths_of_tracks(np.bincount(tracks.track_id)),
-        "Track lengths. An unlinked detection counts as a track of length 1.",
+        "Track lengths, in detections. A detection without links is a track of length 1.",
     )
 
 

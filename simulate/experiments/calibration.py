@@ -52,7 +52,7 @@ class SelfCalibration(Experiment):
         run = track(film.detections, TrackingSettings(device="cpu"), workers=1)
         seconds = time.process_time() - start
         assert run.learned is not None
-        values = score(run.tracks, film, families=("links", "identity")).values
+        values = score(run.tracks, film, families=("links", "identity"), link_rule="edge").values
         row: Row = {"seed": seed, "link_f1": values["link_f1"], "idf1": values["idf1"]}
         row |= learned_against(run.learned, scene, film) | confidence(run.tracks, film)
         return row | {"sweeps": run.learned.sweeps, "seconds": round(seconds, 3)}

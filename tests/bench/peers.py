@@ -52,7 +52,7 @@ def f1_of(linker: str, movie: Tracks, settings: Settings) -> float:
         made: Linker = linker_named(linker)
         with silence():
             tracks = Tracks(seen, made.link(seen, settings, unit_of(seen)))
-    return float(score(tracks, movie, families=("links",)).values["link_f1"])
+    return float(score(tracks, movie, families=("links",), link_rule="edge").values["link_f1"])
 
 
 def tuned(linker: str, name: str, stride: int) -> Settings:

@@ -120,7 +120,7 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
     """Write label images in which every object has the number of its track."""
     from ..edit.relabel import relabelled, without_gaps
     from ..formats.files.outputs import refuse_output
-    from ..formats.graphs.ctc import write_masks
+    from ..formats.graphs import ctc
 
     if _is_tiff(output):
         refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
@@ -132,12 +132,14 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
             f"Label images are written as TIFF, or as a folder of the Cell Tracking Challenge; {output} is "
             "neither. Let it end in .tif or _RES."
         )
+    refuse_output(output, overwrite=overwrite, inputs=[masks, tracks], foreign=ctc.foreign)
     movie, found = _in_voxels(masks, tracks, columns)
     number, rows = without_gaps(found)
-    write_masks(output, relabelled(movie.frames(), found, number=number), rows, overwrite=overwrite)
+    ctc.write_masks(output, relabelled(movie.frames(), found, number=number), rows, overwrite=overwrite)
     merges = int((found.predecessors > 1).sum())
     left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
-    say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}")
+    wide = f" They have 32 bits, for more labels than {ctc.MOST}." if len(rows) > ctc.MOST else ""
+    say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}{wide}")
 
 
 def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:

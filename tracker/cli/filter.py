@@ -22,6 +22,7 @@ from .terminal import columns_option, common_options, say
       outbid filter tracks.csv -o safe.csv --cut-below 0.5 --min-length 5
       outbid filter tracks.csv -o sure.csv --min-confidence 0.9
       outbid filter tracks.csv -o bright.csv --where "mean(quality) > 20" --where "z < 40"
+      outbid filter tracks.csv -o a.csv --where "type == A"
 
     Conditions are applied in the order of the list below. A track that is cut becomes two. A condition of
     --where applies to single detections, or with mean(), min() or max() to whole tracks. Columns are frame,
@@ -68,16 +69,14 @@ def filter_tracks(
     from ..work.jobs import run_record
 
     output = output or default_output(source, "_filtered.csv")
-    wanted = [filtering.condition_from(text) for text in conditions]
+    for text in conditions:
+        filtering.condition_from(text)
     formats.check_output(output, overwrite=overwrite, inputs=[source])
-    tracks = kept = formats.read_tracks(source, columns=columns)
-    if cut_below is not None:
-        kept = filtering.cut_below(kept, cut_below)
-    for condition in wanted:
-        kept = filtering.where(kept, condition)
-    if min_confidence is not None:
-        kept = filtering.of_confidence(kept, min_confidence)
-    kept = filtering.of_length(kept, min_length or 1, max_length)
+    tracks = formats.read_tracks(source, columns=columns)
+    kept = filtering.filter(
+        tracks, cut_below=cut_below, where=conditions, min_confidence=min_confidence,
+        min_length=min_length or 1, max_length=max_length,
+    )  # fmt: skip
     settings = {
         "cut_below": cut_below, "conditions": list(conditions), "min_confidence": min_confidence,
         "min_length": min_length, "max_length": max_length,

@@ -58,6 +58,11 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     "[default: half of the median nearest-neighbour distance in the truth]",
 )  # fmt: skip
 @click.option(
+    "--link-rule", type=click.Choice(("particle", "edge")), default="particle", show_default=True,
+    help="Which links are right: of one particle, also over frames in which TRACKS lack it; or as challenges "
+    "count, only links that TRUTH has.",
+)  # fmt: skip
+@click.option(
     "--fail-under", multiple=True, metavar="NAME=VALUE", callback=_limits,
     help="Exit with code 1 if a score is lower; may be repeated.",
 )  # fmt: skip
@@ -76,6 +81,7 @@ def score(
     files: tuple[Path, ...],
     truth: Path | None,
     gate: float | None,
+    link_rule: str,
     fail_under: dict[str, float],
     columns: dict[str, str],
     truth_columns: dict[str, str],
@@ -94,7 +100,7 @@ def score(
         tracks, truth = one_pair(files, truth)
     if truth is None:
         raise click.UsageError("Missing argument 'TRUTH': what the tracks are scored against.")
-    job = ScoreJob(Truth(str(truth.absolute()), truth_columns), gate, columns)
+    job = ScoreJob(Truth(str(truth.absolute()), truth_columns), gate, columns, link_rule)
     if several:
         _many(job, files, Several(several, ".json", overwrite, as_json, cluster, workers), fail_under)
         return

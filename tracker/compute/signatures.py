@@ -39,10 +39,13 @@ assignment.dense.perfect._add i4:2 i4:1 i8:1 i4:1 i8:1 i8:1 i4:1
 assignment.dense.perfect.bid i8:1 i4:1 f8:1 f8:1 i4:1 i8:1 f8:1 f8 i8 i8
 assignment.points.distances f8:2 f8:2 b1 f8:2 i8 i8
 assignment.points.pairs f8:2 f8:2 b1 i8:1 i4:1 f8:1 i8 i8
-detection.joint.between f4:3 f8:2
-detection.joint.sweep i4:1 i4:1 f8:1 f8:1 f8:1 f8 i8
-detection.joint.widening i4:1 i4:1 f8:1 i8 f8 f8
+detection.decision.fitted_mixture f8:1 f8:2 f8:1 f8 f8:2 f8 f8
+detection.joint.fitted f8:2 f8:2 f8:1 f4:3 f4:3 i8:1 f4:3 f8:3 i8:1 f8 f8:1
 detection.joint.mean_depths f4:3 i8:1
+detection.joint.moved f8:2 f8:1 f4:3 f8:1 f8:1 f8
+detection.joint.peaks_above f4:3 f4 f4
+detection.joint.scales_at f8:3 i8:1 f8:2
+detection.joint.vertices f4:3 f4 i8:2
 detection.fit.render (i8,i8,i8) f8:2 f8:1 f8
 detection.fit.fit_spots f4:3 f4:3 f8:2 f8:2 f8:1 f8:1 f8 f8:1 f8:1 f8 i8
 detection.fit.errors_of f4:3 f4:3 f8:2 f8:1 f8:1 f8 f8:1
@@ -87,10 +90,11 @@ RECORDS = {
 """Types of the fields of named tuples."""
 
 SECONDS = {
-    "detection.joint": 7.6,
+    "detection.joint": 13.4,
+    "detection.decision": 8.9,
     "assignment.bid_and_augment": 6.1,
     "learned.inference.smoother": 4.3,
-    "detection.fit": 4.1,
+    "detection.fit": 4.6,
     "learned.inference.filter": 3.1,
     "geometry.neighbours": 2.8,
     "assignment.matrix": 2.3,

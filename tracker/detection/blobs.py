@@ -19,7 +19,8 @@ from scipy.ndimage import correlate1d, gaussian_filter
 from scipy.spatial import cKDTree
 
 from .decision import Decision
-from .joint import Peaks, fit_together, local_maxima, vertices
+from .joint import Peaks, fit_together, local_maxima
+from .joint_cpu import vertices
 from .spectrum import along
 from .stabilise import Background, Noise, light_of_spots
 from .width import NARROWEST, NEXT, TRIED, Search
@@ -114,7 +115,7 @@ def find_blobs(image: NDArray[np.float32], sigma: NDArray[np.float64], fdr: floa
     if dead.any():
         values[dead] = 0
     voxel, minima = local_maxima(values, 0.0), local_maxima(-values, 0.0)
-    position, at = vertices(values, voxel)[0], tuple(voxel.T)
+    position, at = vertices(values, np.float32(1), voxel)[0], tuple(voxel.T)
     height = values[at].astype(np.float64)
     unit = np.where(sigma > 0, sigma * np.sqrt(1 + 1 / _FILTER**2), 1.0)
     scale = _noise_scale(values, sigma)

@@ -41,8 +41,9 @@ class CandidateSpots(NamedTuple):
     least : float
         Least significance of a candidate.
     values : (Z, Y, X) float32 array
-        The frame in units of the camera's noise, without gaps, saturated peaks restored.
+        The frame of the band in units of the camera's noise, without gaps, saturated peaks restored.
     background : Background
+        Of the frame of the band.
     band : Band
     filter_ : Filter
         Of the frame of this band.
@@ -67,10 +68,12 @@ class CandidateSpots(NamedTuple):
             significant=self.significant[rows],
         )
 
-    def smoothed(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Uneven light of this frame without spots, in the band and no finer than a spot."""
+    def background_without(self, spots: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Uneven light of this frame without spots in grey values (n, 7), in units of the camera's noise."""
         dct, band = self.filter_.dct, self.band
-        return dct.back(band.padded(band.cut(dct.forward(values)) * self.filter_.wiener))
+        drawn = self.background.light_of_grey(band.of_frame(spots), self.filter_.sigma)
+        modes = dct.forward(self.values - drawn) * self.filter_.wiener
+        return dct.back(band.padded(modes)) if band.small != band.shape else dct.back(modes)
 
 
 def find_candidates(
@@ -96,12 +99,12 @@ def find_candidates(
     significance = fit.peaks.significance / _tail(fit, filter_)
     return CandidateSpots(
         band.in_frame(fit.peaks.position),
-        fit.peaks.amplitude / (filter_.scale * band.gain),
+        fit.peaks.amplitude / filter_.scale,
         significance,
         significance > filter_.threshold(),
         fit.least,
-        frame,
-        Background(band.up(background.values, dct) / np.float32(band.gain), noise),
+        values,
+        background,
         band,
         filter_,
     )
@@ -137,7 +140,7 @@ def _in_passes(
 
 def _tail(fit: JointFit, filter_: Filter) -> float:
     """How much wider than a Gaussian's the tail of the minima is, at least 1."""
-    _, deep = fit.noise.maxima(-fit.response, _TAIL)
+    _, deep = fit.noise.maxima(fit.response, _TAIL, np.float32(-1))
     u = np.linspace(_TAIL, _TAIL + 5, 200)
     expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.maxima.above(u))))
     mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)

@@ -15,8 +15,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit, ndtr
+from scipy.special import expit
+
+from .decision_cpu import fitted_mixture
 
 _WIDER = 0.35
 """Prior: largest logarithm of the width of noise's tail: minima measured it before."""
@@ -33,6 +34,8 @@ _STARTS = (0.5, 0.8, 0.95)
 """Where the fit starts: shares of the candidates that are noise."""
 _NO_SPOTS = 1e-9
 """Guard: number of spots where there are none."""
+_HEIGHTS = 4_000
+"""Guard: heights of a table of noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class Decision:
 
 
 @dataclass(frozen=True, eq=False)
-class _Mixture:
+class Mixture:
     """Noise and spots in the significances of candidates.
 
     Parameters: logarithms of the width of noise's tail, of its number over the computed one, of the number
@@ -67,58 +70,40 @@ class _Mixture:
     low: float
 
     @cached_property
-    def noise(self) -> tuple[NDArray[np.float64], ...]:
-        """Heights; expected maxima of noise above each; the logarithm of their density, and its slope."""
-        height = np.linspace(self.low / 2, self.low + 40, 10_000)  # beyond, the density of a Gaussian is 0
+    def noise(self) -> NDArray[np.float64]:
+        """(4, n): heights; expected maxima of noise above each; logarithm of their density, and its slope."""
+        height = np.linspace(self.low / 2, self.low + 40, _HEIGHTS)  # beyond, the density of a Gaussian is 0
         number = self.false(height)
         density = np.log(np.maximum(-np.gradient(number, height), 1e-300))
-        return height, number, density, np.gradient(density, height)
+        return np.stack([height, number, density, np.gradient(density, height)])
 
-    def densities(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Logarithms of the densities of noise and of spots at each candidate."""
+    def densities(
+        self, theta: NDArray[np.float64], u: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Logarithms of the densities of noise and of spots at these significances."""
         wide, share, number, mean, log_sd = theta
-        t = (np.log(self.u) - mean) / np.exp(log_sd)
+        t = (np.log(u) - mean) / np.exp(log_sd)
         height, _, density, _ = self.noise
-        noise = share - wide + np.interp(self.u / np.exp(wide), height, density)
-        return noise, number - t * t / 2 - np.log(self.u) - log_sd - np.log(2 * np.pi) / 2
-
-    def loss(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Negative logarithm of the posterior, and its gradient."""
-        wide, share, number, mean, log_sd = theta
-        noise, spots = self.densities(theta)
-        both = np.logaddexp(noise, spots)
-        p = np.exp(spots - both)
-        height, above, density, slope = self.noise
-        h, low, sd = self.u / np.exp(wide), self.low / np.exp(wide), np.exp(log_sd)
-        false = np.exp(share) * np.interp(low, height, above)
-        steep = np.exp(share + np.interp(low, height, density)) * low
-        edge, t = (mean - np.log(self.low)) / sd, (np.log(self.u) - mean) / sd
-        above_low, at_edge = np.exp(number) * ndtr(edge), np.exp(number - edge**2 / 2) / np.sqrt(2 * np.pi)
-        unequal = (log_sd - np.log(_UNEQUAL)) / _UNEQUAL_BY
-        gradient = np.array([
-            steep + (1 - p) @ (1 + h * np.interp(h, height, slope)),
-            false - (1 - p).sum(),
-            above_low - p.sum(),
-            at_edge / sd - p @ t / sd,
-            -at_edge * edge - p @ (t * t - 1) + unequal / _UNEQUAL_BY,
-        ])  # fmt: skip
-        return float(false + above_low - both.sum() + unequal**2 / 2), gradient
+        noise = share - wide + np.interp(u / np.exp(wide), height, density)
+        return noise, number - t * t / 2 - np.log(u) - log_sd - np.log(2 * np.pi) / 2
 
     def fitted(self) -> tuple[NDArray[np.float64], float]:
         """The parameters of the largest posterior, and its logarithm over that without spots."""
         none, most, low, top = np.log([_NO_SPOTS, len(self.u) + 1, self.low, self.u.max()]).tolist()
-        log_sd = np.log(_UNEQUAL) + 10 * _UNEQUAL_BY * np.array([-1, 1])  # guards: exponentials stay finite
-        bounds = [(0, _WIDER), (-_NUMBER, _NUMBER), (none, 2 * most), (low, top), tuple(log_sd)]
+        log_sd, far = float(np.log(_UNEQUAL)), 10 * _UNEQUAL_BY  # guards: exponentials stay finite
+        bounds = np.array([
+            [0, -_NUMBER, none, low, log_sd - far], [_WIDER, _NUMBER, 2 * most, top, log_sd + far],
+        ])  # fmt: skip
+        middle = np.quantile(self.u, (1 + np.array(_STARTS)) / 2)
         starts = [
-            [0.1, 0.0, most + np.log(1 - at), np.log(np.quantile(self.u, (1 + at) / 2)), np.log(_UNEQUAL)]
-            for at in _STARTS
+            np.array([0.1, 0.0, most + np.log(1 - at), np.log(m), log_sd])
+            for at, m in zip(_STARTS, middle, strict=True)
         ]
-        best = min(
-            (minimize(self.loss, at, jac=True, bounds=bounds) for at in starts), key=lambda fit: fit.fun
-        )
-        bounds[2:] = [(none, none), (0, 0), (np.log(_UNEQUAL),) * 2]
-        alone = minimize(self.loss, [0.1, 0, none, 0, np.log(_UNEQUAL)], jac=True, bounds=bounds)
-        return best.x, float(alone.fun - best.fun)
+        given = self.u, self.low, self.noise, _UNEQUAL, _UNEQUAL_BY
+        best, loss = min((fitted_mixture(at, bounds, *given) for at in starts), key=lambda fit: float(fit[1]))
+        bounds[:, 2:] = none, 0, log_sd
+        _, alone = fitted_mixture(np.array([0.1, 0, none, 0, log_sd]), bounds, *given)
+        return best, float(alone - loss)
 
 
 def decide(
@@ -145,9 +130,9 @@ def decide(
     complete = best > least
     if not complete.any():
         return Decision(order, 0, np.zeros(len(u)))
-    mixture = _Mixture(best[complete], false, least)
+    mixture = Mixture(best[complete], false, least)
     theta, evidence = mixture.fitted()
-    noise, spots = _Mixture(best, false, least).densities(theta)
+    noise, spots = mixture.densities(theta, best)
     p = np.minimum.accumulate(expit(spots - noise))
     rank, true = np.arange(1, len(p) + 1), np.cumsum(p)
     if fdr is not None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.arrays import release_device_memory
+from ..compute.timing import timed_beside
 from ..errors import InputError
 from ..particles.calibration import Calibration
 from ..particles.detections import Detections
@@ -22,8 +26,9 @@ from .prepare import sample_numbers
 if TYPE_CHECKING:  # kernels are loaded when they are needed
     from .model import SpotModel
     from .spots import FrameSpots
-    from .transform import CosineTransform
 
+_Job = tuple[int, NDArray, "SpotModel | None"]
+"""A frame with its number, and what is known of the movie then."""
 _LOG = logging.getLogger("outbid")
 
 
@@ -105,7 +110,7 @@ def detect_frames(
     Parameters
     ----------
     frames : iterable of (Z, Y, X) array
-        Numbered 0, 1, 2, …; Z is 1 in 2D. Each frame is released before the next one is requested.
+        Numbered 0, 1, 2, …; Z is 1 in 2D. There are no more of them at hand than threads.
     settings : DetectionSettings, optional
         By default everything is learned from the images.
     unit : str
@@ -144,56 +149,100 @@ def detect_frames(
     >>> found.frame.tolist(), found.position[0].round(1).tolist()
     ([0, 1], [4.0, 10.3, 20.0])
     """
-    from .model import learn
-    from .transform import CosineTransform
-
-    settings, dct = settings or DetectionSettings(), CosineTransform(workers)
+    settings = settings or DetectionSettings()
     if model is None and isinstance(frames, Sequence | np.ndarray):
         model, settings = learn_from(partial(_some, frames), len(frames), settings, workers=workers)
+    search = _Search(settings, model, workers, count)
     spots: list[FrameSpots] = []
-    for frame, given in enumerate(frames):
-        image = checked(given, frame)
-        if frame == 0:
-            settings = _with_device(image, settings, count)
-        if model is None:
-            model, settings = learn([image], settings, dct)
-        in_frame, settings = _accepted(image, frame, model, settings, dct)
+    for in_frame in _in_flight(search.spots_of, search.jobs(frames), workers):
         spots.append(in_frame)
         if progress is not None:
-            progress(frame + 1, count)
-    return _as_detections(spots, unit), settings
+            progress(len(spots), count)
+    return _as_detections(spots, unit), search.settings
 
 
 def _some(frames: Sequence[NDArray] | NDArray, numbers: Sequence[int]) -> Iterator[NDArray]:
     return (frames[number] for number in numbers)
 
 
-def _with_device(image: NDArray, settings: DetectionSettings, count: int) -> DetectionSettings:
-    """The settings with the device that is used; a warning if the first frame has spots of the other sign."""
-    from .model import OTHER_SIGN, other_sign_stands_out
+def _in_flight(
+    work: Callable[[_Job], FrameSpots], jobs: Iterable[_Job], workers: int
+) -> Iterator[FrameSpots]:
+    """Results in the order of the jobs; the next job is requested when the first of `workers` has ended."""
+    if workers <= 1:
+        yield from map(work, jobs)
+        return
+    timed, waiting = timed_beside(work), deque[Future["FrameSpots"]]()
+    with ThreadPoolExecutor(workers) as pool:
+        for job in jobs:
+            waiting.append(pool.submit(timed, job))
+            if len(waiting) == workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
-    device = device_for(settings.device, image.size * count, GPU_FROM_VOXELS)
-    if other_sign_stands_out(image, settings):
-        _LOG.warning(OTHER_SIGN[settings.dark])
-    return replace(settings, device=device)
 
+@dataclass
+class _Search:
+    """The frames of a movie, to be searched by several threads.
 
-def _accepted(
-    image: NDArray, frame: int, model: SpotModel | None, settings: DetectionSettings, dct: CosineTransform
-) -> tuple[FrameSpots, DetectionSettings]:
-    """The spots of a frame, and the settings, which switch to the CPU if GPU memory is too small."""
-    from .spots import FrameSpots, spots_of_frame
+    Parameters
+    ----------
+    settings : DetectionSettings
+        Changes when the model is learned, and when a frame does not fit the GPU.
+    model : SpotModel or None
+        None as long as nothing stands out of the noise.
+    workers, count : int
+    """
 
-    if model is None:  # nothing stands out of the noise so far
-        return FrameSpots.none(), settings
-    if settings.device == "gpu":
-        try:
-            return spots_of_frame(image, model, settings, replace(dct, on_gpu=True)).accepted(), settings
-        except MemoryError:
-            release_device_memory()
-            _LOG.warning("frame %d does not fit the GPU's memory: the CPU goes on from here", frame)
-            settings = replace(settings, device="cpu")
-    return spots_of_frame(image, model, settings, dct).accepted(), settings
+    settings: DetectionSettings
+    model: SpotModel | None
+    workers: int
+    count: int
+    tiled: Lock = field(default_factory=Lock)
+
+    def jobs(self, frames: Iterable[NDArray]) -> Iterator[_Job]:
+        """Frames, checked, with their numbers and the model as it is known then."""
+        from .model import learn
+        from .transform import CosineTransform
+
+        for number, given in enumerate(frames):
+            image = checked(given, number)
+            if number == 0:
+                self._choose_device(image)
+            if self.model is None:
+                self.model, self.settings = learn([image], self.settings, CosineTransform(self.workers))
+            yield number, image, self.model
+
+    def spots_of(self, job: _Job) -> FrameSpots:
+        """The spots of a frame; the CPU goes on where the GPU's memory is too small."""
+        from .spots import LARGE, FrameSpots, spots_of_frame
+        from .transform import CosineTransform
+
+        number, image, model = job
+        if model is None:
+            return FrameSpots.none()
+        if self.settings.device == "gpu":
+            try:
+                return spots_of_frame(image, model, self.settings, CosineTransform(on_gpu=True)).accepted()
+            except MemoryError:
+                release_device_memory()
+                if self.settings.device == "gpu":
+                    _LOG.warning("frame %d does not fit the GPU's memory: the CPU goes on from here", number)
+                self.settings = replace(self.settings, device="cpu")
+        if image.size <= LARGE:
+            return spots_of_frame(image, model, self.settings, CosineTransform()).accepted()
+        with self.tiled:  # the threads search its tiles
+            return spots_of_frame(image, model, self.settings, CosineTransform(self.workers)).accepted()
+
+    def _choose_device(self, image: NDArray) -> None:
+        """State the device that is used; warn if the first frame has spots of the other sign."""
+        from .model import OTHER_SIGN, other_sign_stands_out
+
+        device = device_for(self.settings.device, image.size * self.count, GPU_FROM_VOXELS)
+        if other_sign_stands_out(image, self.settings):
+            _LOG.warning(OTHER_SIGN[self.settings.dark])
+        self.settings = replace(self.settings, device=device)
 
 
 def _as_detections(frames: list[FrameSpots], unit: str) -> Detections:

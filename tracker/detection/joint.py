@@ -8,16 +8,15 @@ leave.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage, sparse
+from scipy import ndimage
 from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
-from .joint_cpu import between, mean_depths, sweep, widening
+from .joint_cpu import fitted, mean_depths, moved, peaks_above, scales_at, vertices
 from .spectrum import Filter
 from .stabilise import Background
 
@@ -31,7 +30,7 @@ _UNIT_PRIOR = 2.0
 """Prior: weight of a scale of 1, in maxima above that height."""
 _SAMPLED_PEAK = 0.75
 """Guard: share of a maximum between voxels that a voxel has at least."""
-_SAMPLED = 250_000
+_SAMPLED = 50_000
 """Guard: voxels of which a quantile is taken."""
 _WEAKEST = 8
 """Guard: times that the weakest of neighbours leave in a round."""
@@ -63,6 +62,7 @@ _STEP = 0.4
 """Guard: widths that a candidate moves in a round."""
 _MOST = 1.5
 """Guard: largest amplitude relative to the largest response."""
+_ONE = np.float32(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,38 +102,8 @@ class Peaks:
 
 def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
     """(n, 3) int64: voxels above `low` that no neighbour exceeds; among equal neighbours, the first."""
-    mask = values > low
-    mask[:, :, 1:] &= values[:, :, 1:] > values[:, :, :-1]
-    mask[:, :, :-1] &= values[:, :, :-1] >= values[:, :, 1:]
-    flat, (depth, height, width) = values.ravel(), values.shape
-    where = np.flatnonzero(mask)
-    for step in sorted(product((-1, 0, 1), repeat=3), key=lambda step: sum(map(abs, step))):
-        if step[0] == step[1] == 0:
-            continue
-        z, y, x = np.array(np.unravel_index(where, values.shape)) + np.array(step)[:, None]
-        beyond = (z < 0) | (z >= depth) | (y < 0) | (y >= height) | (x < 0) | (x >= width)
-        here, there = flat[where], flat[np.where(beyond, 0, (z * height + y) * width + x)]
-        where = where[beyond | (here > there if step < (0, 0, 0) else here >= there)]
-    return np.stack(np.unravel_index(where, values.shape), axis=1)
-
-
-def vertices(
-    values: NDArray[np.float32], voxel: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Positions (n, 3) and heights (n,) of maxima between voxels, by a parabola along each axis."""
-    position, top = voxel.astype(np.float64), values[tuple(voxel.T)].astype(np.float64)
-    height = top.copy()
-    for axis, size in enumerate(values.shape):
-        if size < 3:
-            continue
-        low, high = voxel.copy(), voxel.copy()
-        low[:, axis] = np.maximum(voxel[:, axis] - 1, 0)
-        high[:, axis] = np.minimum(voxel[:, axis] + 1, size - 1)
-        below, above = (values[tuple(v.T)].astype(np.float64) for v in (low, high))
-        shift = np.clip((above - below) / np.maximum(2 * (2 * top - below - above), 1e-9), -0.5, 0.5)
-        position[:, axis] = np.clip(position[:, axis] + shift, 0, size - 1)
-        height += shift * (above - below) / 4
-    return position, height
+    out: NDArray[np.int64] = peaks_above(values, _ONE, np.float32(low))
+    return out
 
 
 def noise_scale(response: NDArray, filter_: Filter) -> float:
@@ -168,14 +138,18 @@ class NoiseScale(NamedTuple):
 
     def at(self, position: NDArray) -> NDArray[np.float64]:
         """(n,): linear between the middles of blocks."""
-        return _at(self.blocks, (position - (self.size - 1) / 2) / self.size)
+        out: NDArray[np.float64] = scales_at(self.blocks, self.size, position)
+        return out
 
     def maxima(
-        self, response: NDArray[np.float32], least: float
+        self, response: NDArray[np.float32], least: float, sign: np.float32 = _ONE
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Positions (n, 3) and heights (n,), in units of the noise, of the maxima of at least this height."""
-        voxel = local_maxima(response, _SAMPLED_PEAK * least * float(self.blocks.min()))
-        position, height = vertices(response, voxel)
+        """Positions (n, 3) and heights (n,), in units of the noise, of maxima of at least this height.
+
+        With a `sign` of -1 those of the minima.
+        """
+        low = np.float32(_SAMPLED_PEAK * least * float(self.blocks.min()))
+        position, height = vertices(response, sign, peaks_above(response, sign, low))
         height /= self.at(position)
         return position[height > least], height[height > least]
 
@@ -232,7 +206,9 @@ def fit_together(
     for turn in range(_ROUNDS):
         least = filter_.threshold(max(1.0, _FALSE * float(significant.sum())))
         maxima, _ = noise.maxima(residual / filter_.boundary_gain, least)
-        position = np.concatenate([_moved(peaks, residual, filter_), maxima])
+        curvature, sigma = filter_.curvature, filter_.sigma
+        ahead = moved(peaks.position, peaks.amplitude, residual, curvature, sigma, _STEP)
+        position = np.concatenate([ahead, maxima])
         if not len(position):
             break
         before, peaks = len(peaks.position), _fitted(position, peaks, residual, filter_, noise, least)
@@ -262,62 +238,9 @@ def _fitted(
 
     A Gauss-Newton step from the candidates `before`, whose light is taken out of the response.
     """
-    n = len(position)
-    overlap = _overlap(np.concatenate([position, before.position]), filter_)
-    response = between(residual, position) + overlap[:n, n:] @ before.amplitude
-    overlap, amplitude = overlap[:n, :n], np.maximum(response, 0)
-    for turn in range(_WEAKEST):
-        most = _MOST * float(response.max(initial=0.0))
-        sweep(overlap.indptr, overlap.indices, overlap.data, response, amplitude, most, _SWEEPS)
-        others = abs(overlap) @ amplitude - amplitude
-        wide = widening(overlap.indptr, overlap.indices, overlap.data, _NEIGHBOURS, _OVERLAP, _RIDGE)
-        voxel = tuple(np.rint(position).astype(int).T)
-        gain = np.broadcast_to(filter_.boundary_gain, residual.shape)[voxel]
-        error = wide * np.sqrt((gain * noise.at(position)) ** 2 + (_PROFILE * others) ** 2)
-        significance = amplitude / error
-        drop = (significance < least) & _weakest(overlap, significance)
-        if not drop.any() or drop.all() or turn == _WEAKEST - 1:
-            break
-        position, response, amplitude = position[~drop], response[~drop], amplitude[~drop]
-        overlap = overlap[~drop][:, ~drop]
-    return Peaks(position, amplitude, error)
-
-
-def _overlap(position: NDArray[np.float64], filter_: Filter) -> sparse.csr_matrix:
-    """Responses of spots to each other, of a single one 1."""
-    kernel, half = filter_.kernel
-    pairs = cKDTree(position / (half + 0.999)).query_pairs(1.0, p=np.inf, output_type="ndarray")
-    distance = position[pairs[:, 0]] - position[pairs[:, 1]]
-    value = between(kernel, distance + half) if len(pairs) else np.empty(0)
-    n = len(position)
-    row = np.concatenate([pairs[:, 0], pairs[:, 1], np.arange(n)])
-    column = np.concatenate([pairs[:, 1], pairs[:, 0], np.arange(n)])
-    return sparse.csr_matrix((np.concatenate([value, value, np.ones(n)]), (row, column)), shape=(n, n))
-
-
-def _weakest(overlap: sparse.csr_matrix, significance: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(n,): which have no weaker neighbour."""
-    pairs = overlap.tocoo()
-    near = (pairs.data > _SAME) & (pairs.row != pairs.col)
-    least = np.full(len(significance), np.inf)
-    np.minimum.at(least, pairs.row[near], significance[pairs.col[near]])
-    return significance <= least
-
-
-def _moved(peaks: Peaks, residual: NDArray[np.float32], filter_: Filter) -> NDArray[np.float64]:
-    """Positions after a Newton step up the slope of the residual: a displaced spot leaves a dipole."""
-    position = peaks.position.copy()
-    for axis, size in enumerate(residual.shape):
-        if size < 3 or filter_.curvature[axis] <= 0:
-            continue
-        step = np.zeros(3)
-        step[axis] = 0.5
-        slope = _at(residual, peaks.position + step) - _at(residual, peaks.position - step)
-        limit = _STEP * float(filter_.sigma[axis])
-        shift = slope / np.maximum(peaks.amplitude, 1.0) / filter_.curvature[axis]
-        position[:, axis] = np.clip(position[:, axis] + np.clip(shift, -limit, limit), 0, size - 1)
-    return position
-
-
-def _at(values: NDArray, position: NDArray[np.float64]) -> NDArray[np.float64]:
-    return ndimage.map_coordinates(values, position.T, order=1, mode="nearest", output=np.float64)
+    response, half = filter_.kernel
+    limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, _PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE)
+    return Peaks(*fitted(
+        position, before.position, before.amplitude, residual, response, half, filter_.boundary_gain,
+        *noise, least, np.array(limits),
+    ))  # fmt: skip

@@ -1,6 +1,6 @@
 """CPU kernels of the joint fit of amplitudes in the response.
 
-Serial and without the GIL.
+Serial and without the GIL. `blocks`, `size`: the local noise scale, and voxels of a block.
 """
 
 # mypy: ignore-errors
@@ -11,38 +11,184 @@ import math
 
 import numpy as np
 
-from ..compute.kernels import kernel
+from ..compute.kernels import inner_kernel, kernel
+from .fit_cpu import eliminate
+
+
+@inner_kernel
+def at_place(values, position):  # pragma: no cover
+    """A value at a position (3,) in voxels, linear between voxels; beyond the boundaries that at them."""
+    low, away = np.empty(3, np.int64), np.empty(3)
+    for axis in range(3):
+        here = min(max(position[axis], 0.0), values.shape[axis] - 1.0)
+        low[axis] = min(int(here), max(values.shape[axis] - 2, 0))
+        away[axis] = here - low[axis]
+    out = 0.0
+    for a in range(2):
+        for b in range(2):
+            for c in range(2):
+                weight = (away[0] if a else 1 - away[0]) * (away[1] if b else 1 - away[1])
+                weight *= away[2] if c else 1 - away[2]
+                if weight != 0.0:
+                    out += weight * values[low[0] + a, low[1] + b, low[2] + c]
+    return out
 
 
 @kernel
+def scales_at(blocks, size, position):  # pragma: no cover
+    """Local noise scale (n,) at positions (n, 3) in voxels, linear between the middles of blocks."""
+    out = np.empty(len(position))
+    for i in range(len(position)):
+        out[i] = at_place(blocks, (position[i] - (size - 1) / 2) / size)
+    return out
+
+
+@inner_kernel
+def is_peak(values, sign, z, y, x):  # pragma: no cover
+    """Whether no neighbour exceeds a voxel of sign · values; among equal neighbours, the first."""
+    depth, height, width = values.shape
+    top = sign * values[z, y, x]
+    if (x > 0 and sign * values[z, y, x - 1] >= top) or (x < width - 1 and sign * values[z, y, x + 1] > top):
+        return False
+    for i in range(max(z - 1, 0), min(z + 2, depth)):
+        for j in range(max(y - 1, 0), min(y + 2, height)):
+            before = i < z or (i == z and j < y)
+            if i == z and j == y:
+                continue
+            for k in range(max(x - 1, 0), min(x + 2, width)):
+                other = sign * values[i, j, k]
+                if other > top or (before and other == top):
+                    return False
+    return True
+
+
+@kernel
+def peaks_above(values, sign, low):  # pragma: no cover
+    """Voxels (n, 3) of sign · values above `low` that no neighbour exceeds."""
+    room, n = 64, 0
+    out = np.empty((room, 3), np.int64)
+    for z in range(values.shape[0]):
+        for y in range(values.shape[1]):
+            row = values[z, y]
+            for x in range(values.shape[2]):
+                if sign * row[x] > low and is_peak(values, sign, z, y, x):
+                    if n == room:
+                        room *= 2
+                        more = np.empty((room, 3), np.int64)
+                        more[:n] = out
+                        out = more
+                    out[n, 0], out[n, 1], out[n, 2] = z, y, x
+                    n += 1
+    return out[:n].copy()
+
+
+@kernel
+def vertices(values, sign, voxel):  # pragma: no cover
+    """Positions (n, 3) and heights (n,) of maxima between voxels, by a parabola along each axis."""
+    position, height = voxel.astype(np.float64), np.empty(len(voxel))
+    for i in range(len(voxel)):
+        at = (voxel[i, 0], voxel[i, 1], voxel[i, 2])
+        top = float(sign * values[at])
+        height[i] = top
+        for axis in range(3):
+            n = values.shape[axis]
+            if n < 3:
+                continue
+            low, high = max(at[axis] - 1, 0), min(at[axis] + 1, n - 1)
+            if axis == 0:
+                below, above = values[low, at[1], at[2]], values[high, at[1], at[2]]
+            elif axis == 1:
+                below, above = values[at[0], low, at[2]], values[at[0], high, at[2]]
+            else:
+                below, above = values[at[0], at[1], low], values[at[0], at[1], high]
+            below, above = float(sign * below), float(sign * above)
+            shift = min(max((above - below) / max(2 * (2 * top - below - above), 1e-9), -0.5), 0.5)
+            position[i, axis] = min(max(at[axis] + shift, 0.0), n - 1.0)
+            height[i] += shift * (above - below) / 4
+    return position, height
+
+
+@kernel
+def moved(position, amplitude, residual, curvature, sigma, most):  # pragma: no cover
+    """Positions after a Newton step up the slope of the residual: a displaced spot leaves a dipole."""
+    out, step = position.copy(), np.zeros(3)
+    for i in range(len(position)):
+        for axis in range(3):
+            n = residual.shape[axis]
+            if n < 3 or curvature[axis] <= 0:
+                continue
+            step[axis] = 0.5
+            slope = at_place(residual, position[i] + step) - at_place(residual, position[i] - step)
+            step[axis] = 0.0
+            shift = slope / max(amplitude[i], 1.0) / curvature[axis]
+            shift = min(max(shift, -most * sigma[axis]), most * sigma[axis])
+            out[i, axis] = min(max(position[i, axis] + shift, 0.0), n - 1.0)
+    return out
+
+
+@inner_kernel
+def interpolated(values, position, weight, index):  # pragma: no cover
+    """The value at a position (3,), see `between`; weight and index (3, 6) are room to work in."""
+    for axis in range(3):
+        size = values.shape[axis]
+        low = math.floor(position[axis]) - 2
+        for a in range(6):
+            w = 1.0 if size > 1 else (1.0 if a == 2 else 0.0)
+            for b in range(6):
+                if b != a and size > 1:
+                    w *= (position[axis] - low - b) / (a - b)
+            k = (low + a) % (2 * size)
+            weight[axis, a], index[axis, a] = w, k if k < size else 2 * size - 1 - k
+    out = 0.0
+    for a in range(6):
+        for b in range(6):
+            both = weight[0, a] * weight[1, b]
+            if both != 0.0:
+                for c in range(6):
+                    out += both * weight[2, c] * values[index[0, a], index[1, b], index[2, c]]
+    return out
+
+
+@inner_kernel
 def between(values, position):  # pragma: no cover
     """Values (n,) f8 at positions (n, 3) in voxels: Lagrange polynomials through six voxels along an axis.
 
     Beyond the boundaries the image is mirrored, as a cosine transform has it.
     """
-    out = np.zeros(len(position))
-    weight, index = np.zeros((3, 6)), np.zeros((3, 6), np.int64)
+    out, weight, index = np.empty(len(position)), np.zeros((3, 6)), np.zeros((3, 6), np.int64)
     for i in range(len(position)):
-        for axis in range(3):
-            size = values.shape[axis]
-            low = math.floor(position[i, axis]) - 2
-            for a in range(6):
-                w = 1.0 if size > 1 else (1.0 if a == 2 else 0.0)
-                for b in range(6):
-                    if b != a and size > 1:
-                        w *= (position[i, axis] - low - b) / (a - b)
-                k = (low + a) % (2 * size)
-                weight[axis, a], index[axis, a] = w, k if k < size else 2 * size - 1 - k
-        for a in range(6):
-            for b in range(6):
-                both = weight[0, a] * weight[1, b]
-                if both != 0.0:
-                    for c in range(6):
-                        out[i] += both * weight[2, c] * values[index[0, a], index[1, b], index[2, c]]
+        out[i] = interpolated(values, position[i], weight, index)
     return out
 
 
-@kernel
+@inner_kernel
+def overlaps(position, other, kernel_, half):  # pragma: no cover
+    """Responses of spots at `other` (m, 3) at each position (n, 3): rows of a sparse matrix."""
+    order = np.argsort(other[:, 1])
+    y, reach = other[order, 1], half + 0.999
+    indptr, room, total = np.zeros(len(position) + 1, np.int32), 16 * max(len(position), 4), 0
+    indices, data = np.empty(room, np.int32), np.empty(room)
+    weight, index = np.zeros((3, 6)), np.zeros((3, 6), np.int64)
+    for i in range(len(position)):
+        k = np.searchsorted(y, position[i, 1] - reach[1])
+        while k < len(y) and y[k] <= position[i, 1] + reach[1]:
+            j = order[k]
+            k += 1
+            away = position[i] - other[j]
+            if abs(away[2]) > reach[2] or abs(away[0]) > reach[0]:
+                continue
+            if total == room:
+                room *= 2
+                more, longer = np.empty(room, np.int32), np.empty(room)
+                more[:total], longer[:total] = indices, data
+                indices, data = more, longer
+            indices[total], data[total] = j, interpolated(kernel_, away + half, weight, index)
+            total += 1
+        indptr[i + 1] = total
+    return indptr, indices[:total].copy(), data[:total].copy()
+
+
+@inner_kernel
 def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: no cover
     """Amplitudes from 0 to `most` whose responses add up to the measured one, by Gauss-Seidel."""
     for _ in range(sweeps):
@@ -55,15 +201,15 @@ def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: 
             amplitude[i] = min(max(residual, 0.0), most)
 
 
-@kernel
+@inner_kernel
 def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
     """(n,): by how much the overlap with neighbours widens the error of each amplitude.
 
     1 / (1 - bᵀ B⁻¹ b), B the overlaps of the `most` nearest neighbours with each other and b with the spot.
     """
     n = len(indptr) - 1
-    out = np.ones(n)
-    near, own = np.empty(most, np.int64), np.empty(most)
+    out, near, own = np.ones(n), np.empty(most, np.int64), np.empty(most)
+    block, right = np.empty((most, most)), np.empty((most, 1))
     for i in range(n):
         m = 0
         for q in range(indptr[i], indptr[i + 1]):
@@ -78,16 +224,93 @@ def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
                 near[w], own[w] = indices[q], data[q]
         if m == 0:
             continue
-        block = np.zeros((m, m))
         for r in range(m):
-            block[r, r] = 1 + ridge
+            block[r, :m] = 0.0
+            block[r, r], right[r, 0] = 1 + ridge, own[r]
             for q in range(indptr[near[r]], indptr[near[r] + 1]):
                 for c in range(m):
                     if c != r and near[c] == indices[q]:
                         block[r, c] = data[q]
-        explained = np.sum(np.linalg.solve(block, own[:m]) * own[:m])
+        eliminate(block, right, m, 1)
+        explained = 0.0
+        for r in range(m):
+            explained += right[r, 0] * own[r]
         out[i] = 1 / max(1 - explained, ridge)
     return np.sqrt(out)
+
+
+@inner_kernel
+def errors_in_response(position, amplitude, overlap, gain, blocks, size, limits):  # pragma: no cover
+    """(n,): standard errors of amplitudes, by noise, neighbours, and what these differ from the profile."""
+    indptr, indices, data = overlap
+    _, _, _, _, profile, neighbours, least, ridge = limits
+    out = widening(indptr, indices, data, int(neighbours), least, ridge)
+    for i in range(len(out)):
+        others = 0.0
+        for q in range(indptr[i], indptr[i + 1]):
+            others += abs(data[q]) * amplitude[indices[q]]
+        place = position[i]
+        wall = gain[int(np.rint(place[0])), int(np.rint(place[1])), int(np.rint(place[2]))]
+        noise = wall * at_place(blocks, (place - (size - 1) / 2) / size)
+        out[i] *= math.sqrt(noise**2 + (profile * (others - amplitude[i])) ** 2)
+    return out
+
+
+@inner_kernel
+def without_rows(overlap, stay):  # pragma: no cover
+    """The overlaps of some spots, whose rows and columns stay."""
+    indptr, indices, data = overlap
+    number, total = np.cumsum(stay) - 1, 0
+    pointer = np.zeros(np.sum(stay) + 1, np.int32)
+    for i in range(len(stay)):
+        if stay[i]:
+            for q in range(indptr[i], indptr[i + 1]):
+                if stay[indices[q]]:
+                    indices[total], data[total] = number[indices[q]], data[q]
+                    total += 1
+            pointer[number[i] + 1] = total
+    return pointer, indices[:total].copy(), data[:total].copy()
+
+
+@kernel
+def fitted(
+    position, before, light, residual, kernel_, half, gain, blocks, size, least, limits
+):  # pragma: no cover
+    """Positions, amplitudes and errors of candidates besides each other.
+
+    The weakest of neighbours leave until all stand out. `before` (m, 3), `light` (m,): positions and
+    amplitudes of what is taken out of the residual. limits: turns, sweeps, largest amplitude, overlap of
+    neighbours of which the weaker leaves; those of `errors_in_response`.
+    """
+    turns, sweeps, largest, same = int(limits[0]), int(limits[1]), limits[2], limits[3]
+    response = between(residual, position)
+    indptr, indices, data = overlaps(position, before, kernel_, half)
+    for i in range(len(position)):
+        for q in range(indptr[i], indptr[i + 1]):
+            response[i] += data[q] * light[indices[q]]
+    overlap = overlaps(position, position, kernel_, half)
+    for i in range(len(position)):
+        for q in range(overlap[0][i], overlap[0][i + 1]):
+            if overlap[1][q] == i:
+                overlap[2][q] = 1.0
+    amplitude = np.maximum(response, 0.0)
+    error = amplitude
+    for turn in range(turns):
+        indptr, indices, data = overlap
+        most = largest * max(response.max(), 0.0)
+        sweep(indptr, indices, data, response, amplitude, most, sweeps)
+        error = errors_in_response(position, amplitude, overlap, gain, blocks, size, limits)
+        significance = amplitude / error
+        stay = significance >= least
+        for i in range(len(stay)):
+            for q in range(indptr[i], indptr[i + 1]):
+                j = indices[q]
+                stay[i] |= j != i and data[q] > same and significance[j] < significance[i]
+        if stay.all() or not stay.any() or turn == turns - 1:
+            break
+        position, response, amplitude = position[stay], response[stay], amplitude[stay]
+        overlap = without_rows(overlap, stay)
+    return position, amplitude, error
 
 
 @kernel

@@ -36,6 +36,8 @@ _NO_POWER = 1e-6
 """Guard: least power of a ring, relative to the camera's noise."""
 _KERNEL = 7.0
 """Guard: widths from a spot beyond which its response counts as 0."""
+_FAINT = 0.01
+"""Guard: response to a spot over its peak that counts as 0 at the ends of an axis."""
 _LOWEST = 2.0
 """Error level: least height of a candidate in standard deviations: below, the Euler characteristic does not
 count maxima."""
@@ -263,7 +265,7 @@ class Filter:
             m = 2 * np.arange(n) + 1
             variance = 1 + sums[np.minimum(m, 2 * n - m)]
             out = out * along(axis, np.sqrt(np.maximum(variance, _LEAST_VARIANCE)))
-        return out
+        return np.broadcast_to(out, self.modes.shape).copy()
 
     @cached_property
     def wiener(self) -> NDArray[np.float32]:
@@ -277,9 +279,15 @@ class Filter:
 
     def threshold(self, expected: float = 1.0) -> float:
         """The height above which so many maxima of noise are expected."""
-        u = np.linspace(_LOWEST, 9, 600)
-        below = self.maxima.above(u) < expected
+        u, number = self._heights
+        below = number < expected
         return float(u[np.argmax(below)]) if below.any() else float(u[-1])
+
+    @cached_property
+    def _heights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Heights, and the expected number of maxima of noise above each."""
+        u = np.linspace(_LOWEST, 9, 600)
+        return u, self.maxima.above(u)
 
     @cached_property
     def kernel(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -292,10 +300,16 @@ class Filter:
         part: NDArray = self.weight
         for axis in range(3):  # cosines of the few offsets that are needed
             cosines = np.cos(np.outer(np.arange(half[axis] + 1), self.modes.k[axis])).astype(np.float32)
-            part = np.moveaxis(np.tensordot(cosines, part, (1, axis)), 0, axis)
+            part = np.einsum(part, [0, 1, 2], cosines, [3, axis], [3 if a == axis else a for a in range(3)])
         for axis in range(3):
             part = np.concatenate([np.flip(part, axis), part.take(range(1, part.shape[axis]), axis)], axis)
-        return (part / part.max()).astype(np.float32), half
+        part = (part / part.max()).astype(np.float32)
+        for axis in range(3):
+            side = np.abs(part).max(axis=tuple(other for other in range(3) if other != axis))
+            more = half[axis] - min(half[axis], np.flatnonzero(side > _FAINT).max(initial=0) - half[axis] + 1)
+            part = part.take(range(more, part.shape[axis] - more), axis)
+            half[axis] -= more
+        return np.ascontiguousarray(part), half
 
     def respond(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame of this cosine transform."""

@@ -32,8 +32,8 @@ FEATURES = (
     "position_error_z", "position_error_y", "position_error_x",
 )  # fmt: skip
 """Columns of a detection: see `outbid.detect`."""
-_TILE_VOXELS = 4_000_000
-"""Guard: voxels of a tile without its margin: some 60 bytes each are in use."""
+LARGE = 4_000_000
+"""Guard: voxels of a frame beyond which it is searched in tiles: some 60 bytes each are in use."""
 _MARGIN = 8.0
 """Guard: margin of a tile in widths: beyond them a spot has no response."""
 _SIDE = 64
@@ -160,7 +160,7 @@ def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: Cosine
     candidates = find_candidates(whole, model.sigma, model.noise, dct)
     candidates = candidates.of(np.isfinite(whole[tuple(np.rint(candidates.position).astype(int).T)]))
     candidates = candidates.of(_one_of_each(candidates, whole >= model.noise.saturation))
-    fitted = fit_in_grey(whole, candidates, model.sigma)
+    fitted = fit_in_grey(whole, candidates, model.sigma, model.noise)
     fitted = fitted._replace(position=fitted.position + np.array([0, *tile.start]))
     own = tile.owns(fitted.position[:, 1:])
     maxima = candidates.filter_.maxima
@@ -233,7 +233,7 @@ def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
     [slice(0, 216, None), slice(184, 400, None)]
     """
     margin = ceil(_MARGIN * float(max(sigma[1:])))
-    side = max(sqrt(_TILE_VOXELS / shape[0]), _SIDE, 4 * margin)
+    side = max(sqrt(LARGE / shape[0]), _SIDE, 4 * margin)
     edges = [
         np.linspace(0, n, max(1, ceil(n / side - 0.25)) + 1).round().astype(int).tolist() for n in shape[1:]
     ]

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, SettingsError
 from ..particles.tracks import Tracks
+from ..settings.declare import refuse_no_numbers
 
-_OPERATORS: Mapping[str, Callable[[NDArray, float], NDArray[np.bool_]]] = {
+if TYPE_CHECKING:
+    from ..formats.coerce import TracksLike
+
+_OPERATORS: Mapping[str, Callable[[NDArray, float | str], NDArray[np.bool_]]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "==": operator.eq, "<": operator.lt,
     ">": operator.gt, "=": operator.eq,
 }  # fmt: skip
-_CONDITION = re.compile(r"\s*(?:(mean|min|max)\(\s*(.+?)\s*\)|(.+?))\s*(<=|>=|!=|==|<|>|=)\s*(\S+)\s*")
+_CONDITION = re.compile(r"\s*(?:(mean|min|max)\(\s*(.+?)\s*\)|(.+?))\s*(<=|>=|!=|==|<|>|=)\s*(\S.*?)\s*")
+_EQUAL = ("==", "=", "!=")
 LENGTH = "length"
 """Name of a track's number of detections in conditions."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on a column, for example ``mass > 10`` or ``mean(mass) > 10``.
+    """A condition on a column, for example ``mass > 10``, ``mean(mass) > 10`` or ``type == A``.
 
     Parameters
     ----------
@@ -33,14 +40,14 @@ class Condition:
     of_track : {"mean", "min", "max", ""}
         Statistic over the track; without one, the condition applies to each detection.
     sign : str
-        One of <, <=, >, >=, ==, !=.
-    value : float
+        One of <, <=, >, >=, ==, !=; for a text == or !=.
+    value : float or str
     """
 
     column: str
     of_track: str
     sign: str
-    value: float
+    value: float | str
 
 
 def condition_from(text: str) -> Condition:
@@ -57,19 +64,72 @@ def condition_from(text: str) -> Condition:
     Condition(column='mass', of_track='mean', sign='>=', value=10.0)
     """
     found = _CONDITION.fullmatch(text)
-    try:
-        value = float(found[5]) if found else np.nan
-    except ValueError:
-        found = None
-    if found is None:
+    value: float | str = found[5].strip("'\"") if found else ""
+    with suppress(ValueError):
+        value = float(value)
+    if found is None or (isinstance(value, str) and (found[1] or found[4] not in _EQUAL)):
         raise SettingsError(
             f"{text!r} is not a condition. Write COLUMN SIGN NUMBER, for example 'mass > 10' or "
-            "'mean(mass) > 10'."
+            "'mean(mass) > 10'; or COLUMN == TEXT, for example 'type == A'."
         )
     return Condition(found[2] or found[3], found[1] or "", found[4], value)
 
 
-def cut_below(tracks: Tracks, probability: float) -> Tracks:
+def filter(  # noqa: A001 - it is called as its command is: `outbid.filter`
+    tracks: TracksLike,
+    *,
+    cut_below: float | None = None,
+    where: str | Sequence[str] = (),
+    min_confidence: float | None = None,
+    min_length: int = 1,
+    max_length: int | None = None,
+) -> Tracks:
+    """Keep the tracks that meet all conditions, as `outbid filter` does, in the order of the parameters.
+
+    Parameters
+    ----------
+    tracks : Tracks, TrackingRun, path, data frame, mapping or array
+    cut_below : float, optional
+        Cut links with a probability below this.
+    where : str or sequence of str
+        Conditions on columns: ``"mean(quality) > 20"``, ``"type == A"``.
+    min_confidence : float, optional
+        Keep tracks whose links all have at least this probability.
+    min_length, max_length : int
+        Keep tracks of so many detections.
+
+    Raises
+    ------
+    TypeError
+        If there are no tracks.
+    SettingsError, InputError
+        If a condition is none, or there is no such column.
+
+    Examples
+    --------
+    >>> seen = {"track_id": [0, 0, 1], "frame": [0, 1, 1], "y": [1, 1, 9], "x": [1, 2, 9]}
+    >>> filter(seen, min_length=2)
+    <Tracks: 1 track from 2 detections; 1 link, without probabilities.>
+    """
+    from ..formats.coerce import tracks_of
+
+    given = where if isinstance(where, (list, tuple)) else (where,)
+    if not all(isinstance(one, str) for one in given):
+        raise SettingsError(f"where is {where!r}; it must be a text such as 'mass > 10', or a list of these.")
+    refuse_no_numbers(
+        cut_below=cut_below, min_confidence=min_confidence, min_length=min_length, max_length=max_length
+    )
+    kept = tracks_of(tracks)
+    if cut_below is not None:
+        kept = without_unlikely(kept, cut_below)
+    for condition in map(condition_from, given):
+        kept = fulfilling(kept, condition)
+    if min_confidence is not None:
+        kept = of_confidence(kept, min_confidence)
+    return of_length(kept, min_length, max_length)
+
+
+def without_unlikely(tracks: Tracks, probability: float) -> Tracks:
     """Remove the links below a probability; each track is cut there into two.
 
     Raises
@@ -82,7 +142,7 @@ def cut_below(tracks: Tracks, probability: float) -> Tracks:
     >>> from ..particles.detections import Detections
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> tracks = Tracks(seen, np.array([[0, 1], [1, 2]]), link_probability=np.array([0.9, 0.3]))
-    >>> cut_below(tracks, 0.5).links.tolist()
+    >>> without_unlikely(tracks, 0.5).links.tolist()
     [[0, 1]]
     """
     kept = ~(_probability(tracks) < probability)
@@ -111,7 +171,7 @@ def of_confidence(tracks: Tracks, least: float) -> Tracks:
     return _kept(tracks, ~doubtful[tracks.track_id])
 
 
-def where(tracks: Tracks, condition: Condition) -> Tracks:
+def fulfilling(tracks: Tracks, condition: Condition) -> Tracks:
     """Keep the detections, or the tracks, that fulfil a condition; a removed detection leaves a gap.
 
     Raises
@@ -124,15 +184,30 @@ def where(tracks: Tracks, condition: Condition) -> Tracks:
     >>> from ..particles.detections import Detections
     >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]], features={"mass": [5, 15]})
     >>> tracks = Tracks(seen, np.array([[0, 1]]))
-    >>> len(where(tracks, condition_from("mass > 9")).detections)
+    >>> len(fulfilling(tracks, condition_from("mass > 9")).detections)
     1
-    >>> len(where(tracks, condition_from("mean(mass) > 9")).detections)
+    >>> len(fulfilling(tracks, condition_from("mean(mass) > 9")).detections)
     2
     """
+    texts = tracks.detections.features.get(condition.column)
+    if texts is not None and texts.dtype.kind not in "iufb" and not condition.of_track:
+        return _kept(tracks, _of_text(texts, condition))
+    if isinstance(condition.value, str):
+        _column(tracks, condition.column)
+        raise SettingsError(f"Column {condition.column!r} holds numbers: {condition.value!r} is none.")
     values = _column(tracks, condition.column)
     if condition.of_track:
         values = _of_tracks(values, tracks, condition.of_track)[tracks.track_id]
     return _kept(tracks, _OPERATORS[condition.sign](values, condition.value))
+
+
+def _of_text(texts: NDArray, condition: Condition) -> NDArray[np.bool_]:
+    """Whether each text is the one of a condition; a number is also a text as it is written."""
+    if condition.sign not in _EQUAL:
+        raise SettingsError(f"Column {condition.column!r} holds texts: compare them by == or !=.")
+    wanted = condition.value if isinstance(condition.value, str) else f"{condition.value:g}"
+    same = np.array([str(text) == wanted for text in texts.tolist()], dtype=np.bool_)
+    return ~same if condition.sign == "!=" else same
 
 
 def _kept(tracks: Tracks, rows: NDArray[np.bool_]) -> Tracks:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import InputError, SettingsError
 from ..particles.calibration import recorded_interval, same_interval
@@ -29,6 +29,9 @@ from .files.records import record_from, record_path, sha256_of
 from .files.unknown import advice
 from .tables.columns import AS_NAMED, checked_columns, text_of_columns
 
+if TYPE_CHECKING:
+    from .coerce import DetectionsLike, TracksLike
+
 __all__ = [
     "FORMATS", "WRITTEN", "check_input", "check_output", "format_of", "holds_tracks", "input_of",
     "read_detections", "read_record", "read_tracks", "takes_columns", "write_detections", "write_tracks",
@@ -38,7 +41,7 @@ _LOG = logging.getLogger("outbid")
 _Path = str | os.PathLike[str]
 
 
-def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Detections:
+def read_detections(path: _Path, *, columns: Mapping[str, str] | None = AS_NAMED) -> Detections:
     r"""Read detections from a file; track numbers in it are ignored.
 
     Parameters
@@ -74,10 +77,10 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
     with _reading(path, columns) as read:
-        return _with_interval(path, read.read_detections(Path(path), columns), read)
+        return _with_interval(path, read.read_detections(Path(path), columns or AS_NAMED), read)
 
 
-def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
+def read_tracks(path: _Path, *, columns: Mapping[str, str] | None = AS_NAMED) -> Tracks:
     """Read tracks: detections and the links between them.
 
     Parameters
@@ -97,7 +100,7 @@ def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks
         As `read_detections`; or if a track has two detections in one frame.
     """
     with _reading(path, columns) as read:
-        tracks = read.read_tracks(Path(path), columns)
+        tracks = read.read_tracks(Path(path), columns or AS_NAMED)
         detections = _with_interval(path, tracks.detections, read)
         return tracks if detections is tracks.detections else replace(tracks, detections=detections)
 
@@ -109,10 +112,10 @@ def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
         return reader is not None and reader.takes_columns
 
 
-def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
+def holds_tracks(path: _Path, *, columns: Mapping[str, str] | None = AS_NAMED) -> bool:
     """Whether the file contains tracks; it raises what `read_detections` does of the file's beginning."""
     with _reading(path, columns) as read:
-        return read.holds_tracks(Path(path), columns)
+        return read.holds_tracks(Path(path), columns or AS_NAMED)
 
 
 def read_record(path: _Path) -> dict[str, Any]:
@@ -140,7 +143,7 @@ def read_record(path: _Path) -> dict[str, Any]:
     return record
 
 
-def input_of(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> dict[str, str]:
+def input_of(path: _Path, columns: Mapping[str, str] | None = AS_NAMED) -> dict[str, str]:
     """The entry of an input in a run record: its name, the SHA-256 of its content, and any columns named."""
     named = {"columns": text_of_columns(columns)} if columns else {}
     with _reading_errors_explained(Path(path)):
@@ -149,7 +152,7 @@ def input_of(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> dict[str, st
 
 def write_detections(
     path: _Path,
-    detections: Detections,
+    detections: DetectionsLike,
     *,
     record: Mapping[str, object] | None = None,
     overwrite: bool = False,
@@ -160,7 +163,7 @@ def write_detections(
     ----------
     path : path-like
         Its suffix chooses the format: .csv, .tsv or .parquet. The file appears whole or not at all.
-    detections : Detections
+    detections : Detections, or what `outbid.track` takes
     record : mapping, optional
         How the data were made, as plain data. It is stored inside a Parquet file, or beside a CSV as
         ``name.csv.json``.
@@ -177,12 +180,17 @@ def write_detections(
     OSError
         If the disk is full or read-only; an earlier output is then unchanged.
     """
-    placed = detections.placed()
-    _output(path, overwrite).write(Path(path), placed, _with_calibration(record, placed), overwrite)
+    from .coerce import detections_of
+
+    if isinstance(detections, Tracks):
+        return write_tracks(path, detections, record=record, overwrite=overwrite)
+    placed = detections_of(detections).placed()
+    record = _with_calibration(_record_given(record), placed)
+    return _output(path, overwrite).write(Path(path), placed, record, overwrite)
 
 
 def write_tracks(
-    path: _Path, tracks: Tracks, *, record: Mapping[str, object] | None = None, overwrite: bool = False
+    path: _Path, tracks: TracksLike, *, record: Mapping[str, object] | None = None, overwrite: bool = False
 ) -> None:
     """Write tracks: columns track_id, frame, z, y, x, parent (if tracks divide), features, link measures.
 
@@ -190,7 +198,7 @@ def write_tracks(
     ----------
     path, record, overwrite
         As for `write_detections`.
-    tracks : Tracks
+    tracks : Tracks, TrackingRun, or what `outbid.score` takes
         The cost, margin and probability of a link are in the row of its later detection.
 
     Raises
@@ -211,12 +219,15 @@ def write_tracks(
     >>> read_record("tracks.csv")
     {'command': 'track'}
     """
-    placed = replace(tracks, detections=tracks.detections.placed())
-    record = _with_calibration(record, placed.detections)
+    from .coerce import tracks_of
+
+    found = tracks_of(tracks)
+    placed = replace(found, detections=found.detections.placed())
+    record = _with_calibration(_record_given(record), placed.detections)
     _output(path, overwrite).write(Path(path), placed, record, overwrite)
 
 
-def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
+def check_input(path: _Path, *, columns: Mapping[str, str] | None = AS_NAMED) -> None:
     """Raise an error now, as `read_detections` does, if an input cannot be read later."""
     with _reading(path, columns):
         pass
@@ -256,6 +267,8 @@ def _with_calibration(record: Mapping[str, object] | None, seen: Detections) -> 
 
 def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> PositionFormat:
     """The format of an output that may be written."""
+    if not isinstance(path, str | os.PathLike):
+        raise SettingsError(f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file.")
     declared = _by_suffix(Path(path))
     if declared is None:
         raise SettingsError(
@@ -265,6 +278,13 @@ def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Positi
     beside = record_path(Path(path)) if writer.has_record_beside else None
     refuse_output(Path(path), overwrite=overwrite, inputs=inputs, record=beside, foreign=writer.foreign)
     return writer
+
+
+def _record_given(record: object) -> Mapping[str, object] | None:
+    """A run record as a caller gave it."""
+    if record is not None and not isinstance(record, Mapping):
+        raise SettingsError(f"record is of type {type(record).__name__}; it must be a dict of plain data.")
+    return record
 
 
 def _read_with(path: Path) -> list[Path]:
@@ -277,8 +297,10 @@ def _read_with(path: Path) -> list[Path]:
 
 
 @contextmanager
-def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[PositionFormat]:
+def _reading(path: _Path, columns: Mapping[str, str] | None = AS_NAMED) -> Iterator[PositionFormat]:
     """What reads a file that exists."""
+    if not isinstance(path, str | os.PathLike):
+        raise SettingsError(f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file.")
     file, columns = Path(path), checked_columns(columns)
     with _reading_errors_explained(file):
         if not file.exists():

@@ -33,7 +33,7 @@ _WAYS = (
 
 
 def detections_of(
-    given: DetectionsLike, name: str = "detections", *, columns: Mapping[str, str] = AS_NAMED
+    given: DetectionsLike, name: str = "detections", *, columns: Mapping[str, str] | None = AS_NAMED
 ) -> Detections:
     """Convert a path, data frame, mapping or array to detections.
 
@@ -80,7 +80,9 @@ def detections_of(
     return Detections.from_table(numbers[:, 0], numbers[:, 1:])
 
 
-def tracks_of(given: TracksLike, name: str = "tracks", *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
+def tracks_of(
+    given: TracksLike, name: str = "tracks", *, columns: Mapping[str, str] | None = AS_NAMED
+) -> Tracks:
     """Convert a path, data frame, mapping or array to tracks.
 
     Parameters
@@ -132,7 +134,12 @@ def _table_of(given: object) -> pa.Table | None:
     if isinstance(given, np.ndarray) and given.dtype.names:
         return pa.table({name: np.ascontiguousarray(given[name]) for name in given.dtype.names})
     if isinstance(given, Mapping):
-        return pa.table({str(name): np.asarray(values) for name, values in given.items()})
+        columns = {str(name): np.asarray(values) for name, values in given.items()}
+        if odd := [name for name, values in columns.items() if values.ndim != 1]:
+            raise InputError(
+                f"{odd[0]!r} is no column of values, one for each detection. Give a list or array."
+            )
+        return pa.table(columns)
     if hasattr(given, "iloc") and hasattr(given, "columns"):
         return _of_pandas(given)
     if hasattr(given, "__arrow_c_stream__"):
@@ -151,7 +158,7 @@ def _of_pandas(frame: object) -> pa.Table:
     return pa.Table.from_pandas(flat, preserve_index=False)
 
 
-def _rows(table: pa.Table, name: str, columns: Mapping[str, str]) -> Rows:
+def _rows(table: pa.Table, name: str, columns: Mapping[str, str] | None) -> Rows:
     """The table as the file readers take it; messages name the argument and count rows from 0."""
     from .tables.rows import Rows, cells_of
 

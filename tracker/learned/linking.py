@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.arrays import array_module, free_device_memory, free_memory, on_device, placed, to_host
+from ..compute.arrays import (
+    array_module,
+    free_device_memory,
+    free_memory,
+    on_device,
+    placed,
+    to_device,
+    to_host,
+)
 from ..compute.threads import computing
 from ..compute.timing import lap
 from ..compute.tolerances import FEW
@@ -22,6 +30,7 @@ from ..settings.fixed import values_along
 from ..settings.tracking import TrackingSettings
 from .features import features_of, kinds_of
 from .inference.decide import log_odds
+from .inference.encounters import with_encounters
 from .inference.jpda import converged, exponent, updated
 from .learn import Fit, learn
 from .learn.fixed import Fixed
@@ -148,6 +157,7 @@ def under_pins(movie: FittedMovie, pins: Found) -> Decided:
     with computing(movie.options.workers):
         tracks = before.tracks.under(rows, before.links, movie.options)
         links = tracks.decide(settings.solver, exact=settings.exact_margins)
+        links = with_encounters(tracks.movie, movie.fit.model, links)
     lap("links under pins")
     return Decided(_with_divided(links, rows.divided), tracks)
 
@@ -218,7 +228,10 @@ def _decided(fit: Fit, settings: TrackingSettings) -> Decided:
     tracks = hypothesis(
         fit.movie, fit.model, fit.posterior, divisions=settings.divisions, merges=settings.merges
     )
-    return Decided(tracks.decide(settings.solver, exact=settings.exact_margins), tracks)
+    links = tracks.decide(settings.solver, exact=settings.exact_margins)
+    there = array_module(links.pairs)
+    links = with_encounters(*placed((fit.movie, fit.model, links), to_host))
+    return Decided(links if there is np else placed(links, to_device), tracks)
 
 
 def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:

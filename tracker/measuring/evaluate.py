@@ -13,7 +13,7 @@ from .draws import DRAWS, Variants, variants_of
 from .families import families, safety, starts_and_ends
 from .groups import Estimate, Samples, compared, distribution, lagged, mean_of, median_of, ratio, shifted
 from .likelihood import FRACTIONAL, PERSISTENT, Floats, Pieces
-from .paths import confinement, mean_feature, paths, pieces_of, steps_of, usual_lag
+from .paths import confinement, mean_feature, most_frequent, paths, pieces_of, steps_of, usual_lag
 from .pooled import Pooled, pooled
 from .scales import Scale
 from .single import parameters, scales
@@ -131,9 +131,10 @@ class Recording:
         frame = tracks.detections.frame[rows].astype(np.int64)
         position = tracks.detections.position[rows][:, ["zyx".index(axis) for axis in axes]]
         lag = usual_lag(frame, variants.owner)
+        group, _ = most_frequent(label[rows], variants.owner, len(first))
         return cls(
             tracks, own[first[variants.own]], variants, position, frame, variants.owner, axes, lag, scale,
-            names, label[first], rng,
+            names, group, rng,
         )  # fmt: skip
 
     @property

@@ -99,6 +99,25 @@ def paths(position: Floats, frame: Rows, owner: Rows, lag: int, interval: float)
         }
 
 
+def most_frequent(values: NDArray[np.int64], owner: Rows, count: int) -> tuple[Rows, Rows]:
+    """The most frequent value (a number from 0) among the rows of each track, and how many rows have it.
+
+    Of values that are as frequent, the one that comes first in the track counts.
+
+    Examples
+    --------
+    >>> most_frequent(np.array([2, 0, 0, 1, 3]), np.array([0, 0, 0, 1, 1]), 2)
+    (array([0, 1]), array([2, 1]))
+    """
+    width = int(values.max(initial=0)) + 1
+    pair, first, rows = np.unique(owner * width + values, return_index=True, return_counts=True)
+    order = np.lexsort((-first, rows, pair // width))
+    last = order[np.append(np.diff(pair[order] // width), 1) > 0] if len(order) else order
+    found, most = np.zeros((2, count), dtype=np.int64)
+    found[pair[last] // width], most[pair[last] // width] = pair[last] % width, rows[last]
+    return found, most
+
+
 def confinement(path: dict[str, Floats], mean_step: Floats, noise: float, frames: Floats) -> Floats:
     """Squared radius of gyration that free diffusion would have, over the observed one.
 

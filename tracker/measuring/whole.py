@@ -16,7 +16,9 @@ from ..formats.coerce import TracksLike, tracks_of
 from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
 from ..particles.tracks import Tracks
+from ..settings.declare import refuse_no_numbers
 from .evaluate import Measures, Recording, evaluated
+from .paths import most_frequent
 from .scales import Record, recorded_spacing, scaled, without_drift
 
 _ALL = "all"
@@ -54,7 +56,8 @@ def measure(
     tracks : Tracks, TrackingRun, path, data frame, array; or a mapping of names to these
         A mapping has the tracks of each condition. A path or a run also gives its interval and drift.
     group : str, optional
-        Feature that divides the tracks into groups, by its value at the first detection of each.
+        Feature that divides the tracks into groups, by its most frequent value in each; a remark states how
+        many tracks have several.
     spacing : 3 float, optional
         Micrometers of a voxel along z, y, x; positions are multiplied by it. Default: the unit of the tracks.
     interval : float, optional
@@ -71,7 +74,8 @@ def measure(
     SettingsError
         If a setting makes no sense, or conditions differ in their units.
     InputError
-        If there is no such feature, or as `outbid.read_tracks`.
+        If there is no such feature, if it has no value that holds in most of a track for most tracks, or as
+        `outbid.read_tracks`.
 
     References
     ----------
@@ -86,7 +90,14 @@ def measure(
     >>> found.tracks.column_names[2:5]
     ['start_s', 'duration_s', 'path_um']
     """
-    if drift not in ("learned", "none"):
+    refuse_no_numbers(interval=interval)
+    if spacing is not None and not isinstance(spacing, Sequence | np.ndarray):
+        raise SettingsError(f"The spacing is {spacing!r}; give z, y and x, above 0, in micrometers.")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise SettingsError(f"seed is {seed!r}; it must be a whole number, 0 or more.")
+    if group is not None and not isinstance(group, str):
+        raise SettingsError(f"group is {group!r}; it must be the name of a column.")
+    if not isinstance(drift, str) or drift not in ("learned", "none"):
         raise SettingsError(f"The drift is {drift!r}; choose learned or none.")
     several = isinstance(tracks, Mapping) and all(_is_tracks(one) for one in tracks.values())
     given: dict[str, TracksLike] = dict(tracks) if several else {_ALL: tracks}  # type: ignore[arg-type]
@@ -112,6 +123,8 @@ def measure(
     read_all = [read for read, _ in movies]
     label, names = _labels(read_all, list(given), group)
     whole, label, own = _joined(read_all, label)
+    if group is not None:
+        remarks += _on_changes(whole, label, own, group, names)
     chosen = _axes(whole.detections, axes)
     return evaluated(Recording.of(whole, label, names, own, chosen, scales.pop(), seed), remarks)
 
@@ -158,6 +171,28 @@ def _labels(movies: list[Tracks], names: list[str], group: str | None) -> tuple[
     return number, [f"{group} {value}" for value in distinct]
 
 
+def _on_changes(tracks: Tracks, label: NDArray, own: NDArray, group: str, names: list[str]) -> list[str]:
+    """What is said of a group that changes within tracks; refused if it is a value of detections."""
+    order = np.argsort(tracks.track_id, kind="stable")
+    of = tracks.track_id[order]
+    found, most = most_frequent(label[order], of, tracks.track_count)
+    length = np.bincount(of, minlength=tracks.track_count)
+    changed = np.flatnonzero(most < length)
+    if not len(changed):
+        return []
+    number = own[order][np.searchsorted(of, changed[0])]
+    example = f"track {number} has {names[found[changed[0]]]} in {most[changed[0]]} of {length[changed[0]]}"
+    if (2 * most <= length).sum() > (length > 1).sum() / 2:
+        raise InputError(
+            f"Column {group!r} changes within tracks and is no value of a track: {example} detections. Group "
+            "by a column that a track keeps."
+        )
+    return [
+        f"Column {group!r} changes within {len(changed):,} of {tracks.track_count:,} tracks ({example} "
+        "detections): each counts in the group of its most frequent value."
+    ]
+
+
 def _joined(movies: list[Tracks], label: NDArray) -> tuple[Tracks, NDArray, NDArray]:
     """All movies as one; the label of each detection, and the number of its track in its own movie."""
     own = np.concatenate([movie.track_id for movie in movies])
@@ -189,7 +224,7 @@ def _joined(movies: list[Tracks], label: NDArray) -> tuple[Tracks, NDArray, NDAr
 def _axes(seen: Detections, axes: str | None) -> str:
     """The axes that count."""
     if axes is not None:
-        if not axes or not set(axes) <= set("zyx") or len(set(axes)) < len(axes):
+        if not isinstance(axes, str) or not axes or not set(axes) <= set("zyx") or len(set(axes)) < len(axes):
             raise SettingsError(f"The axes are {axes!r}; give some of zyx, such as yx.")
         return "".join(axis for axis in "zyx" if axis in axes)
     vary = np.ptp(seen.position, axis=0) > 0 if len(seen) else np.zeros(3, bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,8 @@ def same_interval(one: float | None, other: float | None) -> bool:
 
 def checked_spacing(spacing: Sequence[float]) -> tuple[float, float, float]:
     """The size of a voxel along z, y, x, above 0; raises SettingsError."""
-    if len(spacing) != 3 or not all(0 < size < np.inf for size in spacing):
-        raise SettingsError(f"The spacing is {tuple(spacing)}; give z, y and x, above 0, in micrometers.")
-    z, y, x = map(float, spacing)
+    sizes = list(spacing) if isinstance(spacing, Sequence | np.ndarray) else []
+    if len(sizes) != 3 or not all(isinstance(size, Real) and 0 < size < np.inf for size in sizes):
+        raise SettingsError(f"The spacing is {spacing!r}; give z, y and x, above 0, in micrometers.")
+    z, y, x = map(float, sizes)
     return z, y, x

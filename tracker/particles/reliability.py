@@ -64,6 +64,8 @@ def reliability_of(tracks: Tracks) -> Reliability | None:
 def sentence_on(tracks: Tracks) -> str:
     """A sentence with the number of tracks, of detections, of expected wrong links and of doubtful tracks.
 
+    A detection without links is a track, as in every table of tracks.
+
     Examples
     --------
     >>> from .detections import Detections
@@ -77,9 +79,9 @@ def sentence_on(tracks: Tracks) -> str:
     """
     found = reliability_of(tracks)
     alone = int(((tracks.successors == 0) & (tracks.predecessors == 0)).sum())
-    tracked = _counted(tracks.track_count - alone, "track")
-    head = f"{tracked} from {_counted(len(tracks.detections), 'detection')}"
-    head += f", {alone:,} of them unlinked" if alone else ""
+    single = f", {alone:,} of them single detections," if alone else ""
+    seen = _counted(len(tracks.detections), "detection")
+    head = f"{_counted(tracks.track_count, 'track')}{single} from {seen}"
     if found is None:
         links = _counted(len(tracks.links), "link")
         return f"{head}; {links}{', without probabilities' if len(tracks.links) else ''}."

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import ResourceError, SettingsError
 from ..formats.coerce import TracksLike, tracks_of
 from ..particles.tracks import Tracks
+from ..settings.declare import refuse_no_numbers
 from .divisions import division_scores
 from .gate import Gate, gate_for
 from .identity import identity_scores
@@ -115,6 +116,12 @@ class Scores:
                 f"True tracks skip {skipped} frame{'s' * (skipped > 1)}; alpha, beta and jsc count each as "
                 "missed unless the tracks have it, as the program of the ISBI challenge does."
             )
+        over = self.values.get("n_correct_links_over_missed_frames", 0)
+        if over:
+            messages.append(
+                f"{over:,} right link{'s' * (over > 1)} over a missed frame; challenges count such links as "
+                'wrong: --link-rule edge (Python: link_rule="edge").'
+            )
         if self._without("division"):
             messages.append("Neither the tracks nor the truth have divisions, so divisions have no score.")
         return " ".join(messages)
@@ -135,7 +142,7 @@ class Scores:
         return {
             name: f"{value:d}" if isinstance(value, int) else f"{value:.4f}"
             for name, value in self.values.items()
-            if not any(kind in name for kind in left_out)
+            if not any(kind in name for kind in left_out) and (value or "over_missed" not in name)
         }
 
 
@@ -145,6 +152,7 @@ def score(
     *,
     gate: float | None = None,
     families: Sequence[str] = tuple(FAMILIES),
+    link_rule: str = "particle",
     progress: Callable[[int, int], object] | None = None,
 ) -> Scores:
     """Score tracks against the truth.
@@ -164,6 +172,9 @@ def score(
         of the median distance from a true detection to the nearest in its frame (`gate_for`).
     families : sequence of {"links", "particles", "identity", "divisions", "merges"}
         Which scores to compute.
+    link_rule : {"particle", "edge"}
+        Which links are right: with "particle", also those over frames in which `tracks` lack the particle;
+        with "edge", as challenges count, only those that the truth has.
     progress : callable, optional
         Given the number of families done, and of all, before each of them; what it raises ends the scoring.
 
@@ -176,7 +187,7 @@ def score(
     TypeError
         If either holds no tracks.
     SettingsError
-        If the gate is not positive and finite, or a family is unknown.
+        If the gate is not positive and finite, or a family or rule is unknown.
     ResourceError
         If the gate is so wide that the pairs within it would fill the memory.
 
@@ -191,11 +202,14 @@ def score(
     (0.667, 0.6666666666666666, 0.6666666666666666)
     """
     tracks, truth = tracks_of(tracks), tracks_of(truth, "truth")
-    unknown = [name for name in families if name not in FAMILIES]
+    refuse_no_numbers(gate=gate)
+    if isinstance(families, str) or not isinstance(families, Sequence):
+        raise SettingsError(f"families is {families!r}; it must be a list of: {', '.join(FAMILIES)}.")
+    unknown = [name for name in families if not isinstance(name, str) or name not in FAMILIES]
     if unknown:
         raise SettingsError(f"There are no scores {unknown[0]!r}. Choose from: {', '.join(FAMILIES)}.")
     reach = gate_for(gate, truth)
-    matched = pair_up(tracks, truth, reach.distance)
+    matched = pair_up(tracks, truth, reach.distance, link_rule)
     values: dict[str, float] = {}
     try:
         for done, name in enumerate(families):
@@ -236,6 +250,7 @@ def _provenance(matched: MatchedTracks, families: Sequence[str]) -> dict[str, An
         "version": version("outbid"),
         "gate": matched.gate,
         "families": list(families),
+        "link_rule": matched.link_rule,
         "pairing": "by distance" if matched.known is None else "same detections",
     } | {
         side: {

@@ -71,12 +71,15 @@ class MatchedTracks:
         Two detections nearer than this may be the same, in the unit of the positions.
     known : (N,) int64 array or None
         Row in the truth of each detection if both sides hold the same detections; None if they differ.
+    link_rule : {"particle", "edge"}
+        Which links are right, see `outbid.scoring.links.right_links`.
     """
 
     tracks: Tracks
     truth: Tracks
     gate: float
     known: NDArray[np.int64] | None
+    link_rule: str = "particle"
 
     @cached_property
     def true_of(self) -> NDArray[np.int64]:
@@ -123,7 +126,7 @@ class MatchedTracks:
         return track_pairs(self.truth.track_id[true], self.tracks.track_id[found])
 
 
-def pair_up(tracks: Tracks, truth: Tracks, gate: float) -> MatchedTracks:
+def pair_up(tracks: Tracks, truth: Tracks, gate: float, link_rule: str = "particle") -> MatchedTracks:
     """Combine tracks and truth; identical detections on both sides are paired with themselves.
 
     Examples
@@ -133,7 +136,8 @@ def pair_up(tracks: Tracks, truth: Tracks, gate: float) -> MatchedTracks:
     >>> pair_up(Tracks(a, np.array([[0, 2]])), Tracks(b, np.array([[1, 2]])), 5.0).true_of.tolist()
     [1, 0, 2]
     """
-    return MatchedTracks(tracks, truth, gate, _same_detections(tracks.detections, truth.detections))
+    same = _same_detections(tracks.detections, truth.detections)
+    return MatchedTracks(tracks, truth, gate, same, link_rule)
 
 
 def _same_detections(found: Detections, true: Detections) -> NDArray[np.int64] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from numbers import Real
 from typing import Any, TypeVar
 
 from ..errors import SettingsError
@@ -160,16 +161,34 @@ def check_values(settings: Any) -> None:
     """
     for one in declared_in(type(settings)).values():
         value, setting = getattr(settings, one.name), one.setting
-        if setting.choices and value not in setting.choices:
+        if setting.choices and not (isinstance(value, str) and value in setting.choices):
             raise SettingsError(
                 f"There is no {one.name} {value!r}. Choose one of: {', '.join(setting.choices)}."
             )
-        if value is None or (setting.least, setting.most) == (-math.inf, math.inf):
+        if value is None or one.kind not in ("float", "int", AXES):
             continue
-        numbers = value if one.kind == AXES else (value,)
+        many = hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
+        if many != (one.kind == AXES) or not all(map(is_number, value if many else (value,))):
+            wanted = "three numbers" if one.kind == AXES else "a number"
+            raise SettingsError(f"{one.name} is {value!r}; it must be {wanted}.")
+        if (setting.least, setting.most) == (-math.inf, math.inf):
+            continue
+        numbers = value if many else (value,)
         right = len(numbers) == (3 if one.kind == AXES else 1) and all(_is_in(x, setting) for x in numbers)
         if not right or (one.kind == "int" and value != int(value)):
             raise SettingsError(f"{one.name} is {value}; it must be {_range_of(one)}.")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number; a text is none, nor a truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def refuse_no_numbers(**values: object) -> None:
+    """Refuse arguments that are neither numbers nor None: a SettingsError that names the first."""
+    for name, value in values.items():
+        if value is not None and not is_number(value):
+            raise SettingsError(f"{name} is {value!r}; it must be a number.")
 
 
 def _is_in(value: float, limits: Setting) -> bool:

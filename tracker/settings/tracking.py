@@ -136,10 +136,10 @@ class TrackingSettings:
         from .fixed import check_known
 
         check_values(self)
+        check_known(self.known)
         check_rules(self)
         if self.max_distance is not None:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
-        check_known(self.known)
         check_columns(self.column)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,48 @@ from ..formats.tables.parquet import calibration_in, row_count
 from ..measuring.scales import without_drift
 from ..particles.detections import with_time
 from ..particles.tracks import Tracks
+from ..settings.declare import refuse_no_numbers
 from .jobs import run_record
+
+
+def convert(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    fill_gaps: bool = False,
+    frame_interval: float | None = None,
+    subtract_drift: bool = False,
+    overwrite: bool = False,
+) -> dict[str, object]:
+    """Write a file of tracks or detections in another format, as `outbid convert` does.
+
+    Parameters
+    ----------
+    source, output : path-like
+        The suffix of the output chooses the format.
+    columns : mapping of str to str, optional
+        As for `outbid.read_tracks`.
+    fill_gaps, frame_interval, subtract_drift
+        As for `ConvertJob`.
+    overwrite : bool
+        Whether an existing output may be replaced.
+
+    Returns
+    -------
+    dict
+        How many detections and tracks there are.
+
+    Raises
+    ------
+    SettingsError, InputError, OSError
+        As `outbid.write_tracks` and `outbid.read_tracks`.
+    """
+    refuse_no_numbers(frame_interval=frame_interval)
+    formats.check_input(source, columns=columns)
+    formats.check_output(output, overwrite=overwrite, inputs=[source])
+    job = ConvertJob(columns or AS_NAMED, fill_gaps, frame_interval, None, subtract_drift)
+    return dict(job.run(os.fspath(source), Path(output), {}, overwrite=overwrite))
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,8 @@ class ScoreJob(Job):
         As for `outbid.score`.
     columns : mapping of str to str
         Of the tracks.
+    link_rule : str
+        As for `outbid.score`.
     """
 
     command: ClassVar[str] = "score"
@@ -76,10 +78,11 @@ class ScoreJob(Job):
     truth: Truth
     gate: float | None = None
     columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
+    link_rule: str = "particle"
 
     def request(self) -> dict[str, object]:
         named = {"columns": dict(self.columns), "truth_columns": dict(self.truth.columns)}
-        return {"gate": self.gate, **named}
+        return {"gate": self.gate, "link_rule": self.link_rule, **named}
 
     def origin(self, source: str) -> dict[str, str]:
         return self.truth.origin(source, self.columns)
@@ -88,7 +91,7 @@ class ScoreJob(Job):
         """The scores of a file."""
         found = formats.read_tracks(source, columns=self.columns)
         known = formats.read_tracks(self.truth.of(source), columns=self.truth.columns)
-        return score(found, known, gate=self.gate)
+        return score(found, known, gate=self.gate, link_rule=self.link_rule)
 
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool

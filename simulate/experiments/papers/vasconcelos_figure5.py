@@ -46,7 +46,9 @@ class Figure5(Paper):
             film = scene.film(instance)
             for name, case in LINKERS.items():
                 links = linker_named(name).link(film.detections, {}, scene.length_unit)
-                values = score(Tracks(film.detections, links), film, families=("links",)).values
+                values = score(
+                    Tracks(film.detections, links), film, families=("links",), link_rule="edge"
+                ).values
                 row: Row = {"n": size, "persistence": level, "steps": steps, "case": case}
                 yield row | {"instance": instance, "link_f1": values["link_f1"]}
 

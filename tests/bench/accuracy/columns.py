@@ -61,8 +61,12 @@ def filmed(dimensions: int, kappa: float, snr: float, seed: int) -> tuple[list[N
 
 def scored(found: Tracks, truth: Tracks) -> Row:
     """Scores of links, identities and particles; filled: of links after gaps are filled."""
-    values = score(found, truth, gate=GATE, families=("links", "identity", "particles")).values
-    filled = score(with_gaps_filled(found), truth, gate=GATE, families=["links"]).values["link_f1"]
+    values = score(
+        found, truth, gate=GATE, families=("links", "identity", "particles"), link_rule="edge"
+    ).values
+    filled = score(with_gaps_filled(found), truth, gate=GATE, families=["links"], link_rule="edge").values[
+        "link_f1"
+    ]
     made = {name: values[name] for name in ("link_f1", "idf1", "jsc_theta")} | {"filled": filled}
     return {name: round(float(value), 4) for name, value in made.items()}
 
@@ -144,7 +148,7 @@ def kinds(kappa: float, seed: int) -> Row:
     row: Row = {}
     for name, column in KINDS.items():
         found = track(truth.detections, workers=1, divisions=False, column=column).tracks
-        values = score(found, truth, families=["links"]).values
+        values = score(found, truth, families=["links"], link_rule="edge").values
         assert found.link_probability is not None
         over = float(found.link_probability.mean()) - values["link_precision"]
         row[name] = {"link_f1": round(values["link_f1"], 4), "over": round(over, 4)}
@@ -164,7 +168,9 @@ def recorded(name: str, every: int) -> Row:
     row: Row = {"columns of": list(features)}
     for how, column in (("alone", None), ("columns", kinds)):
         found = track(truth.detections, workers=1, column=column)
-        row[how] = round(score(found.tracks, truth, families=["links"]).values["link_f1"], 4)
+        row[how] = round(
+            score(found.tracks, truth, families=["links"], link_rule="edge").values["link_f1"], 4
+        )
     return row | {"bits": found.learned.as_dict()["columns"] if found.learned else None}
 
 

@@ -57,7 +57,9 @@ def measured(movie: Movie, truth: Tracks, linker: Linker) -> Measured:
         links, probability = np.zeros((0, 2), np.int64), np.zeros(0)
         error = f"{type(failed).__name__}: {failed}"[:80]
     seconds, size = time.perf_counter() - begin, len(truth.detections)
-    values = score(Tracks(truth.detections, links), truth, families=("links", "identity", "divisions")).values
+    values = score(
+        Tracks(truth.detections, links), truth, families=("links", "identity", "divisions"), link_rule="edge"
+    ).values
     right = np.isin(links @ [size, 1], truth.links @ [size, 1])
     which = np.minimum((probability * BINS).astype(int), BINS - 1)
     return Measured(

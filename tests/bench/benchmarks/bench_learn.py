@@ -56,7 +56,7 @@ def compared(truth: Tracks, gate: float) -> measure.Row:
     (plain_seconds, _), (seconds, run) = (
         min(runs[which::2], key=lambda timed: timed[0]) for which in range(2)
     )
-    values = score(run.tracks, truth, gate=gate, families=("links", "identity")).values
+    values = score(run.tracks, truth, gate=gate, families=("links", "identity"), link_rule="edge").values
     assert run.learned is not None
     plain_wall, wall = (
         measure.best_of(3, lambda settings=settings: track(truth.detections, settings))[0]

@@ -57,14 +57,17 @@ def refuse_output(
         For an output that is a folder: returns why an existing folder is not an earlier output, or None if it
         is one.
 
-    Raises SettingsError if the parent folder is missing, or something exists that must not be replaced.
+    Raises SettingsError if the parent folder is missing, a name is too long, or something exists that must
+    not be replaced; and OSError if nothing can be written there.
     """
     if not path.parent.is_dir():
         raise SettingsError(f"There is no folder {path.parent} for the output. Make it first.")
     files = [path] if record is None else [path, record]
     for file in files:
-        remove_leftovers(_end_of_links(file))
+        target = _end_of_links(file)
         _refuse_an_input(file, inputs)
+        _try_to_write(target, file)
+        remove_leftovers(target)
     if path.exists() and not (path.is_file() if foreign is None else path.is_dir()):
         kind = "file" if foreign is None else "folder"
         raise SettingsError(f"{path} is there and is no {kind}. Choose another name for the output.")
@@ -282,6 +285,24 @@ def _end_of_links(path: Path) -> Path:
     if not target.parent.is_dir():
         raise SettingsError(f"{path} leads to a folder that is not there, {target.parent}. Make it first.")
     return target
+
+
+def _try_to_write(target: Path, named: Path) -> None:
+    """Make and remove a file beside an output, with a name as long as the temporary one will have.
+
+    Rights alone would not say it: a disk may be read-only, full, or know shorter names.
+    """
+    # The last letter is no hexadecimal digit: another run does not take the file for a leftover.
+    attempt = target.with_name(f"{target.name}.{secrets.token_hex(4)[:-1]}w.tmp")
+    try:
+        attempt.touch(exist_ok=False)
+        attempt.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise SettingsError(
+                f"The name {named.name} is too long for its folder. Choose a shorter one."
+            ) from None
+        raise OSError(error.errno, error.strerror, str(named)) from None
 
 
 def _refuse_an_input(path: Path, inputs: Iterable[Path]) -> None:

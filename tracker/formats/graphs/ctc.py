@@ -25,8 +25,8 @@ from ..images.labels import centroids
 from ..tables.edges import detections_of
 
 _TABLES = ("res_track.txt", "man_track.txt")
-_MOST = 2**16 - 1
-"""Largest label of a mask of 16 bits, which the challenge asks for."""
+MOST = 2**16 - 1
+"""Largest label of a mask of 16 bits, which the challenge asks for; with more labels a mask has 32 bits."""
 _IMAGE = re.compile(r"(?:mask|man_track)([0-9]+)\.tiff?")
 
 
@@ -73,20 +73,15 @@ def write_masks(
     ------
     SettingsError
         If there is a folder that must not be replaced.
-    InputError
-        If there are more labels than the format can hold.
     """
     import tifffile
 
-    if len(rows) > _MOST:
-        raise InputError(
-            f"There are {len(rows)} tracks; masks of 16 bits hold {_MOST}. Leave out short ones."
-        )
+    kind = np.uint16 if len(rows) <= MOST else np.uint32
 
     def write(folder: Path) -> None:
         folder.mkdir()
         for frame, image in enumerate(frames):
-            mask = image.astype(np.uint16)
+            mask = image.astype(kind)
             plane = mask[0] if len(mask) == 1 else mask
             tifffile.imwrite(
                 folder / f"mask{frame:03d}.tif", plane, compression="zlib", photometric="minisblack"
@@ -94,10 +89,10 @@ def write_masks(
         table = "".join(" ".join(map(str, row)) + "\n" for row in rows.tolist())
         (folder / _TABLES[0]).write_text(table, "ascii")
 
-    write_whole_folder(path, write, overwrite=overwrite, foreign=_foreign)
+    write_whole_folder(path, write, overwrite=overwrite, foreign=foreign)
 
 
-def _foreign(path: Path) -> str | None:
+def foreign(path: Path) -> str | None:
     """Why a folder must not be replaced; None if it is a result of the challenge."""
     others = [
         file.name for file in path.iterdir() if file.name != _TABLES[0] and not _IMAGE.fullmatch(file.name)

@@ -126,11 +126,17 @@ def text_of_columns(columns: Mapping[str, str]) -> str:
     return ",".join(f"{role}={name}" for role, name in columns.items())
 
 
-def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
+def checked_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     """Check the columns that a caller named.
 
-    Raises SettingsError if a role is unknown, or two roles have the same column.
+    None names none. Raises SettingsError if they are no mapping of names, a role is unknown, or two roles
+    have the same column.
     """
+    columns = AS_NAMED if columns is None else columns
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns.values()):
+        raise SettingsError(
+            f"columns is {columns!r}; it must name the column of each role: {{'x': 'posX', 'y': 'posY'}}."
+        )
     unknown = [role for role in columns if role not in ALIASES]
     if unknown:
         raise SettingsError(f"No column is a {unknown[0]!r}. Name those of {', '.join(ALIASES)}.")

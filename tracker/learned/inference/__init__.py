@@ -6,6 +6,7 @@
 `jpda`            one sweep: filters, smoother, belief propagation (kernels in `…_cpu`)
 `posterior`       marginals of links; probabilities of death, birth and clutter; moments
 `decide`          links of maximum expected F1, by exact assignment
+`encounters`      links where tracks meet, by sums over exchanges of whole tracks
 
 J. Williams and R. Lau, Approximate evaluation of marginal association probabilities with belief
 propagation, IEEE Trans. Aerospace and Electronic Systems 50, 2014. J. Williams and R. Lau, Multiple scan

@@ -133,7 +133,7 @@ def _smoothed(
     unlinked: Ends, with_moments: bool,
 ) -> Smoothed:  # fmt: skip
     """What both directions of time say of links, under a model; away (E, D) are the displacements."""
-    candidates, steps = posterior.candidates, _steps(movie, model)
+    candidates, steps = posterior.candidates, steps_of(movie, model)
     on = kernels("outbid.learned.inference.smoother", posterior.competing)
     places, weights = _places(movie, model, posterior, away, omega)
     ends, begins = (
@@ -249,7 +249,7 @@ def log_evidence(
     return both_ways - float(np.log1p(odds).sum()) + float(apart.sum())
 
 
-def _steps(movie: Movie, model: Model) -> Steps:
+def steps_of(movie: Movie, model: Model) -> Steps:
     """The motion model as kernels take it: of one type, however it was made."""
     motion = model.motion
     return Steps(

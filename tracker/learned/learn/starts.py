@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import array_module, kernels, to_host
+from ...compute.arrays import kernels
 from ...compute.tolerances import FEW, LEAST, NEGLIGIBLE, OPEN, PRIOR, ROUNDS, TINY
 from ..inference.blocks import in_blocks
 from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, LocalFields, Model, MotionModel
-from ..model.movie import Movie, movie_of, summed
+from ..model.movie import Movie, movie_of
 from .field import Fields
 from .m_steps import CLUTTER, MISSED, raw_steps
 from .options import LearnOptions
@@ -189,15 +189,12 @@ def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int) -> C
 
 
 def narrow(posterior: LinkPosterior) -> LinkPosterior:
-    """The most probable candidates, which include nearly all expected links."""
-    p = posterior.probability
-    level = np.frexp(np.maximum(p, TINY) ** 4)[1]  # of four in an octave
-    if not len(p):
-        return posterior
-    level -= level.min()
-    below = np.cumsum(to_host(summed(level, p, int(level.max()) + 1)))
-    enough = array_module(p).asarray(below >= NEGLIGIBLE * float(p.sum()))
-    return posterior.kept(enough[level])
+    """The candidates whose probability counts.
+
+    The limit is that of each link, whatever the rest of the movie does: of links that hardly compete, one
+    that is dropped would leave the other certain.
+    """
+    return posterior.kept(posterior.probability > NEGLIGIBLE)
 
 
 def start_models(movie: Movie, first: FirstOrder, options: LearnOptions) -> list[Model]:

@@ -78,6 +78,11 @@ class Merging:
     lineage: Lineage
 
     @property
+    def movie(self) -> Movie:
+        """That of the links."""
+        return self.plain.movie
+
+    @property
     def posterior(self) -> LinkPosterior:
         """Of links without merges."""
         return self.plain.posterior
