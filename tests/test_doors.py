@@ -332,3 +332,12 @@ def test_a_voxel_size_without_a_unit_is_said(tmp_path: Path) -> None:
     assert "1, 0.4, 0.4, the voxel size of the tracking, whose unit is not known" in done.stderr
     done = succeed("measure", tmp_path / "t.csv", "-o", tmp_path / "n.csv", "--spacing", *VOXEL)
     assert "unit is not known" not in done.stderr
+
+
+def test_axes_of_geff_have_seconds_without_times_of_nodes(truth: Tracks, tmp_path: Path) -> None:
+    pytest.importorskip("geff")
+    bare = replace(truth, detections=replace(truth.detections, features={}))
+    write_tracks(tmp_path / "t.geff", bare)
+    about = json.loads((tmp_path / "t.geff" / ".zattrs").read_text("utf-8"))["geff"]["axes"]
+    assert [axis.get("scaled_unit") or axis["unit"] for axis in about] == ["second", *["micrometer"] * 3]
+    assert about[0]["scale"] == INTERVAL

@@ -121,6 +121,7 @@ def without_drift(tracks: Tracks, record: Record) -> tuple[Tracks, float]:
 
     Examples
     --------
+    >>> from ..particles.detections import Detections
     >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 3]])
     >>> record = {"learned": {"drift": [[0, 0], [0, 2]], "axes": "yx", "interval": 1, "time": None}}
     >>> still, farthest = without_drift(Tracks(seen, np.array([[0, 1]])), record)
