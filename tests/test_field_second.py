@@ -8,7 +8,7 @@ import pytest
 import tifffile
 from commands import assert_refused, run, succeed
 
-from outbid import Detections, Tracks, read_record, read_tracks, write_tracks
+from outbid import Detections, Tracks, measure, read_record, read_tracks, write_tracks
 
 
 @pytest.mark.usefixtures("here")
@@ -88,3 +88,29 @@ def test_grey_values_as_labels_are_said() -> None:
     labels = np.kron(np.arange(16, dtype="u2").reshape(4, 4), np.ones((5, 5), "u2"))
     tifffile.imwrite("l.tif", labels[None], metadata={"axes": "TYX"})
     assert "grey" not in succeed("detect", "l.tif", "--labels", "-o", "l.csv").stderr
+
+
+def walks(drift: float, seed: int = 0, tracks: int = 100) -> dict[str, np.ndarray]:
+    """Cases 36 and 37: plain diffusion of .045, all of it moved along x by `drift` a frame."""
+    rng, frames = np.random.default_rng(seed), 40
+    place = rng.random((tracks, 2)) * 500 + rng.normal(0, 0.3, (frames, tracks, 2)).cumsum(0)
+    place[..., 1] += drift * np.arange(frames)[:, None]
+    frame, number = np.divmod(np.arange(frames * tracks), tracks)
+    return {"frame": frame, "track_id": number, "y": place[..., 0].ravel(), "x": place[..., 1].ravel()}
+
+
+def test_drift_common_to_all_tracks_is_said_and_can_be_subtracted() -> None:
+    found = measure(walks(0.5))
+    assert any("drift" in remark and "0.5" in remark for remark in found.remarks)
+    still = measure(walks(0.5), drift="tracks")
+    assert still.groups["diffusion_px2_per_frame"][0].as_py() == pytest.approx(0.045, rel=0.1)
+    assert not [remark for remark in still.remarks if "together" in remark]
+    assert not [remark for remark in measure(walks(0)).remarks if "together" in remark]
+
+
+def test_pure_diffusion_has_no_persistence_beyond_its_error() -> None:
+    beyond = 0
+    for seed in range(4):
+        group = measure(walks(0, seed)).groups.to_pylist()[0]
+        beyond += group["persistence_frame"] > 2 * (group["persistence_error_frame"] or np.inf)
+    assert beyond <= 1

@@ -193,8 +193,8 @@ def _on_choices(job: DetectJob, movie: Images, source: str) -> Iterator[str]:
     if settings.radius is not None and not size / 2 <= settings.radius <= widest / 2:
         how = "smaller than half a voxel" if settings.radius < size else "larger than half of the image"
         said = (
-            f"The radius of {settings.radius:g} {movie.unit} is {how}: a voxel is {size:g} {movie.unit} wide, the "
-            f"image {widest:g}. Is it in another unit?"
+            f"The radius of {settings.radius:g} {movie.unit} is {how}: a voxel is {size:g} wide, the image "
+            f"{widest:g}. Is it in another unit?"
         )
         if settings.radius > widest:
             raise SettingsError(said)
