@@ -52,7 +52,7 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option(
     "--drift", type=click.Choice(["learned", "tracks", "none"]), default="learned", show_default=True,
-    help="Which drift is subtracted: that of whole frames that tracking learned, or the mean motion of all tracks.",
+    help="Drift that is subtracted: what tracking learned, or the mean motion of all tracks.",
 )  # fmt: skip
 @click.option("--axes", metavar="AXES", help="Axes that count, such as yx.  [default: all that vary]")
 @click.option(

@@ -29,6 +29,18 @@ _FITTED = ("diffusion", "exponent", "persistence")
 _MEANS = ("straightness", "turning_angle", "confinement", "radius_of_gyration")
 
 
+def _rounded(error: float) -> str:
+    """An error to one digit; without an exponent from .0001 to a million.
+
+    Examples
+    --------
+    >>> _rounded(53.9), _rounded(0.00042), _rounded(0.0)
+    ('50', '0.0004', '0')
+    """
+    text = f"{error:.1g}"
+    return f"{float(text):.0f}" if 1 <= abs(error) < 1e6 else text
+
+
 @dataclass(frozen=True, eq=False)
 class Measures:
     """Tables of what was measured; every column has its unit in its name and in its metadata.
@@ -67,8 +79,9 @@ class Measures:
                 name = next(name for name in units if name.startswith(quantity))
                 error = next(name for name in units if name.startswith(f"{quantity}_error"))
                 if row[name] is not None:
-                    within = "" if row[error] is None else f" ± {row[error]:.1g}"
-                    messages.append(f"{quantity} {row[name]:.3g}{within} {units[name]}".rstrip())
+                    within = "" if row[error] is None else f" ± {_rounded(row[error])}"
+                    unit = units[name].replace("um", "µm").replace("^2", "²")
+                    messages.append(f"{quantity} {row[name]:.3g}{within} {unit}".rstrip())
             lines.append(", ".join(messages))
         return "\n".join(lines)
 
