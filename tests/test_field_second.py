@@ -1,5 +1,6 @@
 """Inputs met in the field, the second set: each was wrong or lost before, or gave numbers without a word."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import tifffile
 from commands import assert_refused, run, succeed
 
-from outbid import Detections, Tracks, read_tracks, write_tracks
+from outbid import Detections, Tracks, measure, read_record, read_tracks, write_tracks
 
 
 @pytest.mark.usefixtures("here")
@@ -34,3 +35,82 @@ def test_conditions_on_texts() -> None:
     assert_refused(run("filter", "t.csv", "-o", "p.csv", "--where", "type > A"), 2, "not a condition")
     assert_refused(run("filter", "t.csv", "-o", "p.csv", "--where", "x == A"), 2, "holds numbers")
     assert_refused(run("filter", "t.csv", "-o", "p.csv", "--where", "kind == A"), 3, "kind")
+
+
+@pytest.mark.usefixtures("here")
+def test_names_of_files_that_are_not_utf8() -> None:
+    """Case 31: a zip made on Windows, a micro sign in Latin-1."""
+    name = Path(os.fsdecode(b"5\xb5m.csv"))
+    name.write_text(
+        "frame,track_id,y,x\n" + "".join(f"{t},{i},{9 * i},{t}\n" for t in range(3) for i in "01")
+    )
+    for output in ("out.csv", "out.parquet", os.fsdecode(b"2\xb5m.csv")):
+        succeed("convert", name, output)
+        assert read_record(output)["input"]["name"] == name.name
+        assert read_tracks(output).track_count == 2
+
+
+def spots(*, white: bool = False) -> None:
+    """Cases 35 and 40: two frames of 9 spots in m.tif."""
+    rng = np.random.default_rng(0)
+    yy, xx = np.mgrid[:40, :40]
+    image = np.full((2, 40, 40), 20.0)
+    for y in (8, 20, 32):
+        for x in (8, 20, 32):
+            image += 150 * np.exp(-((yy - y) ** 2 + (xx - x) ** 2) / 4.5)
+    grey = rng.poisson(image).clip(0, 255).astype("u1")
+    kind = "miniswhite" if white else "minisblack"
+    tifffile.imwrite("m.tif", 255 - grey if white else grey, photometric=kind, metadata={"axes": "TYX"})
+
+
+@pytest.mark.usefixtures("here")
+def test_a_radius_in_another_unit_is_said() -> None:
+    spots()
+    options = ("-o", "o.csv", "--threshold", 8, "--overwrite", "--workers", 1)
+    small = succeed("detect", "m.tif", *options, "--radius", 0.01).stderr
+    assert "smaller than half a voxel" in small
+    assert "another unit" not in succeed("detect", "m.tif", *options, "--radius", 1.5).stderr
+    assert_refused(run("detect", "m.tif", *options, "--radius", 500), 2, "larger than half", "another unit")
+
+
+@pytest.mark.usefixtures("here")
+def test_white_is_zero_is_said() -> None:
+    spots(white=True)
+    assert "--dark" in succeed("detect", "m.tif", "-o", "o.csv", "--workers", 1).stderr
+    assert "white" not in succeed("detect", "m.tif", "-o", "d.csv", "--workers", 1, "--dark").stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_grey_values_as_labels_are_said() -> None:
+    """Case 33; and label images that lie inside an OME-Zarr are named."""
+    spots()
+    assert "grey values" in succeed("detect", "m.tif", "--labels", "-o", "o.csv").stderr
+    labels = np.kron(np.arange(16, dtype="u2").reshape(4, 4), np.ones((5, 5), "u2"))
+    tifffile.imwrite("l.tif", labels[None], metadata={"axes": "TYX"})
+    assert "grey" not in succeed("detect", "l.tif", "--labels", "-o", "l.csv").stderr
+
+
+def walks(drift: float, seed: int = 0, tracks: int = 100) -> dict[str, np.ndarray]:
+    """Cases 36 and 37: plain diffusion of .045, all of it moved along x by `drift` a frame."""
+    rng, frames = np.random.default_rng(seed), 40
+    place = rng.random((tracks, 2)) * 500 + rng.normal(0, 0.3, (frames, tracks, 2)).cumsum(0)
+    place[..., 1] += drift * np.arange(frames)[:, None]
+    frame, number = np.divmod(np.arange(frames * tracks), tracks)
+    return {"frame": frame, "track_id": number, "y": place[..., 0].ravel(), "x": place[..., 1].ravel()}
+
+
+def test_drift_common_to_all_tracks_is_said_and_can_be_subtracted() -> None:
+    found = measure(walks(0.5))
+    assert any("drift" in remark and "0.5" in remark for remark in found.remarks)
+    still = measure(walks(0.5), drift="tracks")
+    assert still.groups["diffusion_px2_per_frame"][0].as_py() == pytest.approx(0.045, rel=0.1)
+    assert not [remark for remark in still.remarks if "together" in remark]
+    assert not [remark for remark in measure(walks(0)).remarks if "together" in remark]
+
+
+def test_pure_diffusion_has_no_persistence_beyond_its_error() -> None:
+    beyond = 0
+    for seed in range(4):
+        group = measure(walks(0, seed)).groups.to_pylist()[0]
+        beyond += group["persistence_frame"] > 2 * (group["persistence_error_frame"] or np.inf)
+    assert beyond <= 1

@@ -230,7 +230,7 @@ def test_groups_by_a_column_are_compared() -> None:
 def test_what_makes_no_sense_is_refused(tracks: Tracks) -> None:
     for given, kind, said in (
         ({"group": "size"}, InputError, "no column 'size'"), ({"interval": 0}, SettingsError, "above 0"),
-        ({"axes": "xq"}, SettingsError, "some of zyx"), ({"drift": "some"}, SettingsError, "learned or none"),
+        ({"axes": "xq"}, SettingsError, "some of zyx"), ({"drift": "some"}, SettingsError, "learned, tracks"),
     ):  # fmt: skip
         with pytest.raises(kind, match=said):
             outbid.measure(tracks, **given)

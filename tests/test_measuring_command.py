@@ -33,7 +33,7 @@ def test_a_table_has_a_row_a_track_and_units(table: Path) -> None:
     output = table.with_name("table.csv")
     done = succeed("measure", table, "-o", output, "--spacing", 2, 0.5, 0.5, "--interval", 2)
     assert "12 tracks, diffusion" in done.stderr
-    assert "um^2/s" in done.stderr
+    assert "µm²/s" in done.stderr
     found = pd.read_csv(output)
     assert len(found) == 12
     assert found.diffusion_um2_per_s.mean() == pytest.approx(0.0625, rel=0.3)

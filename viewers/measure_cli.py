@@ -51,8 +51,8 @@ _FILE = click.Path(path_type=Path)
     help="Seconds between frames.  [default: that of the run record; else times are in frames]",
 )  # fmt: skip
 @click.option(
-    "--drift", type=click.Choice(["learned", "none"]), default="learned", show_default=True,
-    help="Whether the drift of whole frames that tracking learned is subtracted.",
+    "--drift", type=click.Choice(["learned", "tracks", "none"]), default="learned", show_default=True,
+    help="Drift that is subtracted: what tracking learned, or the mean motion of all tracks.",
 )  # fmt: skip
 @click.option("--axes", metavar="AXES", help="Axes that count, such as yx.  [default: all that vary]")
 @click.option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +23,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Columns = dict[str, Any]
+_RESOLVED = 0.5
+"""Intervals: shorter persistence times leave no correlation of steps that frames show."""
 _FITTED = ("diffusion", "exponent", "persistence")
 _MEANS = ("straightness", "turning_angle", "confinement", "radius_of_gyration")
+
+
+def _rounded(error: float) -> str:
+    """An error to one digit; without an exponent from .0001 to a million.
+
+    Examples
+    --------
+    >>> _rounded(53.9), _rounded(0.00042), _rounded(0.0)
+    ('50', '0.0004', '0')
+    """
+    text = f"{error:.1g}"
+    return f"{float(text):.0f}" if 1 <= abs(error) < 1e6 else text
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +79,9 @@ class Measures:
                 name = next(name for name in units if name.startswith(quantity))
                 error = next(name for name in units if name.startswith(f"{quantity}_error"))
                 if row[name] is not None:
-                    within = "" if row[error] is None else f" ± {row[error]:.1g}"
-                    messages.append(f"{quantity} {row[name]:.3g}{within} {units[name]}".rstrip())
+                    within = "" if row[error] is None else f" ± {_rounded(row[error])}"
+                    unit = units[name].replace("um", "µm").replace("^2", "²")
+                    messages.append(f"{quantity} {row[name]:.3g}{within} {unit}".rstrip())
             lines.append(", ".join(messages))
         return "\n".join(lines)
 
@@ -193,8 +208,16 @@ def _fit_tracks(
         logarithm, error = parameters(pieces, persistence, PERSISTENT)
         time = np.exp(logarithm) * movie.interval
         none = logarithm <= PERSISTENT.low
-        error = np.where(none, np.nan, time * error)
+        error = np.where(none, np.nan, _unresolved(time, time * error, movie.interval))
         _put(motion, "persistence", (np.where(none, 0.0, time), error), inside)
+
+
+def _unresolved(time: Floats, error: Floats, interval: float) -> Floats:
+    """The error of a persistence time; at least the time itself where frames cannot resolve it.
+
+    Times far below the interval all mean uncorrelated steps: plain diffusion fits one of them by chance.
+    """
+    return np.where(time < _RESOLVED * interval, np.maximum(error, time), error)
 
 
 def _put(motion: Columns, name: str, found: Any, inside: NDArray) -> None:
@@ -231,9 +254,9 @@ def _estimates(movie: Recording, fits: _Fits, weights: Samples, simple: Columns)
     if persistence is not None:
         none = persistence.parameter < PERSISTENT.low + 1e-3
         time = 0.0 if none else float(np.exp(persistence.parameter)) * movie.interval
-        found["persistence"] = shifted(
-            weights, time, persistence.influence[:, 0] * (np.nan if none else time)
-        )
+        one = shifted(weights, time, persistence.influence[:, 0] * (np.nan if none else time))
+        error = float(_unresolved(np.array(time), np.array(one.error), movie.interval))
+        found["persistence"] = replace(one, error=error)
     moving = simple["duration"] > 0
     found["speed_mean"] = ratio(
         weights, np.where(moving, simple["path"], 0), np.where(moving, simple["duration"], 0)

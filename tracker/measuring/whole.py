@@ -17,6 +17,7 @@ from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
 from ..particles.tracks import Tracks
 from ..settings.declare import refuse_no_numbers
+from .common import on_common_motion, without_common_motion
 from .evaluate import Measures, Recording, evaluated
 from .paths import most_frequent
 from .scales import Record, recorded_spacing, scaled, without_drift
@@ -62,8 +63,8 @@ def measure(
         Micrometers of a voxel along z, y, x; positions are multiplied by it. Default: the unit of the tracks.
     interval : float, optional
         Seconds between two frame numbers. Default: that of the run record; else times are in frames.
-    drift : {"learned", "none"}
-        Whether the drift that tracking learned is subtracted.
+    drift : {"learned", "tracks", "none"}
+        Which drift is subtracted: the one that tracking learned, the mean motion of all tracks, or none.
     axes : str, optional
         Axes that count, such as ``"yx"``. Default: those along which positions vary.
     seed : int
@@ -97,8 +98,8 @@ def measure(
         raise SettingsError(f"seed is {seed!r}; it must be a whole number, 0 or more.")
     if group is not None and not isinstance(group, str):
         raise SettingsError(f"group is {group!r}; it must be the name of a column.")
-    if not isinstance(drift, str) or drift not in ("learned", "none"):
-        raise SettingsError(f"The drift is {drift!r}; choose learned or none.")
+    if not isinstance(drift, str) or drift not in ("learned", "tracks", "none"):
+        raise SettingsError(f"The drift is {drift!r}; choose learned, tracks or none.")
     several = isinstance(tracks, Mapping) and all(_is_tracks(one) for one in tracks.values())
     given: dict[str, TracksLike] = dict(tracks) if several else {_ALL: tracks}  # type: ignore[arg-type]
     movies, remarks = [], []
@@ -111,10 +112,12 @@ def measure(
                 f"Positions are multiplied by {', '.join(f'{size:g}' for size in known)}, the voxel size of "
                 "the tracking, whose unit is not known; px stands for it. In micrometers: --spacing Z Y X."
             )
-        if drift == "learned":
-            read, farthest = without_drift(read, record)
+        if drift != "none":
+            learned = drift == "learned"
+            read, farthest = without_drift(read, record) if learned else without_common_motion(read)
             if farthest:
                 remarks.append(f"Drift is subtracted: up to {farthest:.3g} {read.detections.unit}.")
+        remarks += on_common_motion(read)
         movies.append(scaled(read, record, spacing, interval))
     scales = {scale for _, scale in movies}
     if len(scales) > 1:

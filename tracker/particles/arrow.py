@@ -95,7 +95,7 @@ def feature_column(name: str, values: NDArray) -> pa.Array:
     if values.dtype.kind == "b":
         return column_of(values.astype(np.uint8)).cast(pa.bool_())
     try:
-        column = pa.array(values)
+        column = pa.array(values) if len(values) else pa.array([], pa.string())  # of texts that none has
     except (pa.ArrowException, TypeError, ValueError):
         column = pa.nulls(0)
     if not pa.types.is_string(column.type):

@@ -29,7 +29,7 @@ def record_bytes(record: Mapping[str, object]) -> bytes:
     ['{', '"command":', '"track",', '"settings":', '{', '"max_distance":', '"inf"', '}', '}']
     """
     text = json.dumps(_plain(record), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return text.encode() + b"\n"
+    return text.encode("utf-8", "backslashreplace") + b"\n"  # names of files need not be UTF-8
 
 
 def marked_bytes(record: Mapping[str, object]) -> bytes:
@@ -98,7 +98,7 @@ def sha256_of(path: Path) -> str:
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
         lines = [f"{sha256_of(file)} {file.relative_to(path).as_posix()}\n" for file in files]
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
+        return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     if path.exists() and not path.is_file():  # to open a pipe would wait for its writer
         raise InputError(f"{path} is a device. Give a file.")
     digest, piece = hashlib.sha256(), memoryview(bytearray(_HASHED))

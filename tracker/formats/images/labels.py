@@ -15,6 +15,10 @@ from ...particles.detections import Detections
 _LOG = logging.getLogger("outbid")
 
 
+_ALIKE = 0.3
+"""Guard: share of neighbouring voxels, neither 0, of one value; below it, labels look like grey values."""
+
+
 def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Centres of the objects of a label image.
 
@@ -132,6 +136,19 @@ def objects_in(frames: Iterable[NDArray]) -> Iterator[NDArray]:
         yield ndimage.label(image, np.ones((3, 3, 3)))[0] if parts else image
 
 
+def look_grey(image: NDArray) -> bool:
+    """Whether a label image looks like grey values: hardly any two neighbours have the same number.
+
+    Examples
+    --------
+    >>> look_grey(np.array([[[7, 7, 7, 2, 2]]])), look_grey(np.arange(1, 99).reshape(1, 2, 49))
+    (False, True)
+    """
+    left, right = image[..., :-1], image[..., 1:]
+    inside = (left != 0) & (right != 0)
+    return int(inside.sum()) >= 10 and float((left == right)[inside].mean()) < _ALIKE
+
+
 def detect_labels(
     frames: Iterable[NDArray],
     *,
@@ -174,6 +191,11 @@ def detect_labels(
     names = [f"{name}_{k}" for k in range(len(intensity)) for name in ("mean", "max")]
     shape = [np.empty((2 + len(names), 0))]
     for frame, (image, *channels) in enumerate(zip(objects_in(frames), *intensity, strict=True)):
+        if frame == 0 and look_grey(image):
+            _LOG.warning(
+                "The label images look like grey values: hardly any two neighbouring voxels have one number. "
+                "Each number is taken for an object. If they show spots: leave --labels out."
+            )
         value, centre, voxels = centroids(image)
         number.append(np.full(len(value), frame, dtype=np.int32))
         position.append(centre * spacing)

@@ -96,6 +96,12 @@ def _set_of(path: Path) -> list[str]:
     return names if here and path.name in names else []
 
 
+def white_is_zero(path: Path) -> bool:
+    """Whether a TIFF file says that its lowest number is white, so that what is bright has low numbers."""
+    with _opened(path, alone=True) as tiff:
+        return bool(tiff.pages[0].photometric == 0)
+
+
 @contextmanager
 def _opened(path: Path, *, alone: bool = False) -> Iterator[Any]:
     """Open a TIFF file; errors of tifffile about damaged data become an InputError."""
