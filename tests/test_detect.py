@@ -372,9 +372,7 @@ def test_the_command_says_what_was_guessed_and_where_to_look_on(tmp_path: Path) 
     path = tmp_path / "a.tif"
     tifffile.imwrite(path, np.full((5, 30, 30), 7, np.uint8), photometric="minisblack")
     done = succeed("detect", path, "-o", tmp_path / "a.csv")
-    assert "taken for TYX" in done.stderr
-    assert "--preview" in done.stderr
-    assert "at any radius" in done.stderr
+    assert all(said in done.stderr for said in ("taken for TYX", "--preview", "at any radius"))
     assert "--spacing" in run("detect", path, "-o", tmp_path / "b.csv", "--axes", "ZYX").stderr
 
 
@@ -397,6 +395,5 @@ def test_the_preview_command(tmp_path: Path) -> None:
         ([], "--output"),
     ):
         done = run("detect", path, *wrong)
-        assert done.exit_code != 0
-        assert said in f"{done.output}{done.exception}"
+        assert done.exit_code != 0 and said in f"{done.output}{done.exception}"  # noqa: PT018
     assert [file.name for file in tmp_path.iterdir()] == ["a.tif"]

@@ -67,8 +67,11 @@ if TYPE_CHECKING:
     from .scoring import score as score
     from .settings.detection import DetectionSettings as DetectionSettings
     from .settings.tracking import TrackingSettings as TrackingSettings
+    from .simulate.advise import Advice as Advice
+    from .simulate.advise import advise as advise
     from .tracking import TrackingRun as TrackingRun
     from .tracking import track as track
+    from .viewers.report import report as report
     from .work.convert_job import convert as convert
     from .work.many import detect_many as detect_many
     from .work.many import track_many as track_many

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SettingsError
 from ..settings.declare import Setting, check_values, declare
 from ..settings.detection import DetectionSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
@@ -144,9 +142,11 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     labels, as_json = job.labels, how.as_json
     if output is not None:
         formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
+    from ..work.choices import remarks_on_choices
+
     movie = job.open(source)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
-    for doubt in (*movie.warnings, *_on_choices(job, movie, source)):
+    for doubt in (*movie.warnings, *remarks_on_choices(job, movie, source)):
         say(doubt)
     if how.dry_run and output is not None:
         _estimate(job, movie, shown(output), as_json)
@@ -173,33 +173,6 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     ))  # fmt: skip
     if not len(found):
         say("Nothing was found. To see what there is: outbid detect --preview, with the same options.")
-
-
-def _on_choices(job: DetectJob, movie: Images, source: str) -> Iterator[str]:
-    """Sentences on settings that hardly fit the movie."""
-    from ..formats.images.tiff import white_is_zero
-
-    settings, path = job.settings, Path(source)
-    if job.labels:
-        inside = path / "labels"
-        names = [one.name for one in sorted(inside.iterdir()) if one.is_dir()] if inside.is_dir() else []
-        if names:
-            yield f"{source} has label images of its own: give {inside / names[0]} with --labels."
-        return
-    is_tiff = path.suffix.lower() in (".tif", ".tiff") and path.is_file()
-    if is_tiff and not settings.dark and white_is_zero(path):
-        yield "The file says that white is zero: what is bright has low numbers. To find it: --dark."
-    size = movie.spacing[2]
-    widest = max(number * voxel for number, voxel in zip(movie.shape[1:], movie.spacing[1:], strict=True))
-    if settings.radius is not None and not size / 2 <= settings.radius <= widest / 2:
-        how = "smaller than half a voxel" if settings.radius < size else "larger than half of the image"
-        said = (
-            f"The radius of {settings.radius:g} {movie.unit} is {how}: a voxel is {size:g} wide, the image "
-            f"{widest:g}. Is it in another unit?"
-        )
-        if settings.radius > widest:
-            raise SettingsError(said)
-        yield said
 
 
 def _on_a_cluster(

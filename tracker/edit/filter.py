@@ -116,9 +116,8 @@ def filter(  # noqa: A001 - it is called as its command is: `outbid.filter`
     given = where if isinstance(where, (list, tuple)) else (where,)
     if not all(isinstance(one, str) for one in given):
         raise SettingsError(f"where is {where!r}; it must be a text such as 'mass > 10', or a list of these.")
-    refuse_no_numbers(
-        cut_below=cut_below, min_confidence=min_confidence, min_length=min_length, max_length=max_length
-    )
+    least = {"cut_below": cut_below, "min_confidence": min_confidence}
+    refuse_no_numbers(least | {"min_length": min_length, "max_length": max_length})
     kept = tracks_of(tracks)
     if cut_below is not None:
         kept = without_unlikely(kept, cut_below)

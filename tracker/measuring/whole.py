@@ -17,7 +17,7 @@ from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
 from ..particles.tracks import Tracks
 from ..settings.declare import refuse_no_numbers
-from .common import on_common_motion, without_common_motion
+from .common_motion import on_common_motion, without_common_motion
 from .evaluate import Measures, Recording, evaluated
 from .paths import most_frequent
 from .scales import Record, recorded_spacing, scaled, without_drift
@@ -91,7 +91,7 @@ def measure(
     >>> found.tracks.column_names[2:5]
     ['start_s', 'duration_s', 'path_um']
     """
-    refuse_no_numbers(interval=interval)
+    refuse_no_numbers({"interval": interval})
     if spacing is not None and not isinstance(spacing, Sequence | np.ndarray):
         raise SettingsError(f"The spacing is {spacing!r}; give z, y and x, above 0, in micrometers.")
     if not isinstance(seed, int | np.integer) or seed < 0:

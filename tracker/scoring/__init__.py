@@ -202,7 +202,7 @@ def score(
     (0.667, 0.6666666666666666, 0.6666666666666666)
     """
     tracks, truth = tracks_of(tracks), tracks_of(truth, "truth")
-    refuse_no_numbers(gate=gate)
+    refuse_no_numbers({"gate": gate})
     if isinstance(families, str) or not isinstance(families, Sequence):
         raise SettingsError(f"families is {families!r}; it must be a list of: {', '.join(FAMILIES)}.")
     unknown = [name for name in families if not isinstance(name, str) or name not in FAMILIES]

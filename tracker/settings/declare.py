@@ -184,7 +184,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def refuse_no_numbers(**values: object) -> None:
+def refuse_no_numbers(values: Mapping[str, object]) -> None:
     """Refuse arguments that are neither numbers nor None: a SettingsError that names the first."""
     for name, value in values.items():
         if value is not None and not is_number(value):

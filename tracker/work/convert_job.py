@@ -54,7 +54,7 @@ def convert(
     SettingsError, InputError, OSError
         As `outbid.write_tracks` and `outbid.read_tracks`.
     """
-    refuse_no_numbers(frame_interval=frame_interval)
+    refuse_no_numbers({"frame_interval": frame_interval})
     formats.check_input(source, columns=columns)
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     job = ConvertJob(columns or AS_NAMED, fill_gaps, frame_interval, None, subtract_drift)

@@ -288,20 +288,15 @@ def _end_of_links(path: Path) -> Path:
 
 
 def _try_to_write(target: Path, named: Path) -> None:
-    """Make and remove a file beside an output, with a name as long as the temporary one will have.
-
-    Rights alone would not say it: a disk may be read-only, full, or know shorter names.
-    """
-    # The last letter is no hexadecimal digit: another run does not take the file for a leftover.
+    """Make and remove a file beside an output: a disk may be read-only, full, or know shorter names."""
+    # Its name is as long as the temporary one; the last letter is not hexadecimal: it is no leftover.
     attempt = target.with_name(f"{target.name}.{secrets.token_hex(4)[:-1]}w.tmp")
     try:
         attempt.touch(exist_ok=False)
         attempt.unlink(missing_ok=True)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise SettingsError(
-                f"The name {named.name} is too long for its folder. Choose a shorter one."
-            ) from None
+            raise SettingsError(f"The name {named.name} is too long for its folder. Shorten it.") from None
         raise OSError(error.errno, error.strerror, str(named)) from None
 
 
@@ -401,8 +396,5 @@ def _discard(temporary: Path, final: Path) -> bool:
 def _sync(*paths: Path) -> None:
     """Flush files, or the entries of folders, to the disk, so that they survive a power cut."""
     for path in paths if os.name == "posix" else ():  # elsewhere a folder cannot be opened
-        handle = os.open(path, os.O_RDONLY)
-        try:
+        with _closed_at_the_end(handle := os.open(path, os.O_RDONLY)):
             os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles.detections import Detections
 from ..particles.tracks import Tracks
 
 _FEWEST = 5
@@ -60,10 +59,8 @@ def without_common_motion(tracks: Tracks) -> tuple[Tracks, float]:
     np.add.at(total, end[near], step[near])
     np.add.at(many, end[near], 1)
     shift = np.cumsum(total / np.maximum(many, 1)[:, None], axis=0)
-    moved = replace(
-        tracks, detections=Detections(seen.frame, seen.position - shift[first], seen.unit, seen.features)
-    )
-    return moved, float(np.linalg.norm(shift, axis=1).max())
+    still = replace(seen, position=seen.position - shift[first])
+    return replace(tracks, detections=still), float(np.linalg.norm(shift, axis=1).max())
 
 
 def _steps(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
