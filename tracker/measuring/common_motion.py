@@ -22,6 +22,7 @@ def on_common_motion(tracks: Tracks) -> list[str]:
 
     Examples
     --------
+    >>> from outbid import Detections
     >>> frame, number = np.divmod(np.arange(60), 6)
     >>> place = np.column_stack([0 * frame, 9.0 * number, frame + number % 2 / 8])
     >>> on_common_motion(Tracks.from_track_ids(Detections.from_table(frame, place), number))[0][:62]
