@@ -114,7 +114,7 @@ def test_the_interval_of_a_movie_reaches_the_table(tmp_path: Path) -> None:
     tifffile.imwrite(movie, frames, imagej=True, resolution=(4, 4), metadata=known)
     succeed("detect", movie, "-o", spots)
     succeed("track", spots, "-o", tracks, "--max-distance", 1)
-    assert outbid.read_record(tracks)["input"]["interval"] == "0.25"
+    assert outbid.read_record(tracks)["input"]["interval"] == 0.25
     succeed("measure", tracks, "-o", tmp_path / "table.csv")
     found = pd.read_csv(tmp_path / "table.csv")
     assert (found.speed_mean_um_per_s > 0.8).sum() == 2
