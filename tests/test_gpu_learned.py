@@ -108,7 +108,7 @@ def test_sweeps_are_the_cpus(axes, classes, time):
         here = updated(movie, model, here, omega=omega)
         found = updated(there, of_there, found, omega=omega)
     assert on_device(found.probability)
-    for name in ("probability", "rivals", "ratio", "clutter", "death", "birth", "birth_forward"):
+    for name in ("probability", "competing", "ratio", "clutter", "death", "birth", "birth_forward"):
         np.testing.assert_allclose(
             to_host(getattr(found, name)), getattr(here, name), rtol=1e-3, atol=1e-6, err_msg=name
         )

@@ -63,6 +63,10 @@ def test_what_users_give() -> None:
     outbid.write_tracks("run.csv", run)
     assert len(outbid.read_tracks("run.csv", columns=None).links) == 2
     assert outbid.filter(run, min_length=4).track_count == 0
-    assert outbid.convert("run.csv", "run.parquet") == {"detections": 3, "tracks": 1}
+    assert outbid.convert("run.csv", "run.parquet") == {
+        "detections": 3,
+        "tracks": 1,
+        "units": "positions in px, times in frames",
+    }
     assert "<html" in outbid.report(run)
     assert callable(outbid.advise)

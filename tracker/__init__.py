@@ -90,7 +90,6 @@ _MODULES = {
     ),
     "compute.warming": ("warm_up",),
     "detection": ("detect",),
-    "edit.filter": ("filter",),
     "errors": ("InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"),
     "formats": ("read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"),
     "formats.images.frames": ("Images",),
@@ -102,17 +101,21 @@ _MODULES = {
     "scoring": ("Scores", "score"),
     "settings.detection": ("DetectionSettings",),
     "settings.tracking": ("TrackingSettings",),
-    "simulate.advise": ("Advice", "advise"),
     "tracking": ("TrackingRun", "track"),
-    "viewers.report": ("report",),
-    "work.convert_job": ("convert",),
     "work.many": ("detect_many", "track_many"),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_COMMANDS = {
+    "edit.filter": ("filter",),
+    "simulate.advise": ("Advice", "advise"),
+    "viewers.report": ("report",),
+    "work.convert_job": ("convert",),
+}
+"""Named as their commands; ``*`` leaves them out: `filter` would hide Python's, others need a compiler."""
+_MODULE_OF = {name: of for of, names in (_MODULES | _COMMANDS).items() for name in names}
 _PACKAGES = ("data", "simulate", "viewers")
 """Subpackages in folders of their own, which ``import outbid`` makes available as attributes."""
 
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605
+__all__ = sorted(name for names in _MODULES.values() for name in names)  # noqa: PLE0605
 serve_former_names()
 
 
@@ -133,4 +136,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_PACKAGES, "__version__"})
+    return sorted({*globals(), *_MODULE_OF, *_PACKAGES, "__version__"})
