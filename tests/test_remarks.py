@@ -46,7 +46,7 @@ def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, mon
     assert said in first
     assert "so nothing is linked" in first
     assert links.startswith("0 links, ")
-    assert last.startswith(f"0 tracks from {len(frame)} detections")
+    assert last.startswith(f"{len(frame)} tracks, {len(frame)} of them single detections, from {len(frame)} detections")
     assert (tmp_path / "tracks.csv").read_text().startswith("track_id,frame")
 
 

@@ -36,7 +36,7 @@ def test_tracking_the_sample_finds_its_tracks() -> None:
 def test_the_example_of_the_readme_runs(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (repository / "README.md").read_text("utf-8"), re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
-    assert "167 tracks from 3,429 detections" in capsys.readouterr().out
+    assert "230 tracks, 63 of them single detections, from 3,429 detections" in capsys.readouterr().out
     assert len(read_tracks("walks_tracks.csv").detections) == 3429
 
 

@@ -194,7 +194,7 @@ def test_conditions(text: str, frames: list[int]) -> None:
 
 def test_the_command_filters_in_order_and_records_it(file: Path) -> None:
     done = run("filter", file, "-o", "o.csv", "--cut-below", 0.5, "--min-length", 2, "--where", "mass < 7")
-    assert done.stderr == "2 of 2 tracks, 4 of 6 detections: o.csv\n"
+    assert done.stderr == "2 of 2 tracks, 4 of 6 detections, positions in px, times in frames: o.csv\n"
     assert read_tracks("o.csv").detections.frame.tolist() == [0, 1, 3, 4]
     succeed("filter", file, "-o", "again.csv", "--config", "o.csv")
     assert Path("again.csv").read_bytes() == Path("o.csv").read_bytes()

@@ -35,9 +35,13 @@ _DOUBT = float(np.exp(-5.0))
 
 
 def with_encounters(movie: Movie, model: Model, links: Links) -> Links:
-    """Links whose probability counts the exchanges with the tracks that they meet; on the host."""
+    """Links whose probability counts the exchanges with the tracks that they meet; on the host.
+
+    Links that are compared by features keep theirs: the sums over tracks know positions alone.
+    """
     p = links.probability
-    if p is None or not len(p):
+    by_features = model.features is not None and model.features.links()
+    if p is None or not len(p) or by_features:
         return links
     odds = odds_of_exchange(movie, model, links.pairs)
     return replace(links, probability=np.where(odds > _DOUBT, (p + 1 / (1 + odds)) / 2, p))
