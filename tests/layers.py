@@ -67,15 +67,15 @@ LAYERS = (
     ),
     Layer(
         "learned",
-        "columns crowds divisions gpu_learned inference known learn lineage live longer_gaps lost_frames "
-        "marginals merges moving_frames odd_movies partitions periodic pins posterior_scenes "
+        "columns crowds divisions encounters gpu_learned inference known learn lineage live longer_gaps "
+        "lost_frames marginals merges moving_frames odd_movies partitions periodic pins posterior_scenes "
         "proofreading_session surfaces track_learned uneven_frames",
         "edit.proofreading learned pins settings.columns settings.fixed",
     ),
     Layer(
         "gated",
-        "batches first_tries gating given gpu gpu_movie match memory reliability remarks sample settings "
-        "track tracks",
+        "batches counts doors first_tries gating given gpu gpu_movie match memory reliability remarks sample "
+        "settings track tracks",
         "outbid compute errors gated geometry particles settings tracking",
     ),
     Layer(
@@ -85,8 +85,8 @@ LAYERS = (
     ),
     Layer(
         "commands",
-        "advise cli_ experiment field_scales measuring microscope movies papers report repr_html score "
-        "shell theory walks warm_up wheel",
+        "advise cli_ experiment field_scales field_second measuring microscope movies papers report "
+        "repr_html score shell theory walks warm_up wheel wrong_types",
         "cli compute.warming data edit measuring scoring simulate work.estimate",
     ),
     Layer(

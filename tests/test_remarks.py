@@ -46,7 +46,9 @@ def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, mon
     assert said in first
     assert "so nothing is linked" in first
     assert links.startswith("0 links, ")
-    assert last.startswith(f"{len(frame)} tracks, {len(frame)} of them single detections, from {len(frame)} detections")
+    count = len(frame)
+    tracks = f"{count} tracks, {count} of them single detections," if count else "0 tracks"
+    assert last.startswith(f"{tracks} from {count} detections; 0 links.")
     assert (tmp_path / "tracks.csv").read_text().startswith("track_id,frame")
 
 

@@ -41,9 +41,8 @@ class CandidateSpots(NamedTuple):
     least : float
         Least significance of a candidate.
     values : (Z, Y, X) float32 array
-        The frame of the band in units of the camera's noise, without gaps, saturated peaks restored.
+        The frame in units of the camera's noise, without gaps, saturated peaks restored.
     background : Background
-        Of the frame of the band.
     band : Band
     filter_ : Filter
         Of the frame of this band.
@@ -68,12 +67,10 @@ class CandidateSpots(NamedTuple):
             significant=self.significant[rows],
         )
 
-    def background_without(self, spots: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Uneven light of this frame without spots in grey values (n, 7), in units of the camera's noise."""
+    def smoothed(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Uneven light of this frame without spots, in the band and no finer than a spot."""
         dct, band = self.filter_.dct, self.band
-        drawn = self.background.light_of_grey(band.of_frame(spots), self.filter_.sigma)
-        modes = dct.forward(self.values - drawn) * self.filter_.wiener
-        return dct.back(band.padded(modes)) if band.small != band.shape else dct.back(modes)
+        return dct.back(band.padded(band.cut(dct.forward(values)) * self.filter_.wiener))
 
 
 def find_candidates(
@@ -99,12 +96,12 @@ def find_candidates(
     significance = fit.peaks.significance / _tail(fit, filter_)
     return CandidateSpots(
         band.in_frame(fit.peaks.position),
-        fit.peaks.amplitude / filter_.scale,
+        fit.peaks.amplitude / (filter_.scale * band.gain),
         significance,
         significance > filter_.threshold(),
         fit.least,
-        values,
-        background,
+        frame,
+        Background(band.up(background.values, dct), noise),
         band,
         filter_,
     )

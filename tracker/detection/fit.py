@@ -22,12 +22,13 @@ from .fit_cpu import (
     Z,
     errors_of,
     fit_spots,
+    render,
 )  # fmt: skip
-from .stabilise import Background, Noise
+from .stabilise import grey, stabilised
 
 _REACH = 3.5
 """Guard: widths about a spot in which it is fitted."""
-_SWEEPS = (4, 1, 1)
+_SWEEPS = (4, 1, 1, 1, 1, 1)
 """Guard: sweeps of the fit; before each group the background is estimated without the spots as they are."""
 _MEASURED = 0.2
 """Error level: share of the information on a size that is not the prior's, below which it is not measured."""
@@ -104,7 +105,7 @@ def _median(size: NDArray[np.float64], error: NDArray[np.float64]) -> float:
 
 
 def fit_in_grey(
-    voxels: NDArray[np.float32], candidates: CandidateSpots, sigma: NDArray[np.float64], noise: Noise
+    voxels: NDArray[np.float32], candidates: CandidateSpots, sigma: NDArray[np.float64]
 ) -> FittedSpots:
     """Fit the candidates in grey values.
 
@@ -116,25 +117,22 @@ def fit_in_grey(
         Those found in these voxels.
     sigma : (3,) float64 array
         Widths of spots in voxels.
-    noise : Noise
-        Of the camera.
     """
-    band, start = candidates.band, candidates.position
+    noise, start = candidates.background.noise, candidates.position
     wide = np.where(sigma > 0, sigma, 1.0)
     flat = _FLAT_PRIOR / noise.least
     prior = np.array([*1 / wide**2, flat, flat, *[1 / _SIZES**2] * 2])
     most = _STEPS * [*wide, 1, 1, 1, 1]
     camera = np.array([*noise.line, noise.saturation])
-    background = Background(band.up(candidates.background.values, candidates.filter_.dct), noise)
+    whole, light = grey(candidates.values, noise), candidates.background.grey
     spots = np.zeros((len(start), PARAMETERS))
     spots[:, Z : X + 1] = start
-    peaks = background.peaks(start, candidates.height / np.float32(band.gain))
+    peaks = candidates.background.peaks(start, candidates.height)
     spots[:, AMPLITUDE] = np.maximum(peaks, _LEAST_AMPLITUDE * np.sqrt(noise.least))
     for number, sweeps in enumerate(_SWEEPS):
         if number:
-            values = candidates.background_without(spots[candidates.significant])
-            background = Background(values, noise)
-        light = background.grey
+            drawn = render(voxels.shape, spots[candidates.significant], sigma, _REACH)
+            light = grey(candidates.smoothed(stabilised(whole - drawn, noise)), noise)
         model = light.copy()
         fit_spots(voxels, model, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps)
     error = errors_of(voxels, model, spots, sigma, camera, _REACH, prior)

@@ -120,7 +120,7 @@ def row_moments(image, model, z, y, x, low, stop, level, noise, far, gauss, out)
         # What is cut off lacks no light.
         used = value == value and not (value >= cut and expected >= value)
         variance = base + slope * expected
-        w = one / max(variance, least) if used else zero
+        w = one / (max(least, variance)) if used else zero
         r = value - expected if used else zero
         wg, wr = w * g, w * r
         wgg, wrg = wg * g, wr * g

@@ -30,7 +30,7 @@ _UNIT_PRIOR = 2.0
 """Prior: weight of a scale of 1, in maxima above that height."""
 _SAMPLED_PEAK = 0.75
 """Guard: share of a maximum between voxels that a voxel has at least."""
-_SAMPLED = 50_000
+_SAMPLED = 250_000
 """Guard: voxels of which a quantile is taken."""
 _WEAKEST = 8
 """Guard: times that the weakest of neighbours leave in a round."""

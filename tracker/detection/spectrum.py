@@ -36,8 +36,6 @@ _NO_POWER = 1e-6
 """Guard: least power of a ring, relative to the camera's noise."""
 _KERNEL = 7.0
 """Guard: widths from a spot beyond which its response counts as 0."""
-_FAINT = 0.01
-"""Guard: response to a spot over its peak that counts as 0 at the ends of an axis."""
 _LOWEST = 2.0
 """Error level: least height of a candidate in standard deviations: below, the Euler characteristic does not
 count maxima."""
@@ -279,15 +277,9 @@ class Filter:
 
     def threshold(self, expected: float = 1.0) -> float:
         """The height above which so many maxima of noise are expected."""
-        u, number = self._heights
-        below = number < expected
-        return float(u[np.argmax(below)]) if below.any() else float(u[-1])
-
-    @cached_property
-    def _heights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Heights, and the expected number of maxima of noise above each."""
         u = np.linspace(_LOWEST, 9, 600)
-        return u, self.maxima.above(u)
+        below = self.maxima.above(u) < expected
+        return float(u[np.argmax(below)]) if below.any() else float(u[-1])
 
     @cached_property
     def kernel(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -303,13 +295,7 @@ class Filter:
             part = np.einsum(part, [0, 1, 2], cosines, [3, axis], [3 if a == axis else a for a in range(3)])
         for axis in range(3):
             part = np.concatenate([np.flip(part, axis), part.take(range(1, part.shape[axis]), axis)], axis)
-        part = (part / part.max()).astype(np.float32)
-        for axis in range(3):
-            side = np.abs(part).max(axis=tuple(other for other in range(3) if other != axis))
-            more = half[axis] - min(half[axis], np.flatnonzero(side > _FAINT).max(initial=0) - half[axis] + 1)
-            part = part.take(range(more, part.shape[axis] - more), axis)
-            half[axis] -= more
-        return np.ascontiguousarray(part), half
+        return np.ascontiguousarray(part / part.max(), dtype=np.float32), half
 
     def respond(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame of this cosine transform."""

@@ -160,7 +160,7 @@ def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: Cosine
     candidates = find_candidates(whole, model.sigma, model.noise, dct)
     candidates = candidates.of(np.isfinite(whole[tuple(np.rint(candidates.position).astype(int).T)]))
     candidates = candidates.of(_one_of_each(candidates, whole >= model.noise.saturation))
-    fitted = fit_in_grey(whole, candidates, model.sigma, model.noise)
+    fitted = fit_in_grey(whole, candidates, model.sigma)
     fitted = fitted._replace(position=fitted.position + np.array([0, *tile.start]))
     own = tile.owns(fitted.position[:, 1:])
     maxima = candidates.filter_.maxima

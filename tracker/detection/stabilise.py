@@ -37,8 +37,8 @@ _HOT_NOISE = 5.0
 _MEAN_OF = 100_000
 """Guard: voxels of which a mean is taken."""
 _RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
-_REACH = 3.7
-"""Guard: widths to which the light of a spot is drawn: 1e-3 of it is beyond."""
+_REACH = 4.5
+"""Guard: widths to which the light of a spot is drawn: 4e-5 of it is beyond."""
 
 
 class Noise(NamedTuple):
@@ -212,13 +212,7 @@ class Background:
         self, position: NDArray[np.float64], height: NDArray[np.float64], sigma: NDArray[np.float64]
     ) -> NDArray[np.float32]:
         """By how much spots of these heights stand out, at every voxel; both in units of the noise."""
-        spots = np.zeros((len(position), PARAMETERS))
-        spots[:, : X + 1], spots[:, AMPLITUDE] = position, self.peaks(position, height)
-        return self.light_of_grey(spots, sigma)
-
-    def light_of_grey(self, spots: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
-        """The same for spots (n, 7) in grey values, in units of the camera's noise."""
-        light = render(self.values.shape, spots, sigma, _REACH)
-        if len(spots):
+        light = light_of_spots(self.values.shape, position, self.peaks(position, height), sigma)
+        if light.any():
             stand_out(light.ravel(), self.grey.ravel(), self.values.ravel(), self.noise.line)
         return light

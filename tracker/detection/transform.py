@@ -18,7 +18,6 @@ from scipy import fft
 from scipy.fft import next_fast_len
 
 from ..compute.arrays import to_device, to_host
-from .fit_cpu import AMPLITUDE, X
 
 _SAMPLES = 1.25
 """Guard: voxels of a smaller frame that a width has at least: 4e-4 of a spot's amplitude is beyond."""
@@ -105,10 +104,3 @@ class Band(NamedTuple):
     def in_frame(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, 3): positions in the frame of those in the smaller one."""
         return (position + 0.5) / self.scale - 0.5
-
-    def of_frame(self, spots: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Spots (n, 7) of the frame, in grey values, as the smaller one has them."""
-        out = spots.copy()
-        out[:, : X + 1] = (spots[:, : X + 1] + 0.5) * self.scale - 0.5
-        out[:, AMPLITUDE] *= self.gain
-        return out

@@ -163,7 +163,7 @@ def refine_widths(
             decision = decide(significance, maxima.above, candidates.least, settings.fdr)
             if decision.keep:
                 kept = np.isin(np.arange(len(significance)), decision.order[: decision.keep])
-                grown.append(fit_in_grey(part, candidates, sigma, noise).of(kept).growth())
+                grown.append(fit_in_grey(part, candidates, sigma).of(kept).growth())
         if not grown:
             return None
         plane, deep = np.clip(np.mean(grown, axis=0), -_MOST, 0.0)
