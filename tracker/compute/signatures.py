@@ -57,6 +57,7 @@ geometry.gating._count_pairs i8 i8 f8:2 i8:1 i8:1 f8:2 i8:1 i8:1 i8:1 i8:1 f8 i8
 geometry.gating._fill_pairs i8 i8 f8:2 i8:1 i8:1 f8:2 i8:1 i8:1 i8:1 i8:1 f8 i8:1 i4:1 f8:1
 learned.inference.filter.prepare_links i8 i8 (i4:1,i4:1,i4:1) f8:1 (f8:1,f8:1) f8:1 f8:2 f8 f4:1 f4:1 f4:1 f4:1
 learned.inference.filter.filter_rows i8:2 Steps Places Direction Messages
+learned.inference.encounters.meet i8 i8 (f8:2,f8:2,i8:1,i8:1) Steps f8:1 (i8:1,i8:1,b1:1) i8:2 i8 f8:3
 learned.inference.features.feature_filter i8:1 i8:1 i4:1 i4:1 i4:1 f4:1 f8:2 f8:2 f8:1 f8:1 f8:3
 learned.inference.features.feature_ratio i8 i8 (i4:1,i4:1) i4:1 f8:2 f8:2 f8:1 f8:1 f8:3 f8:3 f8:2
 learned.inference.powers.raised f8:1 f8
@@ -95,6 +96,7 @@ SECONDS = {
     "assignment.bid_and_augment": 6.1,
     "learned.inference.smoother": 4.3,
     "detection.fit": 4.6,
+    "learned.inference.encounters": 3.0,
     "learned.inference.filter": 3.1,
     "geometry.neighbours": 2.8,
     "assignment.matrix": 2.3,
