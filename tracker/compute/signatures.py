@@ -91,12 +91,12 @@ RECORDS = {
 """Types of the fields of named tuples."""
 
 SECONDS = {
+    "learned.inference.encounters": 14.0,
     "detection.joint": 13.4,
     "detection.decision": 8.9,
     "assignment.bid_and_augment": 6.1,
-    "learned.inference.smoother": 4.3,
     "detection.fit": 4.6,
-    "learned.inference.encounters": 3.0,
+    "learned.inference.smoother": 4.3,
     "learned.inference.filter": 3.1,
     "geometry.neighbours": 2.8,
     "assignment.matrix": 2.3,
