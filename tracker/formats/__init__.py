@@ -267,8 +267,7 @@ def _with_calibration(record: Mapping[str, object] | None, seen: Detections) -> 
 
 def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> PositionFormat:
     """The format of an output that may be written."""
-    if not isinstance(path, str | os.PathLike):
-        raise SettingsError(f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file.")
+    _refuse_no_path(path)
     declared = _by_suffix(Path(path))
     if declared is None:
         raise SettingsError(
@@ -278,6 +277,11 @@ def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Positi
     beside = record_path(Path(path)) if writer.has_record_beside else None
     refuse_output(Path(path), overwrite=overwrite, inputs=inputs, record=beside, foreign=writer.foreign)
     return writer
+
+
+def _refuse_no_path(path: object) -> None:
+    if not isinstance(path, str | os.PathLike):
+        raise SettingsError(f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file.")
 
 
 def _record_given(record: object) -> Mapping[str, object] | None:
@@ -299,8 +303,7 @@ def _read_with(path: Path) -> list[Path]:
 @contextmanager
 def _reading(path: _Path, columns: Mapping[str, str] | None = AS_NAMED) -> Iterator[PositionFormat]:
     """What reads a file that exists."""
-    if not isinstance(path, str | os.PathLike):
-        raise SettingsError(f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file.")
+    _refuse_no_path(path)
     file, columns = Path(path), checked_columns(columns)
     with _reading_errors_explained(file):
         if not file.exists():
