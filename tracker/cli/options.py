@@ -112,7 +112,7 @@ def _arguments(one: Declared, said: str) -> dict[str, Any]:
     rule = f" {setting.rule}" if setting.rule else ""
     text = in_words(f"{setting.text.replace('{}', said)}{rule}{default}", _option)
     shown: dict[str, Any] = {"help": text, "metavar": setting.metavar or None}
-    if has_default:
+    if has_default or one.kind == "bool":  # of a flag that nobody gives click would make a False
         shown["default"] = one.default
     if one.kind == "bool":
         return shown | {"is_flag": True} if one.default is False else shown | {"show_default": has_default}
