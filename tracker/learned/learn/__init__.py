@@ -47,6 +47,9 @@ from .starts import (
 )
 from .whole import extend_to_movie
 
+_BEHIND = 0.002
+"""Guard: nats a detection by which a start may be behind the best one after half of its rounds."""
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -192,33 +195,27 @@ class _Trials:
         return other if other.criterion > now.criterion else None
 
     def started(self, first: FirstOrder) -> _Trial:
-        """A few rounds of EM over the movie, from what was found over a part of it.
-
-        The last model of the part has little noise. Before links are known it misleads EM, so the model
-        of the best start comes first.
-        """
+        """A few rounds of EM over the movie, from what was found over a part of it."""
         movie = self.movie
         part, links, sample = part_of(movie, first.posterior, self.options.trial)
         if len(part) == len(movie):
-            return self.best_start(first)[-1]
+            return self.best_start(first)
         fits = _Trials(part, Fields.of(part), self.options)
-        best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows]))
-        scale, around = np.ones(len(movie.intervals)), LocalFields.uniform(first.flow)
-        now = _Trial(best[0].model, narrow(first.posterior))
-        for learned in (one.model for one in best):
-            motion = replace(learned.motion, step_scale=scale)
-            model = replace(learned, motion=motion, local=around)
-            now = self.after(model, now.posterior, em.FIRST[:2])
-            scale, around = now.model.motion.step_scale, now.model.local
-        return now
+        best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows])).model
+        motion = replace(best.motion, step_scale=np.ones(len(movie.intervals)))
+        model = replace(best, motion=motion, local=LocalFields.uniform(first.flow))
+        return self.after(model, narrow(first.posterior), em.FIRST[:2])
 
-    def best_start(self, first: FirstOrder) -> tuple[_Trial, _Trial]:
-        """The best of the starts; and what it comes to with the noise of its displacements."""
+    def best_start(self, first: FirstOrder) -> _Trial:
+        """The best of the starts, with the noise of its displacements; starts far behind end early."""
         start = narrow(first.posterior)
         models = start_models(self.movie, first, self.options)
-        starts = [self.evaluate(self.after(model, start, em.FIRST)) for model in models]
+        begun = [self.evaluate(self.after(model, start, em.FIRST[:2])) for model in models]
+        enough = max(now.criterion for now in begun) - _BEHIND * len(self.movie)
+        close = [now for now in begun if now.criterion >= enough]
+        starts = [self.evaluate(self.after(now.model, now.posterior, em.FIRST[2:])) for now in close]
         best = max(starts, key=lambda now: now.criterion)
-        return best, self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
+        return self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
 
     def with_features(self, now: _Trial, start: LinkPosterior) -> _Trial:
         """The fit in which links are compared by features too, if tracks keep any and the criterion grows.
