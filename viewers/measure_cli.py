@@ -24,18 +24,25 @@ _FILE = click.Path(path_type=Path)
       outbid measure tracks.csv -o table.xlsx --spacing 2 0.5 0.5 --interval 30
       outbid measure tracks.csv -o table.parquet --groups groups.csv --curves curves.csv --plot motion.png
       outbid measure control.csv treated.csv -o table.csv --comparison difference.csv
+      outbid measure control/*.csv drug/*.csv -o table.xlsx --condition control=control --condition drug=drug
       outbid measure tracks.csv -o table.csv --group cell_type
 
     The table has one row for each track. Every column has its unit in its name: micrometers and seconds if
     the file, its run record, or --spacing and --interval state them. An Excel workbook contains all tables.
-    Each of several TRACKS is a condition. Errors include those of linking if links have probabilities.
+    Each of several TRACKS is a condition, or a movie of one by --condition: movies are then what is compared.
+    Errors include those of linking if links have probabilities.
     """,
 )
 @click.argument("files", metavar="TRACKS...", nargs=-1, required=True, type=InputFile())
 @click.option("-o", "--output", type=_FILE, required=True, help="Tracks: .csv, .tsv, .parquet or .xlsx.")
-@click.option("--groups", type=_FILE, metavar="FILE", help="Also a table with a row for each movie or group.")
+@click.option("--groups", type=_FILE, metavar="FILE", help="Also a table with a row for each group.")
+@click.option("--movies", type=_FILE, metavar="FILE", help="Also a table with a row for each movie.")
 @click.option("--curves", type=_FILE, metavar="FILE", help="Also mean square displacement and distributions.")
 @click.option("--comparison", type=_FILE, metavar="FILE", help="Also the differences between groups.")
+@click.option(
+    "--condition", "conditions", multiple=True, metavar="NAME=PATTERN",
+    help="Which TRACKS are movies of a condition: a folder, or a pattern of their paths. May be repeated.",
+)  # fmt: skip
 @click.option("--plot", type=_FILE, metavar="PNG", help="Also a picture of the curves, with fit.")
 @click.option(
     "--group",
@@ -66,8 +73,10 @@ def measure(
     files: tuple[Path, ...],
     output: Path,
     groups: Path | None,
+    movies: Path | None,
     curves: Path | None,
     comparison: Path | None,
+    conditions: tuple[str, ...],
     plot: Path | None,
     group: str | None,
     spacing: tuple[float, float, float] | None,
@@ -83,23 +92,26 @@ def measure(
     from outbid.formats.files.outputs import refuse_one_for_two, refuse_output
     from outbid.measuring import measure as measured
     from outbid.measuring.tables import refuse_table, write_table
-    from outbid.measuring.whole import read_with_records
+    from outbid.measuring.whole import named_patterns, read_with_records
     from outbid.work.jobs import run_record
 
-    wanted = {"tracks": output, "groups": groups, "curves": curves, "comparison": comparison}
+    wanted = {
+        "tracks": output, "groups": groups, "movies": movies, "curves": curves, "comparison": comparison,
+    }  # fmt: skip
     tables = {name: path for name, path in wanted.items() if path is not None}
     refuse_one_for_two({f"--{name}": path for name, path in {**wanted, "plot": plot}.items()})
     for path in tables.values():
         refuse_table(path, overwrite=overwrite, inputs=files)
     if plot is not None:
         refuse_output(plot, overwrite=overwrite, inputs=files)
-    movies = read_with_records(files, columns)
+    read = read_with_records(files, columns, named_patterns(conditions))
     settings: dict[str, Any] = {
         "group": group, "spacing": spacing, "interval": interval, "drift": drift, "axes": axes, "seed": seed,
     }  # fmt: skip
-    found = measured(movies, **settings)
+    found = measured(read, **settings)
     record = {
         **run_record("measure", formats.input_of(files[0], columns)), "seed": seed, "settings": settings,
+        "conditions": list(conditions),
         "inputs": [formats.input_of(file, columns) for file in files], "remarks": list(found.remarks),
     }  # fmt: skip
     for name, path in tables.items():

@@ -7,12 +7,18 @@
 `pooled`       motion of many tracks together
 `single`       motion of single tracks
 `families`     mothers, generations, cycle times; how safe links are
-`groups`       means, curves and comparison of groups, by a bootstrap over tracks
+`choice`       the motion that explains the steps of a group best, by BIC
+`groups`       means of groups, by a bootstrap over tracks and movies
+`replicates`   conditions of several movies; conditions compared
+`curves`       mean square displacement with its fit, autocorrelation, distributions
+`recording`    what all measures are made of
+`evaluate`     all tables of a recording
+`measures`     the tables
 `whole`        one movie or many: from tracks to all tables
 `tables`       units of columns; files
 """
 
-from .evaluate import Measures
+from .measures import Measures
 from .whole import measure
 
 __all__ = ["Measures", "measure"]

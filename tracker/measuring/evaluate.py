@@ -3,205 +3,112 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..particles.tracks import Tracks
-from .draws import DRAWS, Variants, variants_of
+from .choice import Fits, diffusion_of
+from .curves import Point, curves_of, table_of_curves
+from .draws import DRAWS, Variants
 from .families import families, safety, starts_and_ends
-from .groups import Estimate, Samples, compared, distribution, lagged, mean_of, median_of, ratio, shifted
+from .groups import Estimate, Samples, mean_of, median_of, ratio, shifted
 from .likelihood import FRACTIONAL, PERSISTENT, Floats, Pieces
-from .paths import confinement, mean_feature, most_frequent, paths, pieces_of, steps_of, usual_lag
-from .pooled import Pooled, pooled
-from .scales import Scale
+from .measures import FITTED, Measures
+from .paths import confinement, mean_feature, paths, pieces_of
+from .recording import Recording
+from .replicates import compared, over_movies
 from .single import parameters, scales
 from .tables import table_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Columns = dict[str, Any]
 _RESOLVED = 0.5
 """Intervals: shorter persistence times leave no correlation of steps that frames show."""
-_FITTED = ("diffusion", "exponent", "persistence")
 _MEANS = ("straightness", "turning_angle", "confinement", "radius_of_gyration")
 
 
-def _rounded(error: float) -> str:
-    """An error to one digit; without an exponent from .0001 to a million.
-
-    Examples
-    --------
-    >>> _rounded(53.9), _rounded(0.00042), _rounded(0.0)
-    ('50', '0.0004', '0')
-    """
-    text = f"{error:.1g}"
-    return f"{float(text):.0f}" if 1 <= abs(error) < 1e6 else text
-
-
 @dataclass(frozen=True, eq=False)
-class Measures:
-    """Tables of what was measured; every column has its unit in its name and in its metadata.
+class _Part:
+    """Some of the tracks, (V,) bool: those of a group, or of a movie of it; their weights and fits."""
 
-    Parameters
-    ----------
-    tracks : pyarrow.Table
-        One row a track.
-    groups : pyarrow.Table
-        One row a movie or group.
-    curves : pyarrow.Table
-        Mean square displacement, velocity autocorrelation, distributions: one row a point of a curve.
-    comparison : pyarrow.Table
-        One row a quantity and a pair of groups.
-    remarks : tuple of str
-        What was corrected, what the errors include, and where linking is the larger part of them.
-    """
-
-    tracks: pa.Table
-    groups: pa.Table
-    curves: pa.Table
-    comparison: pa.Table
-    remarks: tuple[str, ...]
-
-    @property
-    def sheets(self) -> dict[str, pa.Table]:
-        """All tables by name, the one of tracks first."""
-        return {name: getattr(self, name) for name in ("tracks", "groups", "curves", "comparison")}
-
-    def __str__(self) -> str:
-        units = {field.name: field.metadata[b"unit"].decode() for field in self.groups.schema}
-        lines = []
-        for row in self.groups.to_pylist():
-            messages = [f"{row['group']}: {row['tracks']} tracks"]
-            for quantity in _FITTED:
-                name = next(name for name in units if name.startswith(quantity))
-                error = next(name for name in units if name.startswith(f"{quantity}_error"))
-                if row[name] is not None:
-                    within = "" if row[error] is None else f" ± {_rounded(row[error])}"
-                    unit = units[name].replace("um", "µm").replace("^2", "²")
-                    messages.append(f"{quantity} {row[name]:.3g}{within} {unit}".rstrip())
-            lines.append(", ".join(messages))
-        return "\n".join(lines)
-
-    def to_dataframe(self) -> Any:
-        """The table of tracks as a pandas DataFrame."""
-        from ..particles.tables import pandas_of
-
-        return pandas_of(self.tracks)
-
-
-@dataclass(frozen=True, eq=False)
-class Recording:
-    """What all measures are made of: the tracks that occur in draws of the links, and the groups.
-
-    Parameters
-    ----------
-    tracks : Tracks
-    own : (T,) int64 array
-        Number of each track in its own file.
-    variants : Variants
-    position, frame, owner : arrays
-        Of the rows of the variants, along the axes that count.
-    axes : str
-    lag : int
-        Frame numbers of an interval.
-    scale : Scale
-    names : list of str
-        The groups.
-    group : (V,) int64 array
-        Group of each variant.
-    rng : Generator
-    """
-
-    tracks: Tracks
-    own: NDArray[np.int64]
-    variants: Variants
-    position: Floats
-    frame: NDArray[np.int64]
-    owner: NDArray[np.int64]
-    axes: str
-    lag: int
-    scale: Scale
-    names: list[str]
-    group: NDArray[np.int64]
-    rng: np.random.Generator
+    inside: NDArray[np.bool_]
+    weights: Samples
+    fits: Fits
 
     @classmethod
-    def of(
-        cls,
-        tracks: Tracks,
-        label: NDArray,
-        names: list[str],
-        own: NDArray,
-        axes: str,
-        scale: Scale,
-        seed: int,
-    ) -> Recording:
-        """Draw the links of tracks; `label` is the group of each detection, an index into the names."""
-        rng = np.random.default_rng(seed)
-        variants = variants_of(tracks, rng)
-        rows, first = variants.rows, variants.rows[variants.start[:-1]]
-        frame = tracks.detections.frame[rows].astype(np.int64)
-        position = tracks.detections.position[rows][:, ["zyx".index(axis) for axis in axes]]
-        lag = usual_lag(frame, variants.owner)
-        group, _ = most_frequent(label[rows], variants.owner, len(first))
-        return cls(
-            tracks, own[first[variants.own]], variants, position, frame, variants.owner, axes, lag, scale,
-            names, group, rng,
-        )  # fmt: skip
-
-    @property
-    def interval(self) -> float:
-        """Time of an interval."""
-        return self.lag * self.scale.frame
+    def of(cls, movie: Recording, pieces: Pieces, inside: NDArray[np.bool_]) -> _Part:
+        """Draw the samples, and fit every motion to the steps."""
+        weights = Samples.of(movie.variants, inside, movie.movie, movie.rng)
+        return cls(inside, weights, Fits.of(pieces.take(inside), weights.drawn.mean(axis=0)))
 
 
 def evaluated(movie: Recording, remarks: list[str]) -> Measures:
-    """All tables of a movie."""
+    """All tables of a movie, or of conditions of several movies each."""
     simple = paths(movie.position, movie.frame, movie.owner, movie.lag, movie.scale.frame)
-    motion = {name + end: np.full(len(movie.group), np.nan) for name in _FITTED for end in ("", "_error")}
+    motion = {name + end: np.full(len(movie.group), np.nan) for name in FITTED for end in ("", "_error")}
     simple["confinement"] = np.full(len(movie.group), np.nan)
-    every, rows, curves = {}, [], []
     pieces = pieces_of(movie.position, movie.frame, movie.owner, movie.lag, len(movie.group))
+    every: dict[str, dict[str, Estimate]] = {}
+    rows: list[Columns] = []
+    each: list[Columns] = []
+    curves: list[Point] = []
     for index, name in enumerate(movie.names):
-        inside = movie.group == index
-        weights, some = Samples.of(movie.variants, inside, movie.rng), pieces.take(inside)
-        mean = weights.drawn.mean(axis=0)
-        anomalous = pooled(some, mean, FRACTIONAL)
-        fits = pooled(some, mean, FRACTIONAL, 1.0), anomalous, pooled(some, mean, PERSISTENT)
-        _fit_tracks(movie, some, fits, (motion, simple), inside)
-        every[name] = _estimates(movie, fits, weights, simple)
-        rows.append(_row(movie, index, fits[0], every[name]))
-        curves += _curves(movie, name, weights, anomalous)
+        whole = _Part.of(movie, pieces, movie.group == index)
+        numbers = np.unique(movie.movie[whole.inside])
+        parts = [whole]
+        if len(numbers) > 1:
+            parts = [_Part.of(movie, pieces, whole.inside & (movie.movie == one)) for one in numbers]
+        for part in parts:
+            _fit_tracks(movie, pieces.take(part.inside), part, (motion, simple))
+        found = [_estimates(movie, part, simple) for part in parts]
+        together = found[0] if len(parts) == 1 else _estimates(movie, whole, simple)
+        every[name] = {key: over_movies([one[key] for one in found], together[key]) for key in together}
+        row = _row(movie, whole, every[name])
+        rows.append({"group": name, "movies": float(max(len(numbers), 1)), **row})
+        each += [
+            {"group": name, "movie": movie.movies[number], **_row(movie, part, estimates)}
+            for number, part, estimates in zip(numbers, parts, found, strict=False)
+        ]
+        curves += curves_of(movie, name, whole.weights, whole.fits.best)
     linking = _with_linking(movie.variants, motion)
-    messages = [*remarks, *_on_linking(movie, linking, every)]
+    if len(each) > len(rows):
+        _add_spread(rows, every)
     return Measures(
         table_of(_track_columns(movie, simple, motion | linking), movie.scale),
-        table_of({key: [row[key] for row in rows] for key in (rows[0] if rows else ())}, movie.scale),
-        _table_of_curves(curves),
+        _table(movie, rows),
+        _table(movie, each),
+        table_of_curves(curves),
         table_of(compared(every), movie.scale),
-        tuple(messages),
+        (*remarks, *_on_motion(rows), *_on_linking(movie, linking, every)),
     )
 
 
-_Fits = tuple[Pooled | None, Pooled | None, Pooled | None]
+def _table(movie: Recording, rows: list[Columns]) -> Any:
+    return table_of({key: [row[key] for row in rows] for key in (rows[0] if rows else ())}, movie.scale)
 
 
-def _fit_tracks(
-    movie: Recording, pieces: Pieces, fits: _Fits, columns: tuple[Columns, Columns], inside: NDArray
-) -> None:
-    """Diffusion, confinement, exponent and persistence of the tracks of a group, into the columns."""
-    (diffusion, exponent, persistence), (motion, simple) = fits, columns
-    if diffusion is not None:
-        unit = diffusion.scale.mean() / (2 * movie.interval)
-        found = [unit * each for each in scales(pieces, diffusion)]
-        _put(motion, "diffusion", found, inside)
-        steps = 2 * len(movie.axes) * motion["diffusion"] * movie.interval
-        noise = float(np.maximum(diffusion.scale * diffusion.ratio, 0).sum())
+def _add_spread(rows: list[Columns], every: dict[str, dict[str, Estimate]]) -> None:
+    """Add to the rows of conditions how values spread between movies, and the mean error within a movie."""
+    for row, found in zip(rows, every.values(), strict=True):
+        for name, one in found.items():
+            row[f"{name}_between_movies"], row[f"{name}_within_movies"] = one.between, one.within
+
+
+def _fit_tracks(movie: Recording, pieces: Pieces, part: _Part, columns: tuple[Columns, Columns]) -> None:
+    """Diffusion, confinement, exponent and persistence of the tracks of a part, into the columns."""
+    (motion, simple), inside, fits = columns, part.inside, part.fits
+    free, chosen = fits.fit["diffusion"], fits.diffusing
+    if free is not None:
+        relative = scales(pieces, free)
+        steps = 2 * len(movie.axes) * diffusion_of(free, movie.interval)[0] * relative[0] * movie.interval
+        noise = float(np.maximum(free.scale * free.ratio, 0).sum())
         confined = confinement(simple, steps, noise, simple["duration"] / movie.interval + 1)
         simple["confinement"][inside] = confined[inside]
+        if chosen is not None:
+            relative = relative if chosen is free else scales(pieces, chosen)
+            value = diffusion_of(chosen, movie.interval)[0]
+            _put(motion, "diffusion", [value * one for one in relative], inside)
+    exponent, persistence = fits.fit["anomalous"], fits.fit["persistent"]
     if exponent is not None:
         _put(motion, "exponent", parameters(pieces, exponent, FRACTIONAL), inside)
     if persistence is not None:
@@ -227,7 +134,7 @@ def _put(motion: Columns, name: str, found: Any, inside: NDArray) -> None:
 def _with_linking(variants: Variants, motion: Columns) -> Columns:
     """Errors that include the spread over draws, and the share of linking in the variance of diffusion."""
     found: Columns = {}
-    for name in _FITTED:
+    for name in FITTED:
         fit, values = motion[name + "_error"][variants.own], motion[name][variants.instead]
         finite = np.isfinite(values)
         some = np.maximum(finite.sum(axis=0), 1)
@@ -241,14 +148,13 @@ def _with_linking(variants: Variants, motion: Columns) -> Columns:
     return found
 
 
-def _estimates(movie: Recording, fits: _Fits, weights: Samples, simple: Columns) -> dict[str, Estimate]:
-    """The quantities of a group that are compared."""
-    diffusion, exponent, persistence = fits
-    found = dict.fromkeys(_FITTED, Estimate.unknown())
-    if diffusion is not None:
-        unit = 1 / (2 * movie.interval * len(movie.axes))
-        influence = (diffusion.influence[:, 1:] * diffusion.scale).sum(axis=1) * unit
-        found["diffusion"] = shifted(weights, float(diffusion.scale.sum()) * unit, influence)
+def _estimates(movie: Recording, part: _Part, simple: Columns) -> dict[str, Estimate]:
+    """The quantities of a part that are compared."""
+    weights, fits = part.weights, part.fits
+    exponent, persistence = fits.fit["anomalous"], fits.fit["persistent"]
+    found = dict.fromkeys(FITTED, Estimate.unknown())
+    if fits.diffusing is not None:
+        found["diffusion"] = shifted(weights, *diffusion_of(fits.diffusing, movie.interval))
     if exponent is not None:
         found["exponent"] = shifted(weights, exponent.parameter, exponent.influence[:, 0])
     if persistence is not None:
@@ -266,14 +172,16 @@ def _estimates(movie: Recording, fits: _Fits, weights: Samples, simple: Columns)
     return found
 
 
-def _row(movie: Recording, index: int, fit: Pooled | None, found: dict[str, Estimate]) -> Columns:
-    """One row of the table of groups."""
-    inside = movie.group[movie.variants.own] == index
+def _row(movie: Recording, part: _Part, found: dict[str, Estimate]) -> Columns:
+    """One row of the table of groups, or of movies."""
+    inside, fit = part.inside[movie.variants.own], part.fits.best
     size = np.diff(movie.variants.start)[movie.variants.own]
+    chosen = part.fits.chosen
     row: Columns = {
-        "group": movie.names[index], "tracks": float(inside.sum()), "detections": float(size[inside].sum())
+        "tracks": float(inside.sum()), "detections": float(size[inside].sum()), "motion": chosen,
+        "motion_weight": np.nan if chosen is None else part.fits.weight[chosen],
     }  # fmt: skip
-    for name in (*_FITTED, "speed_mean", *_MEANS):
+    for name in (*FITTED, "speed_mean", *_MEANS):
         row[name], row[name + "_error"] = found[name].value, found[name].error
     row["linking_share"] = _share(found["diffusion"])
     noise = [] if fit is None else np.sqrt(np.maximum(fit.scale * fit.ratio, 0)).tolist()
@@ -299,13 +207,15 @@ def _track_columns(movie: Recording, simple: Columns, motion: Columns) -> Column
     own, first = movie.variants.own, {}
     if len(movie.names) > 1:
         first["group"] = [movie.names[index] for index in movie.group[own]]
+    if len(movie.movies) > len(movie.names):
+        first["movie"] = [movie.movies[index] for index in movie.movie[own]]
     family = families(movie.tracks, movie.scale.frame)
     mother = family["mother"]
     finite = np.isfinite(mother)
     mother[finite] = movie.own[mother[finite].astype(np.int64)]
     columns = first | {"track_id": movie.own.astype(np.float64)}
     columns |= {name: simple[name][own] for name in list(simple)[:9]}
-    for name in _FITTED:
+    for name in FITTED:
         columns |= {name: motion[name][own], name + "_error": motion[name + "_error"]}
     columns["linking_share"] = motion["linking_share"]
     columns |= {name: simple[name][own] for name in list(simple)[9:]}
@@ -316,50 +226,14 @@ def _track_columns(movie: Recording, simple: Columns, motion: Columns) -> Column
     return columns
 
 
-_Point = tuple[str, str, float, float, float, float, str, str]
-
-
-def _curves(movie: Recording, name: str, weights: Samples, fit: Pooled | None) -> list[_Point]:
-    """Points of the curves of a group."""
-    scale, time = movie.scale, movie.interval
-    square, product, pairs, products = lagged(
-        movie.position, movie.frame, movie.owner, movie.lag, len(movie.group)
-    )
-    points: list[_Point] = []
-
-    def add(curve: str, at: float, one: Estimate, many: float, units: tuple[str, str]) -> None:
-        if many > 0:
-            points.append((name, curve, at, one.value, one.error, many, *units))
-
-    for k, number in enumerate(pairs):
-        units = scale.unit(0, 1), scale.unit(2, 0)
-        many = float((weights.drawn @ number).mean())
-        add("msd", (k + 1) * time, ratio(weights, square[k], number), many, units)
-        if fit is not None:
-            mean = float(fit.displacement(np.array(float(k + 1))))
-            add("msd_fit", (k + 1) * time, Estimate.unknown(mean), many, units)
-    for k, number in enumerate(products):
-        many = float((weights.drawn @ number).mean())
-        one = ratio(weights, product[k] / time**2, number)
-        add("velocity_autocorrelation", k * time, one, many, (scale.unit(0, 1), scale.unit(2, -2)))
-    begin = steps_of(movie.owner)
-    begin = begin[movie.frame[begin + 1] - movie.frame[begin] == movie.lag]
-    begin = begin[np.isin(movie.owner[begin], np.flatnonzero(weights.drawn.sum(axis=0)))]
-    length = np.linalg.norm(movie.position[begin + 1] - movie.position[begin], axis=1)
-    kinds = ("step", length, scale.unit(1, 0)), ("speed", length / time, scale.unit(1, -1))
-    for kind, values, unit in kinds:
-        for at, one, many in zip(*distribution(weights, values, movie.owner[begin]), strict=True):
-            add(f"{kind}_distribution", float(at), one, float(many), (unit, f"1/({unit})"))
-    return points
-
-
-def _table_of_curves(points: list[_Point]) -> pa.Table:
-    import pyarrow as pa
-
-    names = ("group", "curve", "x", "value", "error", "count", "x_unit", "value_unit")
-    kinds = [pa.string()] * 2 + [pa.float64()] * 4 + [pa.string()] * 2
-    columns = zip(list(zip(*points, strict=True)) or [()] * len(names), kinds, strict=True)
-    return pa.table([pa.array(column, kind, from_pandas=True) for column, kind in columns], names)
+def _on_motion(rows: list[Columns]) -> list[str]:
+    """A sentence on each group that has no diffusion coefficient."""
+    return [
+        f"Group {row['group']} moves anomalously, with an exponent of {row['exponent']:.2f} (weight "
+        f"{row['motion_weight']:.2f} beside the other motions), so it has no diffusion coefficient."
+        for row in rows
+        if row["motion"] == "anomalous"
+    ]
 
 
 def _on_linking(movie: Recording, linking: Columns, every: dict[str, dict[str, Estimate]]) -> list[str]:

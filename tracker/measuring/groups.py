@@ -1,13 +1,11 @@
-"""Groups of tracks: means, motion, curves and comparison, with errors by a bootstrap over tracks."""
+"""Groups of tracks: means, motion and curves, with errors by a bootstrap over tracks, and over movies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc
 
 from .draws import Variants
 from .likelihood import Floats
@@ -28,22 +26,33 @@ class Samples:
     ----------
     drawn : (K, V) float64 array
     resampled : (B, V) float64 array
-        Each of the tracks of one draw, so the errors include those of linking.
+        Each of the tracks of one draw, so the errors include those of linking; of several movies, first
+        movies are drawn, then tracks of these.
     """
 
     drawn: Floats
     resampled: Floats
 
     @classmethod
-    def of(cls, variants: Variants, inside: NDArray[np.bool_], rng: np.random.Generator) -> Samples:
-        """Weights of the tracks of a group, (V,) bool."""
+    def of(
+        cls, variants: Variants, inside: NDArray[np.bool_], movie: NDArray, rng: np.random.Generator
+    ) -> Samples:
+        """Weights of the tracks of a group, (V,) bool; `movie` (V,) is the movie of each track."""
         drawn = variants.drawn * inside
+        movies = [inside & (movie == one) for one in np.unique(movie[inside])]
         resampled = np.zeros((SAMPLES, len(inside)))
         for sample in range(SAMPLES):
-            some = np.flatnonzero(drawn[sample % len(drawn)])
-            if len(some):
-                resampled[sample, some] = rng.multinomial(len(some), np.full(len(some), 1 / len(some)))
+            for one, often in zip(movies, _resampled(len(movies), rng), strict=True):
+                some = np.flatnonzero(drawn[sample % len(drawn)] * one)
+                resampled[sample, some] = often * _resampled(len(some), rng)
         return cls(drawn, resampled)
+
+
+def _resampled(count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """(count,) how often each occurs in a sample of the same size with replacement; 1 if it is alone."""
+    return (
+        rng.multinomial(count, np.full(count, 1 / max(count, 1))) if count > 1 else np.ones(count, np.int64)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +64,25 @@ class Estimate:
     value, error, linking : float
         `linking` is the standard deviation over draws; NaN if there is one draw.
     samples : (B,) float64 array
+    movies : (M,) float64 array
+        The value of each movie, if the group has several; `value` is then their mean, and `error` its error.
+    within : float
+        Standard error of the value of a movie, by its tracks.
     """
 
     value: float
     error: float
     linking: float
     samples: Floats
+    movies: Floats = field(default_factory=lambda: np.empty(0))
+    within: float = np.nan
+
+    @property
+    def between(self) -> float:
+        """Standard deviation between movies, beyond what their own errors explain; NaN for one movie."""
+        if len(self.movies) < 2:
+            return np.nan
+        return float(np.sqrt(max(self.movies.var(ddof=1) - self.within**2, 0.0)))
 
     @classmethod
     def unknown(cls, value: float = np.nan) -> Estimate:
@@ -150,25 +172,3 @@ def median_of(values: Floats, rng: np.random.Generator) -> tuple[float, float]:
         return np.nan, np.nan
     again = np.median(finite[rng.integers(0, len(finite), (SAMPLES, len(finite)))], axis=1)
     return float(np.median(finite)), float(again.std(ddof=1)) if len(finite) > 1 else np.nan
-
-
-def compared(groups: dict[str, dict[str, Estimate]]) -> dict[str, list]:
-    """Differences between all pairs of groups: value, standard error, 95 % interval, two-sided p."""
-    rows: dict[str, list] = {name: [] for name in (
-        "quantity", "group", "other", "value", "other_value", "difference", "difference_error", "low_95",
-        "high_95", "p",
-    )}  # fmt: skip
-    for (one, first), (two, second) in combinations(groups.items(), 2):
-        for name in first:
-            a, b = first[name], second[name]
-            apart = b.samples - a.samples
-            apart = apart[np.isfinite(apart)]
-            if len(apart) < 2 or not np.isfinite(b.value - a.value):
-                continue
-            error = float(apart.std(ddof=1))
-            low, high = np.quantile(apart, [0.025, 0.975])
-            p = float(erfc(abs(b.value - a.value) / (error * np.sqrt(2)))) if error > 0 else np.nan
-            new = (name, one, two, a.value, b.value, b.value - a.value, error, float(low), float(high), p)
-            for column, cell in zip(rows.values(), new, strict=True):
-                column.append(cell)
-    return rows

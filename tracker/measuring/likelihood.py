@@ -92,10 +92,18 @@ def _persistent(time: Floats, logarithm: float) -> Floats:
     return np.asarray(time + persistence * np.expm1(-time / persistence))
 
 
+def _confined(time: Floats, logarithm: float) -> Floats:
+    """Ornstein and Uhlenbeck's motion around a place: T (1 - exp(-t/T))."""
+    return np.asarray(-np.exp(logarithm) * np.expm1(-time / np.exp(logarithm)))
+
+
 FRACTIONAL = Motion("exponent", _fractional, 0.05, 1.95)
 """Fractional Brownian motion, m = t^α; diffusion is α = 1. Beyond the range it is still, or straight."""
 PERSISTENT = Motion("persistence", _persistent, float(np.log(0.1)), float(np.log(2 * LONGEST)))
 """Walk with a persistence time P; its parameter is log P. Far below an interval it is diffusion."""
+
+CONFINED = Motion("confined", _confined, float(np.log(0.5)), float(np.log(2 * LONGEST)))
+"""Diffusion that is drawn back to a place within a time T; its parameter is log T. Far above, it is free."""
 
 
 def whitening(motion: Motion, parameter: float, ratio: float, length: int) -> Floats | None:

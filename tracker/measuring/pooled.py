@@ -26,8 +26,11 @@ class Pooled:
 
     Parameters
     ----------
+    motion : Motion
     parameter : float
         Of the family of motions.
+    log_likelihood : float
+        At its maximum, but for a term that is the same for every motion.
     scale : (A,) float64 array
         s, the mean square step along each axis, without localisation error.
     ratio : (A,) float64 array
@@ -37,16 +40,18 @@ class Pooled:
         over a bootstrap sample, or another draw of links, is the change of the estimate.
     """
 
+    motion: Motion
     parameter: float
+    log_likelihood: float
     scale: Floats
     ratio: Floats
     influence: Floats
 
     def displacement(self, intervals: Floats) -> Floats:
-        """Mean square displacement after some intervals, of a fractional motion with localisation error."""
-        return np.asarray(
-            self.scale.sum() * np.power(intervals, self.parameter) + 2 * (self.scale * self.ratio).sum()
-        )
+        """Mean square displacement after some intervals, with the localisation error of both ends."""
+        after = self.motion.displacement(intervals, self.parameter)
+        one = self.motion.displacement(np.ones(1), self.parameter)[0]
+        return np.asarray(self.scale.sum() * after / one + 2 * (self.scale * self.ratio).sum())
 
 
 def fitted(position: Floats, frame: Rows, owner: Rows) -> Pooled | None:
@@ -110,7 +115,7 @@ def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None =
         scale[axis] = sums.square_and_logdet(white, axis)[0] / steps
     free = np.array([low + 1e-3 < at < high - 1e-3 for at, (low, high) in zip(found.x, ends, strict=True)])
     influence = _influence(pieces, weight, motion, (parameter, scale, ratio), free)
-    return Pooled(parameter, scale, ratio, influence)
+    return Pooled(motion, parameter, -float(found.fun), scale, ratio, influence)
 
 
 def _influence(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from .likelihood import BLUR, FRACTIONAL, Floats, Motion, Pieces, squares_and_logdets, whitening
+from .likelihood import BLUR, Floats, Motion, Pieces, squares_and_logdets, whitening
 from .pooled import Pooled
 
 _SCALES = np.linspace(np.log(1e-3), np.log(30.0), 28)
@@ -23,17 +23,17 @@ _FINE = 400
 
 
 def scales(pieces: Pieces, common: Pooled) -> tuple[Floats, Floats]:
-    """Scale of diffusion of each track relative to that of all, and its standard error; (T,) each.
+    """Scale of the motion of each track relative to that of all, and its standard error; (T,) each.
 
     Parameters
     ----------
     pieces : Pieces
     common : Pooled
-        The fit of diffusion to all tracks, which gives the localisation error.
+        The fit of a motion to all tracks, which gives its parameter and the localisation error.
     """
 
     def fit(block: Pieces) -> tuple[Floats, Floats]:
-        found = _likelihood(block, common, FRACTIONAL, np.array([common.parameter]), _SCALES)[:, 0]
+        found = _likelihood(block, common, common.motion, np.array([common.parameter]), _SCALES)[:, 0]
         return _summary(found, _SCALES, block.steps_of() > 0)
 
     place, width = _in_blocks(pieces, fit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,10 @@ DIMENSIONS: Mapping[str, tuple[int, int]] = {
     **{f"localisation_error_{axis}": (1, 0) for axis in "zyx"},
 }  # fmt: skip
 """Exponents of length and time of what has a unit; standard errors have that of their value."""
+_SPREAD = re.compile("_(error|between_movies|within_movies)$")
 _WHOLE = {
     "detections", "generation", "mother", "daughters", "tracks", "track_id", "appearances", "disappearances",
-    "divisions", "cycles",
+    "divisions", "cycles", "movies", "other_movies",
 }  # fmt: skip
 SUFFIXES = (".csv", ".tsv", ".parquet", ".xlsx")
 
@@ -42,7 +44,7 @@ def table_of(columns: Mapping[str, object], scale: Scale) -> pa.Table:
 
     fields, arrays = [], []
     for name, values in columns.items():
-        quantity = name if name in DIMENSIONS else name.removesuffix("_error")
+        quantity = name if name in DIMENSIONS else _SPREAD.sub("", name)
         unit = "deg" if quantity == "turning_angle" else scale.unit(*DIMENSIONS.get(quantity, (0, 0)))
         array = np.asarray(values)
         column = pa.array(array if array.dtype.kind == "f" else array.tolist(), from_pandas=True)

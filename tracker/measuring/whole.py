@@ -1,10 +1,12 @@
-"""Measure tracks: one movie or several conditions, each with its run record."""
+"""Measure tracks: one movie, or conditions of one or several movies, each with its run record."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +20,10 @@ from ..particles.remarks import scaled_twice
 from ..particles.tracks import Tracks
 from ..settings.declare import refuse_no_numbers
 from .common_motion import on_common_motion, without_common_motion
-from .evaluate import Measures, Recording, evaluated
+from .evaluate import evaluated
+from .measures import Measures
 from .paths import most_frequent
+from .recording import Labels, Recording
 from .scales import Record, recorded_spacing, scaled, without_drift
 
 _ALL = "all"
@@ -28,14 +32,15 @@ _ALL = "all"
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """Tracks with their run record."""
+    """Tracks with their run record, and the name of the movie."""
 
     tracks: Tracks
     record: Record
+    name: str = ""
 
 
 def measure(
-    tracks: TracksLike | Mapping[str, TracksLike],
+    tracks: TracksLike | Mapping[str, TracksLike | Sequence[TracksLike]],
     *,
     group: str | None = None,
     spacing: Sequence[float] | None = None,
@@ -51,11 +56,17 @@ def measure(
     :math:`\langle Δx^2 \rangle = 2 D t^α` (α = 1 for D), or of Fürth's persistent walk. The localisation
     error is that of all tracks of a group. Errors of groups come from a bootstrap over tracks. If links have
     probabilities, each statistic is also taken over 16 draws of the links; its spread is part of the error.
+    Diffusion, anomalous, persistent and confined motion compete by BIC; the chosen one is the fit of the mean
+    square displacement, and an anomalous motion has no diffusion coefficient.
+
+    If a condition has several movies, movies are the unit of replication: its values are means over movies,
+    with the error of that mean, and conditions are compared by Welch's t test of the means of movies.
 
     Parameters
     ----------
     tracks : Tracks, TrackingRun, path, data frame, array; or a mapping of names to these
-        A mapping has the tracks of each condition. A path or a run also gives its interval and drift.
+        A mapping has the tracks of each condition, or a list of the movies of each. A path or a run also
+        gives its interval and drift.
     group : str, optional
         Feature that divides the tracks into groups, by its most frequent value in each; a remark states how
         many tracks have several.
@@ -73,7 +84,7 @@ def measure(
     Raises
     ------
     SettingsError
-        If a setting makes no sense, or conditions differ in their units.
+        If a setting makes no sense, a condition has no movie, or movies differ in their units.
     InputError
         If there is no such feature, if it has no value that holds in most of a track for most tracks, or as
         `outbid.read_tracks`.
@@ -100,10 +111,9 @@ def measure(
         raise SettingsError(f"group is {group!r}; it must be the name of a column.")
     if not isinstance(drift, str) or drift not in ("learned", "tracks", "none"):
         raise SettingsError(f"The drift is {drift!r}; choose learned, tracks or none.")
-    several = isinstance(tracks, Mapping) and all(_is_tracks(one) for one in tracks.values())
-    given: dict[str, TracksLike] = dict(tracks) if several else {_ALL: tracks}  # type: ignore[arg-type]
+    given = _conditions(tracks)
     movies, remarks = [], []
-    for one in given.values():
+    for one in itertools.chain(*given.values()):
         read, record = tracks_of(one), _record_of(one)
         remarks += scaled_twice(read.detections.unit, spacing)
         known = recorded_spacing(record)
@@ -122,24 +132,98 @@ def measure(
     scales = {scale for _, scale in movies}
     if len(scales) > 1:
         units = " and ".join(sorted(f"{one.length}, {one.frame:g} {one.time}" for one in scales))
-        raise SettingsError(f"The conditions differ in their units: {units}. Give --spacing and --interval.")
+        raise SettingsError(f"The movies differ in their units: {units}. Give --spacing and --interval.")
     read_all = [read for read, _ in movies]
-    label, names = _labels(read_all, list(given), group)
-    whole, label, own = _joined(read_all, label)
+    whole, order = _joined(read_all)
+    own = np.concatenate([movie.track_id for movie in read_all])[order]
+    labels = _labels(read_all, given, group, order)
     if group is not None:
-        remarks += _on_changes(whole, label, own, group, names)
+        remarks += _on_changes(whole, labels, own, group)
     chosen = _axes(whole.detections, axes)
-    return evaluated(Recording.of(whole, label, names, own, chosen, scales.pop(), seed), remarks)
+    return evaluated(Recording.of(whole, labels, own, chosen, scales.pop(), seed), remarks)
 
 
-def read_with_records(files: Sequence[Path], columns: Mapping[str, str]) -> dict[str, Recorded]:
-    """Tracks of files and their run records, by the shortest names that differ."""
-    names = [file.stem for file in files]
-    names = names if len(set(names)) == len(names) else [str(file) for file in files]
-    return {
-        name: Recorded(formats.read_tracks(file, columns=columns), _record_of(file))
-        for name, file in zip(names, files, strict=True)
+def _conditions(tracks: object) -> dict[str, list[TracksLike]]:
+    """The movies of each condition, by its name."""
+    if not isinstance(tracks, Mapping):
+        return {_ALL: [tracks]}
+    listed = {
+        str(name): list(one) if isinstance(one, list | tuple) else [one] for name, one in tracks.items()
     }
+    if not all(_is_tracks(one) for one in itertools.chain(*listed.values())):
+        return {_ALL: [tracks]}
+    empty = next((name for name, movies in listed.items() if not movies), None)
+    if empty is not None or not listed:
+        raise SettingsError(f"Condition {empty!r} has no movie. Give the tracks of at least one.")
+    return listed
+
+
+def read_with_records(
+    files: Sequence[Path], columns: Mapping[str, str], conditions: Mapping[str, str] | None = None
+) -> dict[str, list[Recorded]]:
+    """Tracks of files and their run records by condition; without conditions each file is one, by its name.
+
+    Parameters
+    ----------
+    files : sequence of Path
+    columns : mapping
+        As for `read_tracks`.
+    conditions : mapping of str to str, optional
+        Names of conditions, and the pattern of their paths, such as ``control/*``; the first that fits.
+
+    Raises
+    ------
+    SettingsError
+        If a file is of no condition, or a condition has no file.
+    """
+    found: dict[str, list[Recorded]] = {name: [] for name in conditions or ()}
+    for file, short in zip(files, _short_names(files), strict=True):
+        of = short
+        if conditions:
+            of = next((name for name, pattern in conditions.items() if _fits(file, pattern)), "")
+            if not of:
+                raise SettingsError(
+                    f"{file} is of no condition. Give --condition NAME=PATTERN with a pattern of its path."
+                )
+        tracks = formats.read_tracks(file, columns=columns)
+        found.setdefault(of, []).append(Recorded(tracks, _record_of(file), short))
+    return found
+
+
+def named_patterns(given: Sequence[str]) -> dict[str, str]:
+    """Conditions and their patterns from NAME=PATTERN.
+
+    Raises
+    ------
+    SettingsError
+        If one has another form, or a name occurs twice.
+
+    Examples
+    --------
+    >>> named_patterns(["control=control/*.csv", "drug=d?.csv"])
+    {'control': 'control/*.csv', 'drug': 'd?.csv'}
+    """
+    found: dict[str, str] = {}
+    for one in given:
+        name, _, pattern = one.partition("=")
+        if not name or not pattern or name in found:
+            raise SettingsError(
+                f"--condition {one} is no NAME=PATTERN of a new name; give control='control/*'."
+            )
+        found[name] = pattern
+    return found
+
+
+def _fits(file: Path, pattern: str) -> bool:
+    """Whether a path has a pattern; a folder stands for all files in it."""
+    name = file.as_posix()
+    return fnmatch(name, pattern) or fnmatch(name, f"{pattern.rstrip('/')}/*")
+
+
+def _short_names(files: Sequence[Path]) -> list[str]:
+    """Names of the files without folder and ending, or their paths if these are not distinct."""
+    names = [file.stem for file in files]
+    return names if len(set(names)) == len(names) else [str(file) for file in files]
 
 
 def _is_tracks(one: object) -> bool:
@@ -161,24 +245,38 @@ def _record_of(one: object) -> Record:
     return {"command": "track", "learned": learned.as_dict(), "settings": settings.as_dict()}
 
 
-def _labels(movies: list[Tracks], names: list[str], group: str | None) -> tuple[NDArray, list[str]]:
-    """The group of each detection, and the names of the groups."""
+def _labels(
+    movies: list[Tracks], given: Mapping[str, Sequence[object]], group: str | None, order: NDArray
+) -> Labels:
+    """The group and the movie of each detection of all movies in this order."""
+    sizes = [len(movie.detections) for movie in movies]
+    number = np.repeat(np.arange(len(movies)), sizes)[order]
+    names = _movie_names(list(itertools.chain(*given.values())))
     if group is None:
-        return np.repeat(np.arange(len(movies)), [len(movie.detections) for movie in movies]), names
+        condition = np.repeat(np.arange(len(given)), [len(each) for each in given.values()])
+        return Labels(condition[number], number, list(given), names)
     for features in (movie.detections.features for movie in movies):
         if group not in features:
             known = ", ".join(features) or "none"
             raise InputError(f"There is no column {group!r} of numbers to group by. Columns are: {known}.")
-    values = np.concatenate([movie.detections.features[group] for movie in movies])
-    distinct, number = np.unique(values, return_inverse=True)
-    return number, [f"{group} {value}" for value in distinct]
+    values = np.concatenate([movie.detections.features[group] for movie in movies])[order]
+    distinct, of = np.unique(values, return_inverse=True)
+    return Labels(of, number, [f"{group} {value}" for value in distinct], names)
 
 
-def _on_changes(tracks: Tracks, label: NDArray, own: NDArray, group: str, names: list[str]) -> list[str]:
+def _movie_names(movies: Sequence[object]) -> list[str]:
+    """Names of files and of `Recorded` tracks; others by their number from 1 on."""
+    files = [str(one) if isinstance(one, str | os.PathLike) else getattr(one, "name", "") for one in movies]
+    if all(files):
+        return _short_names([Path(file) for file in files])
+    return [str(number + 1) for number in range(len(movies))]
+
+
+def _on_changes(tracks: Tracks, labels: Labels, own: NDArray, group: str) -> list[str]:
     """What is said of a group that changes within tracks; refused if it is a value of detections."""
-    order = np.argsort(tracks.track_id, kind="stable")
+    names, order = labels.groups, np.argsort(tracks.track_id, kind="stable")
     of = tracks.track_id[order]
-    found, most = most_frequent(label[order], of, tracks.track_count)
+    found, most = most_frequent(labels.group[order], of, tracks.track_count)
     length = np.bincount(of, minlength=tracks.track_count)
     changed = np.flatnonzero(most < length)
     if not len(changed):
@@ -196,11 +294,10 @@ def _on_changes(tracks: Tracks, label: NDArray, own: NDArray, group: str, names:
     ]
 
 
-def _joined(movies: list[Tracks], label: NDArray) -> tuple[Tracks, NDArray, NDArray]:
-    """All movies as one; the label of each detection, and the number of its track in its own movie."""
-    own = np.concatenate([movie.track_id for movie in movies])
+def _joined(movies: list[Tracks]) -> tuple[Tracks, NDArray[np.int64]]:
+    """All movies as one, and its detections by their number in one movie after the other."""
     if len(movies) == 1:
-        return movies[0], label, own
+        return movies[0], np.arange(len(movies[0].detections))
     seen = [movie.detections for movie in movies]
     shared = [name for name in seen[0].features if all(name in one.features for one in seen)]
     frame = np.concatenate([one.frame for one in seen])
@@ -220,8 +317,7 @@ def _joined(movies: list[Tracks], label: NDArray) -> tuple[Tracks, NDArray, NDAr
     if any(one is not None for one in known):
         sure = [np.ones(len(movie.links)) for movie in movies]
         chance = np.concatenate([a if b is None else b for a, b in zip(sure, known, strict=True)])[sort]
-    tracks = Tracks(joined, links[sort], link_probability=chance)
-    return tracks, label[order], own[order]
+    return Tracks(joined, links[sort], link_probability=chance), order
 
 
 def _axes(seen: Detections, axes: str | None) -> str:

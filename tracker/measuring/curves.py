@@ -1,0 +1,61 @@
+"""Curves of a group: mean square displacement with its fit, autocorrelation, distributions of steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .groups import Estimate, Samples, distribution, lagged, ratio
+from .paths import steps_of
+from .pooled import Pooled
+from .recording import Recording
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Point = tuple[str, str, float, float, float, float, str, str]
+
+
+def curves_of(movie: Recording, name: str, weights: Samples, fit: Pooled | None) -> list[Point]:
+    """Points of the curves of a group; the fit is that of the motion that explains its steps best."""
+    scale, time = movie.scale, movie.interval
+    square, product, pairs, products = lagged(
+        movie.position, movie.frame, movie.owner, movie.lag, len(movie.group)
+    )
+    points: list[Point] = []
+
+    def add(curve: str, at: float, one: Estimate, many: float, units: tuple[str, str]) -> None:
+        if many > 0:
+            points.append((name, curve, at, one.value, one.error, many, *units))
+
+    for k, number in enumerate(pairs):
+        units = scale.unit(0, 1), scale.unit(2, 0)
+        many = float((weights.drawn @ number).mean())
+        add("msd", (k + 1) * time, ratio(weights, square[k], number), many, units)
+        if fit is not None:
+            mean = float(fit.displacement(np.array(float(k + 1))))
+            add("msd_fit", (k + 1) * time, Estimate.unknown(mean), many, units)
+    for k, number in enumerate(products):
+        many = float((weights.drawn @ number).mean())
+        one = ratio(weights, product[k] / time**2, number)
+        add("velocity_autocorrelation", k * time, one, many, (scale.unit(0, 1), scale.unit(2, -2)))
+    begin = steps_of(movie.owner)
+    begin = begin[movie.frame[begin + 1] - movie.frame[begin] == movie.lag]
+    begin = begin[np.isin(movie.owner[begin], np.flatnonzero(weights.drawn.sum(axis=0)))]
+    length = np.linalg.norm(movie.position[begin + 1] - movie.position[begin], axis=1)
+    kinds = ("step", length, scale.unit(1, 0)), ("speed", length / time, scale.unit(1, -1))
+    for kind, values, unit in kinds:
+        for at, one, many in zip(*distribution(weights, values, movie.owner[begin]), strict=True):
+            add(f"{kind}_distribution", float(at), one, float(many), (unit, f"1/({unit})"))
+    return points
+
+
+def table_of_curves(points: list[Point]) -> pa.Table:
+    """The table of curves, a row a point."""
+    import pyarrow as pa
+
+    names = ("group", "curve", "x", "value", "error", "count", "x_unit", "value_unit")
+    kinds = [pa.string()] * 2 + [pa.float64()] * 4 + [pa.string()] * 2
+    columns = zip(list(zip(*points, strict=True)) or [()] * len(names), kinds, strict=True)
+    return pa.table([pa.array(column, kind, from_pandas=True) for column, kind in columns], names)

@@ -1,0 +1,98 @@
+"""What all measures are made of: the tracks that occur in draws of the links, their groups and movies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..particles.tracks import Tracks
+from .draws import Variants, variants_of
+from .likelihood import Floats
+from .paths import most_frequent, usual_lag
+from .scales import Scale
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Which group and which movie each detection is of.
+
+    Parameters
+    ----------
+    group, movie : (N,) int64 array
+    groups, movies : list of str
+        Their names.
+    """
+
+    group: NDArray[np.int64]
+    movie: NDArray[np.int64]
+    groups: list[str]
+    movies: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What all measures are made of: the tracks that occur in draws of the links, and the groups.
+
+    Parameters
+    ----------
+    tracks : Tracks
+    own : (T,) int64 array
+        Number of each track in its own file.
+    variants : Variants
+    position, frame, owner : arrays
+        Of the rows of the variants, along the axes that count.
+    axes : str
+    lag : int
+        Frame numbers of an interval.
+    scale : Scale
+    names, movies : list of str
+        The groups, and the movies.
+    group, movie : (V,) int64 array
+        Group and movie of each variant.
+    rng : Generator
+    """
+
+    tracks: Tracks
+    own: NDArray[np.int64]
+    variants: Variants
+    position: Floats
+    frame: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    axes: str
+    lag: int
+    scale: Scale
+    names: list[str]
+    movies: list[str]
+    group: NDArray[np.int64]
+    movie: NDArray[np.int64]
+    rng: np.random.Generator
+
+    @classmethod
+    def of(
+        cls,
+        tracks: Tracks,
+        labels: Labels,
+        own: NDArray,
+        axes: str,
+        scale: Scale,
+        seed: int,
+    ) -> Recording:
+        """Draw the links of tracks; `own` (N,) is the number of the track of each detection in its file."""
+        rng = np.random.default_rng(seed)
+        variants = variants_of(tracks, rng)
+        rows, first = variants.rows, variants.rows[variants.start[:-1]]
+        frame = tracks.detections.frame[rows].astype(np.int64)
+        position = tracks.detections.position[rows][:, ["zyx".index(axis) for axis in axes]]
+        lag = usual_lag(frame, variants.owner)
+        group, _ = most_frequent(labels.group[rows], variants.owner, len(first))
+        return cls(
+            tracks, own[first[variants.own]], variants, position, frame, variants.owner, axes, lag, scale,
+            labels.groups, labels.movies, group, labels.movie[first], rng,
+        )  # fmt: skip
+
+    @property
+    def interval(self) -> float:
+        """Time of an interval."""
+        return self.lag * self.scale.frame
