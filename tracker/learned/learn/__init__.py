@@ -47,9 +47,6 @@ from .starts import (
 )
 from .whole import extend_to_movie
 
-_BEHIND = 0.002
-"""Guard: nats a detection by which a start may be behind the best one after half of its rounds."""
-
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -207,13 +204,10 @@ class _Trials:
         return self.after(model, narrow(first.posterior), em.FIRST[:2])
 
     def best_start(self, first: FirstOrder) -> _Trial:
-        """The best of the starts, with the noise of its displacements; starts far behind end early."""
+        """The best of the starts, with the noise of its displacements."""
         start = narrow(first.posterior)
         models = start_models(self.movie, first, self.options)
-        begun = [self.evaluate(self.after(model, start, em.FIRST[:2])) for model in models]
-        enough = max(now.criterion for now in begun) - _BEHIND * len(self.movie)
-        close = [now for now in begun if now.criterion >= enough]
-        starts = [self.evaluate(self.after(now.model, now.posterior, em.FIRST[2:])) for now in close]
+        starts = [self.evaluate(self.after(model, start, em.FIRST)) for model in models]
         best = max(starts, key=lambda now: now.criterion)
         return self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
 

@@ -28,10 +28,6 @@ LEAST_REACH = 2.5
 """Prior: least search radius in the next frame, in spacings: some steps are much longer than most."""
 
 
-_LEAST = 2
-"""Guard: rounds of EM before it may stop."""
-
-
 class Round(NamedTuple):
     """What a round of EM does beside a sweep and the M-step of motion and rates.
 
@@ -66,7 +62,7 @@ def fit(
         omega = exponent(posterior.probability, 1.0)
         posterior = updated(movie, model, posterior, omega=omega)
         options.on_sweep(len(movie))
-        if fields and turn >= _LEAST and posterior.change < NEGLIGIBLE:
+        if fields and turn >= len(FIRST) and posterior.change < NEGLIGIBLE:
             break
         model = m_step(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.apply(movie, model)
