@@ -216,7 +216,8 @@ def test_groups_by_a_column_are_compared() -> None:
     found = outbid.measure({"fast": fast, "slow": half}, interval=INTERVAL)
     row = found.comparison.to_pandas().set_index("quantity").loc["diffusion"]
     assert row.difference == pytest.approx(-0.75, abs=4 * row.difference_error)
-    assert row.p < 1e-6
+    assert row.p_of_tracks < 1e-6
+    assert np.isnan(row.p)  # of one movie each
     assert row.low_95 < row.difference < row.high_95 < 0
     assert found.to_dataframe().groupby("group").size().tolist() == [fast.track_count, slow.track_count]
     by_kind = outbid.measure(fast, group="kind", interval=INTERVAL)

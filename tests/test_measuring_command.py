@@ -66,7 +66,7 @@ def test_groups_curves_comparison_and_a_plot(table: Path) -> None:
     with Image.open(table.with_name("p.png")) as picture:
         assert np.ptp(np.asarray(picture.convert("L"))) > 200
     sheets = pd.read_excel(table.with_name("t.xlsx"), sheet_name=None)
-    assert list(sheets) == ["tracks", "groups", "curves", "comparison"]
+    assert list(sheets) == ["tracks", "groups", "movies", "curves", "comparison"]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -180,3 +180,59 @@ def test_draws_undo_the_bias_of_the_best_links() -> None:
     plain, drawn = (value_and_error(outbid.measure(each), "diffusion")[0] for each in (best, run.tracks))
     assert plain < 0.97 * drawn
     assert drawn == pytest.approx(0.02, rel=0.08)
+
+
+# ---------------------------------------------------------------- which motion
+
+
+def confined(time: float, rng: np.random.Generator) -> np.ndarray:
+    """Steps of particles that are drawn back to a place within a time."""
+    kept = np.exp(-1 / time)
+    place = np.empty((TRACKS, FRAMES, 2))
+    place[:, 0] = rng.normal(size=(TRACKS, 2))
+    for k in range(1, FRAMES):
+        place[:, k] = kept * place[:, k - 1] + np.sqrt(1 - kept**2) * rng.normal(size=(TRACKS, 2))
+    return np.diff(place, axis=1)
+
+
+MOTIONS = {
+    "diffusion": (lambda rng: rng.normal(size=(TRACKS, FRAMES - 1, 2)), 0.5),
+    "anomalous": (lambda rng: fractional(0.5, rng), None),
+    "persistent": (lambda rng: persistent(3.0, rng), 3.0),
+    "confined": (lambda rng: confined(3.0, rng), 1 / 3),
+}
+"""Steps of each motion, and the diffusion coefficient it has."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MOTIONS)
+def test_the_chosen_motion_is_that_of_the_steps_and_its_curve_passes_through_the_points(name: str) -> None:
+    steps, due = MOTIONS[name]
+    rng = np.random.default_rng(12)
+    found = outbid.measure(moving(steps(rng), NOISE * 0.5, rng))
+    group = found.groups.to_pandas().iloc[0]
+    assert group.motion == name
+    assert group.motion_weight > 0.8
+    value, error = value_and_error(found, "diffusion")
+    if due is None:
+        assert np.isnan(value)
+        assert "no diffusion coefficient" in " ".join(found.remarks)
+    else:
+        assert abs(value - due) < 3.5 * error < 0.35 * due
+    curves = found.curves.to_pandas()
+    points, fit = (curves[curves.curve == kind].set_index("x") for kind in ("msd", "msd_fit"))
+    apart = (fit.value - points.value).abs() / points.error
+    assert len(points) >= 12
+    assert (apart < 3).all()
+
+
+@pytest.mark.slow
+def test_a_fit_that_misses_the_points_is_said() -> None:
+    """Persistent along x, confined along y: no motion is that of both."""
+    rng = np.random.default_rng(13)
+    steps = persistent(5.0, rng)
+    steps[..., 1] = confined(3.0, rng)[..., 1]
+    mixed = outbid.measure(moving(steps, 0.05, rng)).remarks
+    assert any("misses the mean square displacement" in remark for remark in mixed)
+    alike = outbid.measure(moving(persistent(5.0, rng), 0.05, rng)).remarks
+    assert not any("misses" in remark for remark in alike)

@@ -1,4 +1,4 @@
-"""Plots of what was measured: mean square displacement with fit, autocorrelation, speeds, lineage."""
+"""Plots of what was measured: mean square displacement with fit, autocorrelation, speeds, movies, lineage."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ _TITLES = {
 def plot(found: Measures) -> Any:
     """A matplotlib figure: mean square displacement with fit, autocorrelation, speeds, the largest lineage.
 
+    If groups have several movies, another panel shows their tracks (small) and the means of movies (large).
+
     Parameters
     ----------
     found : Measures
@@ -45,9 +47,12 @@ def plot(found: Measures) -> Any:
     names = list(dict.fromkeys(row["group"] for row in rows))
     with style():
         tree, unit_of_time = _largest_tree(found)
-        panels = len(_TITLES) + (tree is not None)
+        replicated = found.movies.num_rows > found.groups.num_rows
+        panels = len(_TITLES) + replicated + (tree is not None)
         figure = Figure((4 * panels, 3.5), layout="constrained")
         every = figure.subplots(1, panels)
+        if replicated:
+            _draw_movies(every[len(_TITLES)], found)
         if tree is not None:
             _draw_tree(every[-1], tree, unit_of_time, COLOURS[0])
         for axes, (curve, title) in zip(every, _TITLES.items(), strict=False):
@@ -55,9 +60,9 @@ def plot(found: Measures) -> Any:
             for number, name in enumerate(names):
                 _draw(axes, [row for row in some if row["group"] == name], COLOURS[number % 8])
             unit = some[0] if some else {"x_unit": "", "value_unit": ""}
-            axes.set(title=title, xlabel=_label(curve, unit["x_unit"]), ylabel=unit["value_unit"])
+            axes.set(title=title, xlabel=_label(curve, unit["x_unit"]), ylabel=_typeset(unit["value_unit"]))
             if curve == "msd" and some:
-                axes.set(xscale="log", yscale="log")
+                _on_logarithms(axes)
         if len(names) > 1:
             figure.axes[0].legend(frameon=False)
     return figure
@@ -105,7 +110,58 @@ def _draw_tree(axes: Axes, tree: Tree, unit: str, colour: str) -> None:
 
 
 def _label(curve: str, unit: str) -> str:
-    return f"{'speed' if curve == 'speed_distribution' else 'time'} ({unit})"
+    return f"{'speed' if curve == 'speed_distribution' else 'time'} ({_typeset(unit)})"
+
+
+def _typeset(unit: str) -> str:
+    """A unit as it is printed: µm²/s for um^2/s."""
+    return unit.replace("um", "µm").replace("^2", "²")
+
+
+def _on_logarithms(axes: Axes) -> None:
+    """Both axes logarithmic, with labels that do not overlap: at 1, 2 and 5 times the powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set(xscale="log", yscale="log")
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = axis.get_view_interval()
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _draw_movies(axes: Axes, found: Measures) -> None:
+    """Tracks of every group as small points, the means of its movies as large ones, and their mean.
+
+    What is drawn is the diffusion coefficient, or the speed if a group has none.
+    """
+    from .plots import COLOURS
+
+    rng = np.random.default_rng(0)  # where points lie beside each other
+    names = [field.name for field in found.movies.schema]
+    diffusion, speed = (
+        next(name for name in names if name.startswith(word)) for word in ("diffusion", "speed_mean")
+    )
+    column = speed if found.groups[diffusion].null_count else diffusion
+    error = found.groups.column_names[found.groups.column_names.index(column) + 1]
+    tracks, movies = (table.to_pylist() for table in (found.tracks, found.movies))
+    for place, group in enumerate(found.groups.to_pylist()):
+        own = [row for row in movies if row["group"] == group["group"]]
+        for number, movie in enumerate(own):
+            some = [
+                row[column]
+                for row in tracks
+                if (row["group"], row["movie"]) == (group["group"], movie["movie"])
+            ]
+            values, colour = np.array(some, float), COLOURS[number % len(COLOURS)]
+            axes.plot(place + rng.uniform(-0.3, 0.3, len(values)), values, ".", ms=2, color=colour, alpha=0.4)
+            at = place + 0.4 * (number + 0.5) / len(own) - 0.2
+            axes.plot(at, movie[column] or np.nan, "o", ms=8, color=colour, mec="black", zorder=3)
+        axes.errorbar(place, group[column], group[error] or 0.0, fmt="_", ms=24, color="black", zorder=4)
+    unit = _typeset(found.movies.schema.field(column).metadata[b"unit"].decode())
+    title = "Speeds of movies" if column == speed else "Diffusion of movies"
+    axes.set(title=title, ylabel=unit, xticks=range(found.groups.num_rows))
+    axes.set_xticklabels(found.groups["group"].to_pylist())
 
 
 def _draw(axes: Axes, rows: list[dict[str, Any]], colour: str) -> None:

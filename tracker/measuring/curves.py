@@ -14,6 +14,11 @@ from .recording import Recording
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_MISSED = 4.0
+"""Error level: standard errors by which a fit misses a point; of 32 points by chance in one movie of 500."""
+_VISIBLE = 0.05
+"""Guard: share of a value by which a fit misses it so that a plot shows it."""
+
 Point = tuple[str, str, float, float, float, float, str, str]
 
 
@@ -49,6 +54,27 @@ def curves_of(movie: Recording, name: str, weights: Samples, fit: Pooled | None)
         for at, one, many in zip(*distribution(weights, values, movie.owner[begin]), strict=True):
             add(f"{kind}_distribution", float(at), one, float(many), (unit, f"1/({unit})"))
     return points
+
+
+def on_fit(points: list[Point]) -> list[str]:
+    """A sentence for each group whose mean square displacement the drawn fit misses."""
+    rows: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for name, curve, _, value, error, *_ in points:
+        if curve in ("msd", "msd_fit"):
+            rows.setdefault(name, {}).setdefault(curve, []).append((value, error))
+    messages = []
+    for name, both in rows.items():
+        if "msd_fit" not in both:
+            continue
+        (value, error), fit = np.array(both["msd"]).T, np.array(both["msd_fit"])[:, 0]
+        missed = (np.abs(fit - value) > _MISSED * error) & (np.abs(fit - value) > _VISIBLE * value)
+        if missed.any():
+            most = float(np.max(np.abs(fit / value - 1)[missed]))
+            messages.append(
+                f"The fit of group {name} misses the mean square displacement by up to {most:.0%}: no motion "
+                "that is the same along all axes explains the steps. Measure some axes alone, as --axes yx."
+            )
+    return messages
 
 
 def table_of_curves(points: list[Point]) -> pa.Table:

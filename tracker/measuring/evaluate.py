@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .choice import Fits, diffusion_of
-from .curves import Point, curves_of, table_of_curves
+from .curves import Point, curves_of, on_fit, table_of_curves
 from .draws import DRAWS, Variants
 from .families import families, safety, starts_and_ends
 from .groups import Estimate, Samples, mean_of, median_of, ratio, shifted
@@ -35,6 +35,11 @@ class _Part:
     weights: Samples
     fits: Fits
 
+    def of_movie(self, movie: Recording, pieces: Pieces, number: int) -> _Part:
+        """Its tracks in a movie; their motion is that of the group, so that movies can be compared."""
+        one = _Part.of(movie, pieces, self.inside & (movie.movie == number))
+        return replace(one, fits=replace(one.fits, weight=self.fits.weight))
+
     @classmethod
     def of(cls, movie: Recording, pieces: Pieces, inside: NDArray[np.bool_]) -> _Part:
         """Draw the samples, and fit every motion to the steps."""
@@ -57,7 +62,7 @@ def evaluated(movie: Recording, remarks: list[str]) -> Measures:
         numbers = np.unique(movie.movie[whole.inside])
         parts = [whole]
         if len(numbers) > 1:
-            parts = [_Part.of(movie, pieces, whole.inside & (movie.movie == one)) for one in numbers]
+            parts = [whole.of_movie(movie, pieces, number) for number in numbers]
         for part in parts:
             _fit_tracks(movie, pieces.take(part.inside), part, (motion, simple))
         found = [_estimates(movie, part, simple) for part in parts]
@@ -79,7 +84,7 @@ def evaluated(movie: Recording, remarks: list[str]) -> Measures:
         _table(movie, each),
         table_of_curves(curves),
         table_of(compared(every), movie.scale),
-        (*remarks, *_on_motion(rows), *_on_linking(movie, linking, every)),
+        (*remarks, *_on_motion(rows), *on_fit(curves), *_on_linking(movie, linking, every)),
     )
 
 
