@@ -64,6 +64,18 @@ class SimulationSettings:
     death_rate: float = declare(0.0, Setting(
         "Probability that a particle dies in a frame.", most=1, row="deaths", first=0.01, metavar="D"
     ))  # fmt: skip
+    division_rate: float = declare(0.0, Setting(
+        "Divisions of a particle per frame: one over its mean cycle time.",
+        most=1, row="divisions", first=0.01, metavar="D",
+    ))  # fmt: skip
+    cycle_spread: float = declare(0.3, Setting(
+        "For divisions: standard deviation of cycle times, relative to their mean.",
+        least=0.01, row="spread of cycles", metavar="S",
+    ))  # fmt: skip
+    daughter_distance: float = declare(1.0, Setting(
+        "For divisions: distance of two daughters in their first frame.",
+        row="daughters apart", metavar="D",
+    ))  # fmt: skip
     noise: tuple[float, float, float] = declare((0.0, 0.0, 0.0), Setting(
         "Standard deviation of the localisation error.", row="noise z, y, x", metavar="Z Y X"
     ))  # fmt: skip
@@ -93,7 +105,8 @@ class SimulationSettings:
 
         return WalkSettings(
             self._motion(), self.particles, self.frames, self.box, self.boundary, self.birth_rate,
-            self.death_rate, self.seed, self.unit,
+            self.death_rate, self.seed, self.unit, self.division_rate, self.cycle_spread,
+            self.daughter_distance,
         )  # fmt: skip
 
     def _motion(self) -> Motion:

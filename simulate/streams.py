@@ -20,6 +20,8 @@ class Purpose(IntEnum):
     ORDER = 7
     WALL = 8
     PHOTONS = 9
+    CYCLE = 10
+    DIVISION = 11
 
 
 def stream(seed: int, purpose: Purpose, frame: int) -> np.random.Generator:

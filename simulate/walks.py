@@ -1,4 +1,4 @@
-"""Walks: particles that move, are born and die in a box; the truth that a tracker is tested against.
+"""Walks: particles that move, are born, divide and die in a box; the truth that a tracker is tested against.
 
 Any `Motion` can move them; walls, births and deaths are the same for all motions. The unit of time is
 the frame. This module is independent of how the tracker predicts and links: a simulator that shared
@@ -18,6 +18,7 @@ from outbid.particles.calibration import Calibration
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 
+from .divisions import Rows, divided, first_divisions
 from .motions import Motion, Vectors
 from .ranges import Axes, require, require_axes
 from .streams import Purpose, stream
@@ -52,6 +53,12 @@ class WalkSettings:
         Determines all random numbers.
     unit : str
         Unit of the box and of all positions.
+    division_rate : float
+        Divisions of a particle per frame: one over its mean cycle time.
+    cycle_spread : float
+        Standard deviation of cycle times relative to their mean; they have a gamma distribution.
+    daughter_distance : float
+        Distance of two daughters in their first frame, in units.
 
     Raises
     ------
@@ -75,6 +82,9 @@ class WalkSettings:
     death_rate: float = 0.0
     seed: int = 0
     unit: str = "pixel"
+    division_rate: float = 0.0
+    cycle_spread: float = 0.3
+    daughter_distance: float = 1.0
 
     def __post_init__(self) -> None:
         require("particles", self.particles, 0, 2**31 - 1)
@@ -82,6 +92,9 @@ class WalkSettings:
         require("birth_rate", self.birth_rate, 0, 1000)
         require("death_rate", self.death_rate, 0, 1)
         require("seed", self.seed, 0)
+        require("division_rate", self.division_rate, 0, 1)
+        require("cycle_spread", self.cycle_spread, 0.01, 10)
+        require("daughter_distance", self.daughter_distance, 0)
         require_axes("box", self.box, 1e-30)
         if self.boundary not in BOUNDARIES:
             raise SettingsError(
@@ -106,6 +119,10 @@ class Snapshot:
         Number of each particle's track in the truth.
     tracks_so_far : int
         How many tracks have begun up to this frame; the next track gets this number.
+    mother : (N,) int64 array
+        Number of the track from which each divided; -1 for none.
+    divides : (N,) float64 array
+        Time of the next division of each in frames; inf for none.
     """
 
     frame: int
@@ -113,6 +130,8 @@ class Snapshot:
     velocity: Vectors
     track: NDArray[np.int64]
     tracks_so_far: int
+    mother: NDArray[np.int64]
+    divides: NDArray[np.float64]
 
 
 def walk(settings: WalkSettings) -> Tracks:
@@ -127,7 +146,7 @@ def walk(settings: WalkSettings) -> Tracks:
     -------
     Tracks
         Positions z, y, x in the unit of the box; one link for every particle that is in two
-        consecutive frames, unless a periodic boundary lies between.
+        consecutive frames, unless a periodic boundary lies between, and from a mother to its daughters.
 
     Examples
     --------
@@ -136,10 +155,12 @@ def walk(settings: WalkSettings) -> Tracks:
     >>> len(truth.detections), len(truth.links)
     (20, 15)
     """
-    position, track = zip(*((now.position, now.track) for now in snapshots(settings)), strict=True)
+    every = ((now.position, now.track, now.mother) for now in snapshots(settings))
+    position, track, mother = zip(*every, strict=True)
     frame = np.repeat(np.arange(len(track), dtype=np.int32), [len(numbers) for numbers in track])
     detections = Detections(frame, np.concatenate(position), Calibration(settings.unit))
-    return Tracks.from_track_ids(detections, np.concatenate(track))
+    parent = np.concatenate(mother) if settings.division_rate else None
+    return Tracks.from_track_ids(detections, np.concatenate(track), parent)
 
 
 def snapshots(settings: WalkSettings) -> Iterator[Snapshot]:
@@ -155,7 +176,8 @@ def snapshots(settings: WalkSettings) -> Iterator[Snapshot]:
     # In frame 0, particles are uniform in the box, with the velocities of the steady state.
     count = settings.particles
     first = _newborn(settings, count, stream(settings.seed, Purpose.PLACE, 0))
-    snapshot = Snapshot(0, *first, np.arange(count), count)
+    none, divides = np.full(count, -1), first_divisions(settings, count, 0)
+    snapshot = Snapshot(0, *first, np.arange(count), count, none, divides)
     yield snapshot
     for _ in range(settings.frames - 1):
         snapshot = next_snapshot(settings, snapshot)
@@ -183,11 +205,15 @@ def next_snapshot(settings: WalkSettings, now: Snapshot) -> Snapshot:
     born = int(births.poisson(settings.birth_rate * settings.particles))
     newborn = _newborn(settings, born, births)
     begins = np.concatenate([begins[lives], np.ones(born, dtype=bool)])
-    track = np.concatenate([now.track[lives], np.zeros(born, dtype=np.int64)])
+    track, mother = (np.concatenate([each[lives], np.full(born, -1)]) for each in (now.track, now.mother))
     tracks_so_far = now.tracks_so_far + int(begins.sum())
-    track[begins] = np.arange(now.tracks_so_far, tracks_so_far)
+    track[begins], mother[begins] = np.arange(now.tracks_so_far, tracks_so_far), -1
     position, velocity = map(np.concatenate, zip((position[lives], velocity[lives]), newborn, strict=True))
-    return Snapshot(frame, position, velocity, track, tracks_so_far)
+    divides = np.concatenate([now.divides[lives], first_divisions(settings, born, frame)])
+    divides[begins] = np.maximum(divides[begins], frame + 1.0)
+    rows = divided(settings, Rows(position, velocity, track, mother, divides), frame, tracks_so_far)
+    begun = tracks_so_far + 2 * (len(rows.track) - len(track))
+    return Snapshot(frame, rows.position, rows.velocity, rows.track, begun, rows.mother, rows.divides)
 
 
 _Moved = tuple[Vectors, Vectors, NDArray[np.bool_]]

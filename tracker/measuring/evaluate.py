@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from .choice import Fits, diffusion_of
 from .curves import Point, curves_of, on_fit, table_of_curves
 from .draws import DRAWS, Variants
-from .families import families, safety, starts_and_ends
-from .groups import Estimate, Samples, mean_of, median_of, ratio, shifted
+from .families import cycles_so_far, families, median_cycle, safety, starts_and_ends
+from .groups import Estimate, Samples, mean_of, ratio, shifted
 from .likelihood import FRACTIONAL, PERSISTENT, Floats, Pieces
 from .measures import FITTED, Measures
 from .paths import confinement, mean_feature, paths, pieces_of
@@ -195,7 +195,10 @@ def _row(movie: Recording, part: _Part, found: dict[str, Estimate]) -> Columns:
     born, lost = starts_and_ends(movie.tracks)
     family = families(movie.tracks, movie.scale.frame)
     cycle = family["cycle_time"][inside]
-    row["cycle_time_median"], row["cycle_time_median_error"] = median_of(cycle, movie.rng)
+    lasting = cycles_so_far(movie.tracks, family, movie.scale.frame)[inside]
+    row["cycle_time_median"], row["cycle_time_median_error"] = median_cycle(
+        lasting, np.isfinite(cycle), movie.rng
+    )
     row["cycles"] = float(np.isfinite(cycle).sum())
     row["divisions"] = float((family["daughters"][inside] > 0).sum())
     row["appearances"], row["disappearances"] = float(born[inside].sum()), float(lost[inside].sum())

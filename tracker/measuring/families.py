@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..particles.tracks import Tracks
+from .groups import SAMPLES
 from .likelihood import Floats
 
 
@@ -40,6 +42,46 @@ def families(tracks: Tracks, interval: float) -> dict[str, Floats]:
         "daughters": np.bincount(mother_of, minlength=count).astype(np.float64),
         "cycle_time": cycle,
     }
+
+
+def cycles_so_far(tracks: Tracks, family: dict[str, Floats], interval: float) -> Floats:
+    """(T,) how long the cycle of each track that a division began was seen, to its end or not; else NaN."""
+    first, last = tracks.span
+    seen = np.where(np.isfinite(family["mother"]), (last - first) * interval, np.nan)
+    return np.where(np.isfinite(family["cycle_time"]), family["cycle_time"], seen)
+
+
+def median_cycle(
+    lasting: Floats, complete: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[float, float]:
+    """Median cycle time of Kaplan and Meier (1958), its standard error by a bootstrap; NaN if not reached.
+
+    The median of complete cycles alone is too short, for long ones do not end in the movie.
+
+    Parameters
+    ----------
+    lasting : (T,) float64 array
+        As `cycles_so_far`.
+    complete : (T,) bool array
+        Whether each ended by a division; the others are censored.
+    """
+    known = np.isfinite(lasting)
+    lasting, complete = lasting[known], complete[known]
+    if not complete.any():
+        return np.nan, np.nan
+    some = rng.integers(0, len(lasting), (SAMPLES, len(lasting)))
+    again = np.array([_half_life(lasting[one], complete[one]) for one in some])
+    again = again[np.isfinite(again)]
+    return _half_life(lasting, complete), float(again.std(ddof=1)) if len(again) > 1 else np.nan
+
+
+def _half_life(lasting: Floats, complete: NDArray[np.bool_]) -> float:
+    """The time at which the Kaplan-Meier estimate of survival falls to a half; NaN if it does not."""
+    order = np.lexsort((~complete, lasting))
+    left = len(lasting) - np.arange(len(lasting))
+    survival = np.cumprod(1 - complete[order] / left)
+    gone = np.flatnonzero(survival <= 0.5)
+    return float(lasting[order][gone[0]]) if len(gone) else np.nan
 
 
 def safety(tracks: Tracks) -> Floats:

@@ -163,12 +163,3 @@ def distribution(weights: Samples, values: Floats, owner: NDArray) -> tuple[Floa
         found.append(ratio(weights, here / width, whole))
         counts.append(float((weights.drawn @ here).mean()))
     return np.asarray((np.arange(_BINS) + 0.5) * width), found, np.array(counts, np.float64)
-
-
-def median_of(values: Floats, rng: np.random.Generator) -> tuple[float, float]:
-    """Median of the known values, and its standard error by bootstrap."""
-    finite = values[np.isfinite(values)]
-    if len(finite) == 0:
-        return np.nan, np.nan
-    again = np.median(finite[rng.integers(0, len(finite), (SAMPLES, len(finite)))], axis=1)
-    return float(np.median(finite)), float(again.std(ddof=1)) if len(finite) > 1 else np.nan
