@@ -99,7 +99,7 @@ def _near(
 
 
 def _runs(movie: Movie, pair: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(M, 4) encounters of pairs (P, 2): a detection of either track in the first frame, it, and frames in all.
+    """(M, 4) encounters of pairs (P, 2): a detection of either track in the first frame, it, how many frames.
 
     first (N,) is the first detection of each track.
     """
