@@ -2,8 +2,9 @@
 
 The evidence of an exchange runs around a loop, of two tracks and two frame pairs, and belief propagation
 counts it more than once. Where two decided tracks come near each other, the sum over all ways in which they
-may exchange detections and futures counts it once; but it knows the two tracks alone. So the probability of
-a link is the mean of both.
+may exchange detections and futures counts it once; but it knows the two tracks alone. Frame pairs are tied
+together as far as each step continues the one before: so the probability of a link is a mean, in which the
+sum has the correlation of consecutive steps as its weight.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.tolerances import LEAST
+from ...compute.tolerances import LEAST, NEGLIGIBLE
 from ...gated.linking import Links
 from ...geometry.neighbours import nearest
-from ..model import Model, MotionModel
+from ..model import AssociationModel, Model, MotionModel
 from ..model.movie import Movie, chain_ends
 from .blocks import in_blocks
 from .candidates import distinct
@@ -40,12 +41,12 @@ def with_encounters(movie: Movie, model: Model, links: Links) -> Links:
 
     Links that are compared by features keep theirs: the sums over tracks know positions alone.
     """
-    p = links.probability
+    p, tied = links.probability, model.motion.kept(1)
     by_features = model.features is not None and model.features.links()
-    if p is None or not len(p) or by_features:
+    if p is None or not len(p) or by_features or tied < NEGLIGIBLE:
         return links
     odds = odds_of_exchange(movie, model, links.pairs)
-    return replace(links, probability=np.where(odds > _DOUBT, (p + 1 / (1 + odds)) / 2, p))
+    return replace(links, probability=np.where(odds > _DOUBT, p + tied * (1 / (1 + odds) - p), p))
 
 
 def odds_of_exchange(movie: Movie, model: Model, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -57,19 +58,20 @@ def odds_of_exchange(movie: Movie, model: Model, pairs: NDArray[np.int64]) -> ND
         tuple(np.ascontiguousarray(each) for each in whole), steps_of(movie, model),
         np.log(model.association.delay, out=delay, where=delay > 0),
     )  # fmt: skip
+    single = _alone(model.association)
     shape, own = (len(movie), *model.motion.variance.shape), np.zeros(len(movie))
     filters = np.empty(shape[:2], np.float32), np.empty((*shape, 5), np.float32)
     starts = np.flatnonzero(before < 0)
     in_blocks(lambda block: follow_tracks(*block, *given, after, starts, own, *filters), len(starts), own)
     near = _near(movie, model.motion, tracks)
-    likely, test = np.empty(len(near), np.bool_), (*given, tracks, near, own, *filters)
+    likely, test = np.empty(len(near), np.bool_), (*given, single, tracks, near, own, *filters)
     in_blocks(lambda block: may_exchange(*block, *test, likely), len(near), own)
     meetings = _runs(movie, near[likely], chain_ends(np.where(before >= 0, before, np.arange(len(movie)))))
     stated, begin = np.zeros(len(movie), np.bool_), 2 * (np.cumsum(meetings[:, 3]) - meetings[:, 3])
     if movie.pins is not None:
         stated[movie.pins.forced[:, 1]] = True
     rows, wrong = np.zeros(2 * meetings[:, 3].sum(), np.int64), np.zeros(2 * meetings[:, 3].sum())
-    sums = (*given, (*tracks, stated), meetings, begin, filters, WINDOW, rows, wrong)
+    sums = (*given, single, (*tracks, stated), meetings, begin, filters, WINDOW, rows, wrong)
     in_blocks(lambda block: meet(*block, *sums), len(meetings), own)
     into = np.bincount(rows, wrong / np.maximum(1 - wrong, LEAST), len(movie))
     return np.asarray(into[pairs[:, 1]])
@@ -81,6 +83,12 @@ def _neighbours(count: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64]
     alone = (np.bincount(tail, minlength=count)[tail] == 1) & (np.bincount(head, minlength=count)[head] == 1)
     after[tail[alone]], before[head[alone]] = head[alone], tail[alone]
     return after, before
+
+
+def _alone(rates: AssociationModel) -> float:
+    """Log weight of a detection alone, which may be clutter, over that of a track's start and end."""
+    ends = np.prod([max(1 - float(each.sum()), LEAST) for each in (rates.delay, rates.delay_back)])
+    return float(np.log1p(rates.clutter / max(1 - rates.clutter, LEAST) / ends))
 
 
 def _near(

@@ -151,11 +151,12 @@ def follow_tracks(first, last, movie, steps, delay, after, starts, own, weight, 
 
 @kernel(error_model="numpy")
 def may_exchange(
-    first, last, movie, steps, delay, tracks, pairs, own, weight, state, likely
+    first, last, movie, steps, delay, single, tracks, pairs, own, weight, state, likely
 ):  # pragma: no cover
     """Write likely (P,) b1: whether the tracks of pairs (P, 2) i8 may exchange as they meet or as they part.
 
     tracks are (N,) i8, the next and the previous detection in the track; pairs are of detections in a frame.
+    single is as `meet` has it.
     """
     frame, (after, before) = movie[3], tracks
     sums = np.empty((len(steps.share) + 1, len(steps.noise), 7))
@@ -171,7 +172,8 @@ def may_exchange(
                     to[side] = -1
             if max(came[0], came[1]) < 0 or max(to[0], to[1]) < 0:
                 continue
-            odds = 0.0  # of ways that are exchanged
+            # Log odds of exchanged ways; a track that begins or ends there may leave a detection alone.
+            odds = single if min(came[0], came[1], to[0], to[1]) < 0 else 0.0
             for side in range(2):
                 i, j = came[1 - side], to[side]
                 if j >= 0:
@@ -200,7 +202,7 @@ def _mix(share, t, led, turned, wrong, now, h, then, g):  # pragma: no cover
 
 
 @inner_kernel(error_model="numpy")
-def _go_on(t, may, movie, steps, delay, tracks, at, known, now, sums):  # pragma: no cover
+def _go_on(t, may, movie, steps, delay, single, tracks, at, known, now, sums):  # pragma: no cover
     """Make the hypotheses after the detections (2,) of frame t, or -1; returns how many are left.
 
     may is whether tracks may exchange there.
@@ -226,9 +228,13 @@ def _go_on(t, may, movie, steps, delay, tracks, at, known, now, sums):  # pragma
                     total = NEVER
             for side in range(2):  # of the hypothesis, which takes the detection of a path
                 j, i, to = at[side ^ way], known.row[now, h, side], 4 * many + side
-                if j >= 0 and i < 0:
+                if j < 0 or total == NEVER:
+                    continue
+                if i < 0:
                     _begin(steps, to, known.weight, known.state)
-                elif j >= 0 and total > NEVER:
+                    total += single
+                else:
+                    total -= single * known.alone[now, h, side]
                     own = (now * many + h) * 2 + side
                     total += _followed(movie, steps, delay, i, j, own, to, known.weight, known.state, sums)
             if total < best + LEAST_LOG:
@@ -244,6 +250,8 @@ def _go_on(t, may, movie, steps, delay, tracks, at, known, now, sums):  # pragma
             for side in range(2):
                 j, own, to = at[side ^ way], (now * many + h) * 2 + side, (then * many + g) * 2 + side
                 known.way[then, g, side] = way if at[side] >= 0 else known.way[now, h, side]
+                first = known.row[now, h, side] < 0
+                known.alone[then, g, side] = first if j >= 0 else known.alone[now, h, side]
                 known.row[then, g, side] = j if j >= 0 else known.row[now, h, side]
                 own = 4 * many + side if j >= 0 else own
                 _copy(known.weight, known.state, own, known.weight, known.state, to)
@@ -258,7 +266,7 @@ def _go_on(t, may, movie, steps, delay, tracks, at, known, now, sums):  # pragma
 
 @kernel(error_model="numpy")
 def meet(
-    first, last, movie, steps, delay, tracks, meetings, begin, filters, window, rows, wrong
+    first, last, movie, steps, delay, single, tracks, meetings, begin, filters, window, rows, wrong
 ):  # pragma: no cover
     """Write the probabilities that links into the detections of both tracks are wrong.
 
@@ -266,7 +274,7 @@ def meet(
     the link from the latter is; meetings (M, 4) i8: a detection of either track in the first frame, this
     frame, and the number of frames in which they may exchange; begin (M,) i8 where each begins in rows i8 and
     wrong f8 (L,), which have a detection and a probability for each frame and side. filters are those of
-    `follow_tracks`.
+    `follow_tracks`; single is the log weight of a detection alone, over that of a track's start and end.
     """
     many, most = 1 << MEMORY, 1
     room = 4 * many + 2, len(steps.share)
@@ -274,7 +282,7 @@ def meet(
         most = max(most, meetings[e, 3] + window)
     known = Hypotheses(
         np.empty((2, many)), np.zeros((2, many, 2), np.int64), np.zeros((2, many, 2), np.int64),
-        np.zeros((2, many, most, 2)), np.empty(room, np.float32),
+        np.zeros((2, many, 2), np.int64), np.zeros((2, many, most, 2)), np.empty(room, np.float32),
         np.empty((*room, len(steps.noise), 5), np.float32),
     )  # fmt: skip
     sums = np.empty((len(steps.share) + 1, len(steps.noise), 7))
@@ -287,7 +295,9 @@ def meet(
         for side in range(2):
             path[side], ended[side] = meetings[e, side], -1
             known.row[0, 0, side], known.way[0, 0, side] = tracks[1][path[side]], 0
+            known.alone[0, 0, side] = 0
             if known.row[0, 0, side] >= 0:
+                known.alone[0, 0, side] = tracks[1][known.row[0, 0, side]] < 0
                 _copy(filters[0], filters[1], known.row[0, 0, side], known.weight, known.state, side)
         for t in range(frames + window):
             for side in range(2):
@@ -304,7 +314,7 @@ def meet(
                 continue
             ends = min(ended[0], ended[1]) if min(ended[0], ended[1]) >= 0 else max(ended[0], ended[1])
             may = t < frames and (ends < 0 or start + t <= ends + 1)
-            left = _go_on(t, may, movie, steps, delay, tracks, at, known, now, sums)
+            left = _go_on(t, may, movie, steps, delay, single, tracks, at, known, now, sums)
             now = 1 - now
             if left == 1 and t >= frames:
                 break
