@@ -2,9 +2,9 @@
 
 The evidence of an exchange runs around a loop, of two tracks and two frame pairs, and belief propagation
 counts it more than once. Where two decided tracks come near each other, the sum over all ways in which they
-may exchange detections and futures counts it once; but it knows the two tracks alone. Frame pairs are tied
-together as far as each step continues the one before: so the probability of a link is a mean, in which the
-sum has the correlation of consecutive steps as its weight.
+may exchange detections and futures counts it once; but it knows the two tracks alone. Frame pairs depend on one
+another if each step continues the one before: so the probability of a link is a mean, in which the sum has the
+correlation of consecutive steps as its weight.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def with_encounters(movie: Movie, model: Model, links: Links) -> Links:
 
     Links that are compared by features keep theirs: the sums over tracks know positions alone.
     """
-    p, tied = links.probability, model.motion.kept(1)
+    p, along = links.probability, model.motion.kept(1)
     by_features = model.features is not None and model.features.links()
-    if p is None or not len(p) or by_features or tied < NEGLIGIBLE:
+    if p is None or not len(p) or by_features or along < NEGLIGIBLE:
         return links
     odds = odds_of_exchange(movie, model, links.pairs)
-    return replace(links, probability=np.where(odds > _DOUBT, p + tied * (1 / (1 + odds) - p), p))
+    return replace(links, probability=np.where(odds > _DOUBT, p + along * (1 / (1 + odds) - p), p))
 
 
 def odds_of_exchange(movie: Movie, model: Model, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
