@@ -2,9 +2,9 @@
 
 The evidence of an exchange runs around a loop, of two tracks and two frame pairs, and belief propagation
 counts it more than once. Where two decided tracks come near each other, the sum over all ways in which they
-may exchange detections and futures counts it once; but it knows the two tracks alone. Frame pairs depend on one
-another if each step continues the one before: so the probability of a link is a mean, in which the sum has the
-correlation of consecutive steps as its weight.
+may exchange detections and futures counts it once; but it knows the two tracks alone. Frame pairs depend on
+one another if each step continues the one before: so the probability of a link is a mean, in which the sum
+has the correlation of consecutive steps as its weight.
 """
 
 from __future__ import annotations
