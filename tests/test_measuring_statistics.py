@@ -9,6 +9,7 @@ from scipy.linalg import toeplitz
 import outbid
 from outbid import Detections, Tracks
 from outbid.measuring import Measures
+from outbid.measuring.draws import variants_of
 
 TRACKS, FRAMES = 300, 25
 NOISE = 0.3
@@ -157,6 +158,32 @@ def test_errors_include_linking_and_say_where_it_dominates() -> None:
     assert two.linking_share.median() > 0.05
     assert two.no_wrong_link.round(6).eq(0.5).all()
     assert one.no_wrong_link.eq(1).all()
+
+
+@pytest.mark.parametrize(("straight", "exchanged"), [(True, 0.0), (False, 0.5)])
+def test_draws_exchange_futures_as_often_as_steps_allow(straight: bool, exchanged: float) -> None:
+    """Tracks that keep their direction exchange a detection where they cross, and those that diffuse all."""
+    rng, frames, middle = np.random.default_rng(3), 21, 10
+    step = rng.normal(0, 1.0, (60, frames - 1, 2)) * (0.05 if straight else 1.0)
+    step += np.tile([[[-1.0, 0.0]], [[1.0, 0.0]]], (30, 1, 1)) if straight else 0.0
+    place = np.concatenate([np.zeros((60, 1, 2)), np.cumsum(step, axis=1)], axis=1)
+    place -= place[:, [middle]]
+    place[:, :, 1] += 1000.0 * (np.arange(60) // 2)[:, None]
+    place[1::2, middle, 1] += 0.01
+    frame = np.repeat(np.arange(frames), 60)
+    seen = Detections.from_table(frame, place.transpose(1, 0, 2).reshape(-1, 2))
+    tracks = Tracks.from_track_ids(seen, np.tile(np.arange(60), frames))
+    doubtful = np.isin(frame[tracks.links[:, 0]], [middle - 1, middle])
+    tracks = dataclasses.replace(tracks, link_probability=np.where(doubtful, 0.5, 1.0))
+    found = variants_of(tracks, rng)
+    ends = found.rows[np.stack([found.start[:-1], found.start[1:] - 1], axis=1)] % 60  # who is it there?
+    whole = np.diff(found.start) == frames
+    share = found.drawn[:, whole & (ends[:, 0] != ends[:, 1])].sum() / found.drawn[:, whole].sum()
+    detection = found.rows[found.start[:-1][whole] + middle] % 60 != ends[whole, 0]
+    assert share == pytest.approx(exchanged, abs=0.1)
+    assert found.drawn[:, whole][:, detection].sum() / found.drawn[:, whole].sum() == pytest.approx(
+        0.5, abs=0.1
+    )
 
 
 @pytest.mark.smoke

@@ -270,8 +270,10 @@ def _trust(run: TrackingRun) -> dict[str, object]:
     from ..particles.reliability import reliability_of
 
     found = reliability_of(run.tracks)
-    known = {} if found is None else {"expected_wrong_links": found.wrong, "doubtful_tracks": found.doubtful}
-    return {"summary": run.summary, **known}
+    if found is None:
+        return {"summary": run.summary}
+    wrong = {"expected_wrong_links": found.wrong, "wrong_links_within": list(found.within)}
+    return {"summary": run.summary, **wrong, "doubtful_tracks": found.doubtful}
 
 
 def _stream(

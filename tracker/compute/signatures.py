@@ -57,7 +57,9 @@ geometry.gating._count_pairs i8 i8 f8:2 i8:1 i8:1 f8:2 i8:1 i8:1 i8:1 i8:1 f8 i8
 geometry.gating._fill_pairs i8 i8 f8:2 i8:1 i8:1 f8:2 i8:1 i8:1 i8:1 i8:1 f8 i8:1 i4:1 f8:1
 learned.inference.filter.prepare_links i8 i8 (i4:1,i4:1,i4:1) f8:1 (f8:1,f8:1) f8:1 f8:2 f8 f4:1 f4:1 f4:1 f4:1
 learned.inference.filter.filter_rows i8:2 Steps Places Direction Messages
-learned.inference.encounters.meet i8 i8 (f8:2,f8:2,i8:1,i8:1) Steps f8:1 (i8:1,i8:1,b1:1) i8:2 i8 f8:3
+learned.inference.encounters.follow_tracks i8 i8 (f8:2,f8:2,i8:1,i8:1) Steps f8:1 i8:1 i8:1 f8:1 f4:2 f4:4
+learned.inference.encounters.may_exchange i8 i8 (f8:2,f8:2,i8:1,i8:1) Steps f8:1 f8 (i8:1,i8:1) i8:2 f8:1 f4:2 f4:4 b1:1
+learned.inference.encounters.meet i8 i8 (f8:2,f8:2,i8:1,i8:1) Steps f8:1 f8 (i8:1,i8:1,b1:1) i8:2 i8:1 (f4:2,f4:4) i8 i8:1 f8:1
 learned.inference.features.feature_filter i8:1 i8:1 i4:1 i4:1 i4:1 f4:1 f8:2 f8:2 f8:1 f8:1 f8:3
 learned.inference.features.feature_ratio i8 i8 (i4:1,i4:1) i4:1 f8:2 f8:2 f8:1 f8:1 f8:3 f8:3 f8:2
 learned.inference.powers.raised f8:1 f8
@@ -91,9 +93,9 @@ RECORDS = {
 """Types of the fields of named tuples."""
 
 SECONDS = {
-    "learned.inference.encounters": 14.0,
     "detection.joint": 13.4,
     "detection.decision": 8.9,
+    "learned.inference.encounters": 7.0,
     "assignment.bid_and_augment": 6.1,
     "detection.fit": 4.6,
     "learned.inference.smoother": 4.3,

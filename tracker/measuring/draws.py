@@ -1,7 +1,7 @@
 """Links drawn by their probabilities, and the different tracks that occur in the draws.
 
-An uncertain link competes with others of the same frames: two are exchanged by the odds of their lengths, if
-both may be wrong. The remaining probability that the link is wrong cuts the track there.
+An uncertain link competes with others of the same frames: the tracks of two may be exchanged while both are
+uncertain, as `exchanges` draws it. The remaining probability that the link is wrong cuts the track there.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from ..compute.tolerances import LEAST
 from ..particles.tracks import Tracks
+from .exchanges import Steps, drawn_exchanges, encounters, steps_of
 
 DRAWS = 16
 """Draws of the links: the spread of a statistic over them is known to a fifth."""
+_TRIED = 4
+"""Guard: draws of exchanges for each that is used, by which their probabilities are known."""
 _SURE = 1 - 1e-3
 """Error level: links above this probability are in all draws."""
 _UNLIKELY = 20.0
@@ -100,35 +104,38 @@ def _draws(tracks: Tracks, rng: np.random.Generator) -> Iterator[Tracks]:
     doubtful = np.flatnonzero(inside & (wrong > 1 - _SURE))
     if len(doubtful) == 0:
         return
-    one, other, odds = _exchanges(tracks, doubtful, inside)
-    doubt = wrong[doubtful]
-    total = np.bincount(one, odds, len(doubtful)) + np.bincount(other, odds, len(doubtful))
-    share = (doubt[one] / total[one] + doubt[other] / total[other]) / 2
-    chance = np.minimum(odds * share, odds / (1 + odds))
-    left = doubt - np.bincount(one, chance, len(doubtful)) - np.bincount(other, chance, len(doubtful))
-    for _ in range(DRAWS):
-        some = rng.permutation(np.flatnonzero(rng.random(len(chance)) < chance))
-        pairs = np.column_stack([one[some], other[some]])
-        first = np.full(len(doubtful), len(some))
-        np.minimum.at(first, pairs, np.arange(len(some))[:, None])  # a link is exchanged once
-        pairs = pairs[(first[pairs] == np.arange(len(some))[:, None]).all(axis=1)]
+    doubt, steps = wrong[doubtful], steps_of(tracks, inside)
+    met = encounters(tracks, doubtful[_rivals(tracks, doubtful, steps)])
+    ways = drawn_exchanges(tracks, met, inside, steps, rng, _TRIED * DRAWS)
+    pairs, group, _ = met
+    pairs = np.searchsorted(doubtful, pairs)
+    each = ways.mean(axis=0)  # chance that a pair is exchanged, if it were not for other tracks
+    total = np.bincount(pairs.ravel(), np.tile(each, 2), len(doubtful))
+    most, needed = (np.bincount(group, value[pairs].sum(axis=0)) for value in (doubt, total))
+    share = np.minimum(most / np.maximum(needed, LEAST), 1)
+    left = np.maximum(doubt - np.bincount(pairs.ravel(), np.tile(each * share[group], 2), len(doubtful)), 0)
+    for way in ways[:DRAWS]:
+        some = rng.permutation(np.flatnonzero(rng.random(len(share)) < share))
+        turn = np.full(len(share), len(share))
+        turn[some] = np.arange(len(some))
+        now = np.flatnonzero(way & (turn[group] < len(share)))
+        first = np.full(len(doubtful), len(share))
+        for links in pairs[:, now]:  # a link is exchanged by one encounter
+            np.minimum.at(first, links, turn[group[now]])
+        clash = np.unique(group[now][(first[pairs[:, now]] != turn[group[now]]).any(axis=0)])
+        now = now[~np.isin(group[now], clash)]
         kept = rng.random(len(doubtful)) >= left
-        kept[pairs] = True
+        kept[pairs[:, now]] = True
         links = tracks.links.copy()
-        links[doubtful[pairs], 1] = target[doubtful[pairs[:, ::-1]]]
+        links[doubtful[pairs[:, now]], 1] = target[doubtful[pairs[::-1, now]]]
         links = np.delete(links, doubtful[~kept], axis=0)
         yield Tracks(tracks.detections, links[np.lexsort((links[:, 1], links[:, 0]))])
 
 
-def _exchanges(
-    tracks: Tracks, doubtful: Rows, inside: NDArray[np.bool_]
-) -> tuple[Rows, Rows, NDArray[np.float64]]:
-    """Pairs of doubtful links of the same frames, (P,) each, and the odds that they are exchanged."""
-    seen, (begin, end) = tracks.detections, tracks.detections.position[tracks.links].transpose(1, 0, 2)
-    variance = np.square(end - begin)[inside].mean(axis=0)
-    deviation = np.sqrt(np.where(variance > 0, variance, np.inf))  # 2D data do not move along z
-    begin, end = begin[doubtful] / deviation, end[doubtful] / deviation
-    frames = seen.frame[tracks.links[doubtful]]
+def _rivals(tracks: Tracks, doubtful: Rows, steps: Steps) -> Rows:
+    """Pairs (P, 2) of doubtful links of the same frames that may be exchanged, among their numbers (D,)."""
+    frames = tracks.detections.frame[tracks.links[doubtful]]
+    begin, end = tracks.detections.position[tracks.links[doubtful]].transpose(1, 0, 2) / steps.deviation
     group = np.unique(frames, axis=0, return_inverse=True)[1].ravel()  # (D, 1) in NumPy 2.0.0
     order, found = np.argsort(group, kind="stable"), [np.empty((0, 2), np.int64)]
     for some in np.split(order, np.cumsum(np.bincount(group))[:-1]):
@@ -136,7 +143,7 @@ def _exchanges(
             middle = (begin[some] + end[some]) / 2
             near = cKDTree(middle).query(middle, k=np.arange(2, min(_NEAR + 1, len(some)) + 1))[1]
             found.append(np.column_stack([np.repeat(some, near.shape[1]), some[near.ravel()]]))
-    one, other = np.unique(np.sort(np.concatenate(found), axis=1), axis=0).T
+    pair = np.unique(np.sort(np.concatenate(found), axis=1), axis=0)
+    one, other = pair.T
     longer = ((end[other] - end[one]) * (begin[other] - begin[one])).sum(axis=1)
-    likely = longer < _UNLIKELY
-    return one[likely], other[likely], np.exp(-longer[likely])
+    return np.asarray(pair[longer < _UNLIKELY])

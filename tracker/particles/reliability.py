@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from .tracks import Tracks
 
 DOUBTFUL = 0.5
 """Probability of a link below which it is more likely wrong than right, and its track doubtful."""
 MANY_WRONG = 0.1
 """Share of expected wrong links above which a run warns: a track of ten links then has one wrong link."""
+
+
+_TOGETHER = 2.0
+"""Prior: links that are wrong together, those of two tracks that exchange."""
+_OFF = 0.1
+"""Error level: standard deviation of the stated number of wrong links, in it, where the model is wrong."""
+_UNSEEN = 5e-4
+"""Error level: share of wrong links that no probability shows, as of tracks that are joined by chance."""
+_NINETY = 1.645
+"""Standard deviations of a normal distribution that hold nine of ten values."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +40,14 @@ class Reliability:
         How many of them are expected to be wrong: the sum of 1 - probability.
     doubtful : int
         Tracks that have a link with a probability below `DOUBTFUL`.
+    within : tuple of int
+        Least and largest number of wrong links, which holds the true one in 90 % of movies.
     """
 
     links: int
     wrong: float
     doubtful: int
+    within: tuple[int, int]
 
     @property
     def share(self) -> float:
@@ -50,7 +65,7 @@ def reliability_of(tracks: Tracks) -> Reliability | None:
     >>> seen = Detections.from_table([0, 1, 2, 3], [[0, 0, x] for x in range(4)])
     >>> links = np.array([[0, 1], [1, 2], [2, 3]])
     >>> reliability_of(Tracks(seen, links, link_probability=np.array([0.9, 0.4, 0.7])))
-    Reliability(links=3, wrong=1.0, doubtful=1)
+    Reliability(links=3, wrong=1.0, doubtful=1, within=(0, 3))
     """
     probability = tracks.link_probability
     if probability is None or not np.isfinite(probability).any():
@@ -58,7 +73,29 @@ def reliability_of(tracks: Tracks) -> Reliability | None:
     finite = np.isfinite(probability)
     unlikely = finite & (probability < DOUBTFUL)
     of = tracks.track_id[tracks.links[unlikely, 1]]
-    return Reliability(int(finite.sum()), float((1 - probability[finite]).sum()), len(np.unique(of)))
+    doubt = 1 - probability[finite]
+    return Reliability(len(doubt), float(doubt.sum()), len(np.unique(of)), _interval(doubt))
+
+
+def _interval(doubt: NDArray[np.float64]) -> tuple[int, int]:
+    """Least and largest number of wrong links, by the probabilities of these (E,).
+
+    The number is that of a gamma distribution, whose variance is that of links that are wrong together, and
+    of what the model does not know. Its quantiles are those of Wilson and Hilferty.
+
+    Examples
+    --------
+    >>> _interval(np.full(100, 0.5)), _interval(np.zeros(100))
+    ((36, 66), (0, 0))
+    """
+    unseen = _UNSEEN * len(doubt)
+    mean = float(doubt.sum()) + unseen / 2
+    variance = _TOGETHER * (float((doubt * (1 - doubt)).sum()) + unseen) + (_OFF * float(doubt.sum())) ** 2
+    if not variance > 0:
+        return round(mean), round(mean)
+    part = variance / (9 * mean**2)
+    least, most = (mean * max(1 - part + side * _NINETY * part**0.5, 0.0) ** 3 for side in (-1, 1))
+    return int(least), min(int(np.ceil(most)), len(doubt))
 
 
 def sentence_on(tracks: Tracks) -> str:
@@ -73,7 +110,7 @@ def sentence_on(tracks: Tracks) -> str:
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> links = np.array([[0, 1], [1, 2]])
     >>> sentence_on(Tracks(seen, links, link_probability=np.array([0.7, 0.4])))
-    '1 track from 3 detections; about 1 of 2 links is expected to be wrong; 1 track is doubtful.'
+    '1 track from 3 detections; about 1 (0 to 2) of 2 links is expected to be wrong; 1 track is doubtful.'
     >>> sentence_on(Tracks(seen, links))
     '1 track from 3 detections; 2 links, without probabilities.'
     """
@@ -85,12 +122,13 @@ def sentence_on(tracks: Tracks) -> str:
     if found is None:
         links = _counted(len(tracks.links), "link")
         return f"{head}; {links}{', without probabilities' if len(tracks.links) else ''}."
-    wrong = round(found.wrong)
-    of = f"{wrong:,} of {_counted(found.links, 'link')}" if wrong else f"none of {found.links:,} links"
-    about = "about " if wrong else ""
+    wrong, (least, most) = round(found.wrong), found.within
+    within = f"({least:,} to {most:,})" if wrong else f"(up to {most:,})"
+    number = f"{f'about {wrong:,}' if wrong else 'none'} {within}" if most else "none"
     doubtful = _counted(found.doubtful, "track") if found.doubtful else "no track"
     return (
-        f"{head}; {about}{of} {'is' if wrong <= 1 else 'are'} expected to be wrong; "
+        f"{head}; {number} of {_counted(found.links, 'link')} {'is' if wrong <= 1 else 'are'} expected to be "
+        f"wrong; "
         f"{doubtful} {'is' if found.doubtful <= 1 else 'are'} doubtful."
     )
 

@@ -85,16 +85,15 @@ def bordered(
 ) -> Tracks:
     """A movie with open borders across `axes`: what leaves is lost, and others come in at the same rate.
 
-    Walls reflect along the other axes.
+    What comes back over the border that it left by is the same particle. Walls reflect along the other axes.
     """
     inside, cell = folded(path, the.side), np.zeros(path.shape[:2], int)
     for axis in axes:
         if axis < path.shape[2]:
             inside[..., axis] = np.mod(path[..., axis], the.side)
             cell += np.floor(path[..., axis] / the.side).astype(int) * 1000**axis
-    left = np.zeros(cell.shape, int)
-    left[1:] = np.cumsum(np.diff(cell, axis=0) != 0, axis=0)
-    label = np.arange(path.shape[1]) * the.frames + left
+    who = np.stack([np.broadcast_to(np.arange(path.shape[1]), cell.shape), cell], axis=-1).reshape(-1, 2)
+    label = np.unique(who, axis=0, return_inverse=True)[1].reshape(cell.shape)
     return filmed(the, inside, view, label)
 
 

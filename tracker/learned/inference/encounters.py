@@ -2,8 +2,9 @@
 
 The evidence of an exchange runs around a loop, of two tracks and two frame pairs, and belief propagation
 counts it more than once. Where two decided tracks come near each other, the sum over all ways in which they
-may exchange detections and futures counts it once; but it knows the two tracks alone. So the probability of
-a link is the mean of both.
+may exchange detections and futures counts it once; but it knows the two tracks alone. Frame pairs depend on
+one another if each step continues the one before: so the probability of a link is a mean, in which the sum
+has the correlation of consecutive steps as its weight.
 """
 
 from __future__ import annotations
@@ -13,23 +14,24 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.tolerances import LEAST
+from ...compute.tolerances import LEAST, NEGLIGIBLE
 from ...gated.linking import Links
 from ...geometry.neighbours import nearest
-from ..model import Model, MotionModel
+from ..model import AssociationModel, Model, MotionModel
 from ..model.movie import Movie, chain_ends
 from .blocks import in_blocks
-from .encounters_cpu import meet
+from .candidates import distinct
+from .encounters_cpu import NEVER, follow_tracks, may_exchange, meet
 from .jpda import steps_of
 
 WINDOW = 6
-"""Guard: frames before and after an encounter by which the tracks are known."""
+"""Guard: frames after an encounter by which the tracks are known."""
 _NEAR = 4.0
 """Guard: standard deviations of a prediction between detections that two tracks may exchange."""
 _RIVALS = 3
 """Guard: nearest detections with which one may be exchanged."""
 _LONGEST = 40
-"""Guard: frames of an encounter; two that stay together longer are known by these."""
+"""Guard: frames of an encounter; two that stay together longer meet several times."""
 _DOUBT = float(np.exp(-5.0))
 """Error level: odds of an exchange below which links do not lie in an encounter."""
 
@@ -39,39 +41,40 @@ def with_encounters(movie: Movie, model: Model, links: Links) -> Links:
 
     Links that are compared by features keep theirs: the sums over tracks know positions alone.
     """
-    p = links.probability
+    p, along = links.probability, model.motion.kept(1)
     by_features = model.features is not None and model.features.links()
-    if p is None or not len(p) or by_features:
+    if p is None or not len(p) or by_features or along < NEGLIGIBLE:
         return links
     odds = odds_of_exchange(movie, model, links.pairs)
-    return replace(links, probability=np.where(odds > _DOUBT, (p + 1 / (1 + odds)) / 2, p))
+    return replace(links, probability=np.where(odds > _DOUBT, p + along * (1 / (1 + odds) - p), p))
 
 
 def odds_of_exchange(movie: Movie, model: Model, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
     """(E,) odds that a link (E, 2) is wrong because its track exchanges with another, over all it meets."""
-    tracks, wrong_into = _neighbours(len(movie), pairs), np.zeros(len(movie))
-    meetings = _meetings(movie, model.motion, tracks)
-    wrong = np.zeros((len(meetings), int(meetings[:, 3].max(initial=1)), 2))
-    stated = np.zeros(len(movie), np.bool_)
+    after, before = tracks = _neighbours(len(movie), pairs)
+    whole = movie.position, model.local.flow, movie.when, movie.frame
+    delay = np.where(model.association.delay > 0, 1.0, NEVER)
+    given = (
+        tuple(np.ascontiguousarray(each) for each in whole), steps_of(movie, model),
+        np.log(model.association.delay, out=delay, where=delay > 0),
+    )  # fmt: skip
+    single = _alone(model.association)
+    shape, own = (len(movie), *model.motion.variance.shape), np.zeros(len(movie))
+    filters = np.empty(shape[:2], np.float32), np.empty((*shape, 5), np.float32)
+    starts = np.flatnonzero(before < 0)
+    in_blocks(lambda block: follow_tracks(*block, *given, after, starts, own, *filters), len(starts), own)
+    near = _near(movie, model.motion, tracks)
+    likely, test = np.empty(len(near), np.bool_), (*given, single, tracks, near, own, *filters)
+    in_blocks(lambda block: may_exchange(*block, *test, likely), len(near), own)
+    meetings = _runs(movie, near[likely], chain_ends(np.where(before >= 0, before, np.arange(len(movie)))))
+    stated, begin = np.zeros(len(movie), np.bool_), 2 * (np.cumsum(meetings[:, 3]) - meetings[:, 3])
     if movie.pins is not None:
         stated[movie.pins.forced[:, 1]] = True
-    whole = tuple(
-        np.ascontiguousarray(each) for each in (movie.position, model.local.flow, movie.when, movie.frame)
-    )
-    steps, delay = steps_of(movie, model), np.array(model.association.delay, np.float64)
-
-    def sum_up(block: tuple[int, int]) -> None:
-        meet(*block, whole, steps, delay, (*tracks, stated), meetings, WINDOW, wrong)
-
-    in_blocks(sum_up, len(meetings), wrong)
-    for side in range(2):
-        here = meetings[:, side].copy()
-        for t in range(wrong.shape[1]):
-            now = (here >= 0) & (movie.frame[here] == meetings[:, 2] + t) & (t < meetings[:, 3])
-            p = wrong[now, t, side]
-            np.add.at(wrong_into, here[now], p / np.maximum(1 - p, LEAST))
-            here[now] = tracks[0][here[now]]
-    return wrong_into[pairs[:, 1]]
+    rows, wrong = np.zeros(2 * meetings[:, 3].sum(), np.int64), np.zeros(2 * meetings[:, 3].sum())
+    sums = (*given, single, (*tracks, stated), meetings, begin, filters, WINDOW, rows, wrong)
+    in_blocks(lambda block: meet(*block, *sums), len(meetings), own)
+    into = np.bincount(rows, wrong / np.maximum(1 - wrong, LEAST), len(movie))
+    return np.asarray(into[pairs[:, 1]])
 
 
 def _neighbours(count: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -82,27 +85,44 @@ def _neighbours(count: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64]
     return after, before
 
 
-def _meetings(
+def _alone(rates: AssociationModel) -> float:
+    """Log weight of a detection alone, which may be clutter, over that of a track's start and end."""
+    ends = np.prod([max(1 - float(each.sum()), LEAST) for each in (rates.delay, rates.delay_back)])
+    return float(np.log1p(rates.clutter / max(1 - rates.clutter, LEAST) / ends))
+
+
+def _near(
     movie: Movie, motion: MotionModel, tracks: tuple[NDArray[np.int64], NDArray[np.int64]]
 ) -> NDArray[np.int64]:
-    """(M, 4) encounters: a detection of either track in the first frame, this frame, number of frames."""
+    """(P, 2) pairs of detections in a frame, of two tracks that may exchange them."""
     rows, (after, before) = np.arange(len(movie)), tracks
     within = _NEAR * _spread(motion)
     near, square = nearest(movie.position, movie.frame_start, rows, _RIVALS, within=within)
     row, place = np.nonzero((near >= 0) & (square <= within**2))
-    pair = np.stack([row, near[row, place]], axis=1).astype(np.int64)
+    pair = np.sort(np.stack([row, near[row, place]], axis=1), axis=1).astype(np.int64)
     linked = (after >= 0) | (before >= 0)
-    pair = pair[linked[pair].any(axis=1)]  # of two detections without links nothing can be exchanged
-    first = chain_ends(np.where(before >= 0, before, rows))
+    key = distinct([pair[:, 0] * len(movie) + pair[:, 1]])
+    pair = np.stack(np.divmod(key, max(len(movie), 1)), axis=1)
+    return pair[linked[pair].any(axis=1)]  # of two detections without links nothing can be exchanged
+
+
+def _runs(movie: Movie, pair: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(M, 4) encounters of pairs (P, 2): a detection of either track in the first frame, it, how many frames.
+
+    first (N,) is the first detection of each track.
+    """
     turned = first[pair[:, 0]] > first[pair[:, 1]]
     pair[turned] = pair[turned, ::-1]
-    key = np.unique(np.column_stack([first[pair], movie.frame[pair[:, 0]], pair]), axis=0)
-    frame, new = key[:, 2], np.ones(len(key), np.bool_)
-    new[1:] = (key[1:, :2] != key[:-1, :2]).any(axis=1) | (np.diff(frame) > WINDOW // 2)
+    frame = movie.frame[pair[:, 0]].astype(np.int64)
+    order = np.lexsort((frame, first[pair[:, 1]], first[pair[:, 0]]))
+    pair, frame = pair[order], frame[order]
+    new = np.ones(len(pair), np.bool_)
+    new[1:] = (first[pair[1:]] != first[pair[:-1]]).any(axis=1) | (np.diff(frame) > WINDOW // 2)
+    begun = frame[np.flatnonzero(new)][np.cumsum(new) - 1]
+    new[1:] |= (frame - begun)[1:] // _LONGEST != (frame - begun)[:-1] // _LONGEST
     begin = np.flatnonzero(new)
-    last = np.append(begin[1:], len(key))[: len(begin)] - 1
-    frames = np.minimum(frame[last] - frame[begin] + 2, _LONGEST)
-    return np.column_stack([key[begin, 3:], frame[begin], frames])
+    last = np.append(begin[1:], len(pair))[: len(begin)] - 1
+    return np.column_stack([pair[begin], frame[begin], frame[last] - frame[begin] + 2])
 
 
 def _spread(motion: MotionModel) -> float:

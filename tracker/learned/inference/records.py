@@ -92,3 +92,21 @@ class Moments(NamedTuple):
     shares: Singles
     sums: Singles
     residual: Singles
+
+
+class Hypotheses(NamedTuple):
+    """Ways in which two tracks may have taken their detections: H before a frame, and H after it.
+
+    log_weight (2, H) f8; row (2, H, 2) i8 the last detection of either track, or -1; way (2, H, 2) i8 that by
+    which the last detection of either path was taken; alone (2, H, 2) i8 whether either track has only one
+    detection; wrong (2, H, L, 2) f8 the probability that the link into it in each frame is wrong; weight
+    (4 H + 2, K) and state (4 H + 2, K, D, 5) f4 the filters of both tracks, and room for the two of a frame.
+    """
+
+    log_weight: Floats
+    row: Ints
+    way: Ints
+    alone: Ints
+    wrong: Floats
+    weight: Singles
+    state: Singles
