@@ -26,6 +26,8 @@ _NEW = 0.01
 """Guard: share of candidates that are new, below which the rounds end."""
 _BELOW = 2.0
 """Prior: standard deviations below 0 at which the scale of noise is read, where no spot is."""
+_SHARE = float(ndtr(-_BELOW))
+"""The share of noise that is lower."""
 _UNIT_PRIOR = 2.0
 """Prior: weight of a scale of 1, in maxima above that height."""
 _SAMPLED_PEAK = 0.75
@@ -109,7 +111,9 @@ def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
 def noise_scale(response: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
     part = response.ravel()[:: max(1, response.size // _SAMPLED)]
-    measured, maxima = -float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, float(filter_.maxima.above(_BELOW))
+    rank = round(_SHARE * (len(part) - 1))
+    measured = -float(np.partition(part, rank)[rank]) / _BELOW
+    maxima = float(filter_.maxima.above(_BELOW))
     return max(float(np.sqrt((maxima * measured**2 + _UNIT_PRIOR) / (maxima + _UNIT_PRIOR))), 1e-9)
 
 
@@ -176,22 +180,30 @@ class JointFit(NamedTuple):
 
 
 def fit_together(
-    values: NDArray[np.float32], background: Background, filter_: Filter, start: Peaks
+    values: NDArray[np.float32],
+    background: Background,
+    filter_: Filter,
+    start: Peaks,
+    modes: NDArray[np.float32] | None = None,
 ) -> JointFit:
     """Fit all spots of a frame together.
 
     Parameters
     ----------
     values : (Z, Y, X) float32 array
-        A frame in units of its camera's noise, without its mean.
+        A frame in units of its camera's noise.
     background : Background
         Its light without spots.
     filter_ : Filter
     start : Peaks
         The significant spots of the pass before, with which the rounds begin.
+    modes : (Z, Y, X) float32 array, optional
+        Cosine transform of the frame.
     """
 
     def without(spots: Peaks) -> NDArray[np.float32]:
+        if modes is not None and not len(spots.position):
+            return filter_.respond(modes)
         return filter_.response_to(values - spots.light(background, filter_))
 
     def noise_without(significant: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NoiseScale]:

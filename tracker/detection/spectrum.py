@@ -275,10 +275,16 @@ class Filter:
         """The expected maxima of noise."""
         return Maxima(float(np.prod(self.modes.shape)), self.curvature)
 
+    @cached_property
+    def heights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Heights, and the expected maxima of noise above each."""
+        u = np.linspace(_LOWEST, 9, 600)
+        return u, self.maxima.above(u)
+
     def threshold(self, expected: float = 1.0) -> float:
         """The height above which so many maxima of noise are expected."""
-        u = np.linspace(_LOWEST, 9, 600)
-        below = self.maxima.above(u) < expected
+        u, above = self.heights
+        below = above < expected
         return float(u[np.argmax(below)]) if below.any() else float(u[-1])
 
     @cached_property
@@ -304,7 +310,3 @@ class Filter:
     def response_to(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame."""
         return self.respond(self.dct.forward(values))
-
-    def smoothed(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Uneven light of a frame without spots, by the Wiener filter (Wiener 1949)."""
-        return self.dct.back(self.dct.forward(values) * self.wiener)
