@@ -140,7 +140,7 @@ def _in_passes(
 
 def _tail(fit: JointFit, filter_: Filter) -> float:
     """How much wider than a Gaussian's the tail of the minima is, at least 1."""
-    _, deep = fit.noise.maxima(fit.response, _TAIL, np.float32(-1))
+    _, deep = fit.noise.maxima(fit.response, _TAIL, -1.0)
     u = np.linspace(_TAIL, _TAIL + 5, 200)
     expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.maxima.above(u))))
     mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)

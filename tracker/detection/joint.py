@@ -108,6 +108,15 @@ def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
     return out
 
 
+def maxima_above(
+    values: NDArray[np.float32], low: float, sign: float = 1.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Positions (n, 3), heights (n,) of maxima above `low` between voxels; with a sign of -1, of minima."""
+    lower, up = np.float32(_SAMPLED_PEAK * low), np.float32(sign)
+    position, height = vertices(values, up, peaks_above(values, up, lower))
+    return position[height > low], height[height > low]
+
+
 def noise_scale(response: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
     part = response.ravel()[:: max(1, response.size // _SAMPLED)]
@@ -146,14 +155,13 @@ class NoiseScale(NamedTuple):
         return out
 
     def maxima(
-        self, response: NDArray[np.float32], least: float, sign: np.float32 = _ONE
+        self, response: NDArray[np.float32], least: float, sign: float = 1.0
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Positions (n, 3) and heights (n,), in units of the noise, of maxima of at least this height.
 
         With a `sign` of -1 those of the minima.
         """
-        low = np.float32(_SAMPLED_PEAK * least * float(self.blocks.min()))
-        position, height = vertices(response, sign, peaks_above(response, sign, low))
+        position, height = maxima_above(response, least * float(self.blocks.min()), sign)
         height /= self.at(position)
         return position[height > least], height[height > least]
 
