@@ -70,7 +70,7 @@ class CandidateSpots(NamedTuple):
     def smoothed(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Uneven light of this frame without spots, in the band and no finer than a spot."""
         dct, band = self.filter_.dct, self.band
-        return dct.back(band.padded(band.cut(dct.forward(values)) * self.filter_.wiener))
+        return dct.back(dct.forward(values, band.small) * self.filter_.wiener, band.shape)
 
 
 def find_candidates(
@@ -90,9 +90,9 @@ def find_candidates(
     restored = with_peaks_restored(voxels, sigma, noise.saturation)
     frame = stabilised(restored, noise)
     band = Band.of(frame.shape, sigma)
-    in_band = noise.scaled(band.gain)
-    values = band.down(frame, dct)
-    fit, background, filter_ = _in_passes(values, sigma * band.scale, in_band, dct)
+    modes = dct.forward(frame, band.small)
+    values = frame if band.small == band.shape else dct.back(modes)
+    fit, background, filter_ = _in_passes(values, modes, sigma * band.scale, noise.scaled(band.gain), dct)
     significance = fit.peaks.significance / _tail(fit, filter_)
     return CandidateSpots(
         band.in_frame(fit.peaks.position),
@@ -108,36 +108,39 @@ def find_candidates(
 
 
 def _in_passes(
-    values: NDArray[np.float32], sigma: NDArray[np.float64], noise: Noise, dct: CosineTransform
+    values: NDArray[np.float32],
+    modes: NDArray[np.float32],
+    sigma: NDArray[np.float64],
+    noise: Noise,
+    dct: CosineTransform,
 ) -> tuple[JointFit, Background, Filter]:
     """The last joint fit of a frame, its background, and the filter that is whitened without spots."""
-    mean = np.float32(values.mean(dtype=np.float64))
-    modes, background = Modes(values.shape), Background(np.full(values.shape, mean), noise)
-    floor = 1.0 if noise.given else 0.0
-    first = spectrum(modes, dct.forward(values - mean), floor)
-    filter_ = Filter(modes, sigma, first, dct)
+    numbers, floor = Modes(values.shape), 1.0 if noise.given else 0.0
+    background = Background(np.full(values.shape, values.mean(dtype=np.float64), np.float32), noise)
+    first = spectrum(numbers, modes, floor)
+    filter_ = Filter(numbers, sigma, first, dct)
     significant = Peaks.none()
     for turn in range(_PASSES):
-        fit = fit_together(values - mean, background, filter_, significant)
+        fit = fit_together(values, background, filter_, significant, modes)
         before = len(significant.position)
         significant = fit.peaks.of(fit.peaks.significance > filter_.threshold())
-        without = values - significant.light(background, filter_)
-        background = Background(filter_.smoothed(without), noise)
+        without = dct.forward(values - significant.light(background, filter_))
+        background = Background(dct.back(without * filter_.wiener), noise)
         if turn == _PASSES - 1 or (turn and len(significant.position) <= _MORE * before):
             break
-        residual = spectrum(modes, dct.forward(without - mean), floor)
+        residual = spectrum(numbers, without, floor)
         with np.errstate(invalid="ignore"):
             power = residual + _KEPT * np.maximum(first - residual, 0)
         power[0, 0, 0] = np.inf
         height = significant.amplitude / filter_.scale
-        filter_ = Filter(modes, sigma, power, dct)
+        filter_ = Filter(numbers, sigma, power, dct)
         significant = replace(significant, amplitude=height * filter_.scale)
     return fit, background, filter_
 
 
 def _tail(fit: JointFit, filter_: Filter) -> float:
     """How much wider than a Gaussian's the tail of the minima is, at least 1."""
-    _, deep = fit.noise.maxima(fit.response, _TAIL, np.float32(-1))
+    _, deep = fit.noise.maxima(fit.response, _TAIL, -1.0)
     u = np.linspace(_TAIL, _TAIL + 5, 200)
     expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.maxima.above(u))))
     mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)

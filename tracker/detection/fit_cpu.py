@@ -104,7 +104,7 @@ def eliminate(matrix, right, n, columns):  # pragma: no cover
             right[i, c] /= matrix[i, i]
 
 
-@inner_kernel(fastmath=_REORDERED)
+@inner_kernel(fastmath=_REORDERED, error_model="numpy")
 def row_moments(image, model, z, y, x, low, stop, level, noise, far, gauss, out):  # pragma: no cover
     """Sums along a row, from `low` to `stop` of the voxels at x: those of `normal_equations`.
 

@@ -26,6 +26,8 @@ _NEW = 0.01
 """Guard: share of candidates that are new, below which the rounds end."""
 _BELOW = 2.0
 """Prior: standard deviations below 0 at which the scale of noise is read, where no spot is."""
+_SHARE = float(ndtr(-_BELOW))
+"""The share of noise that is lower."""
 _UNIT_PRIOR = 2.0
 """Prior: weight of a scale of 1, in maxima above that height."""
 _SAMPLED_PEAK = 0.75
@@ -106,10 +108,21 @@ def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
     return out
 
 
+def maxima_above(
+    values: NDArray[np.float32], low: float, sign: float = 1.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Positions (n, 3), heights (n,) of maxima above `low` between voxels; with a sign of -1, of minima."""
+    lower, up = np.float32(_SAMPLED_PEAK * low), np.float32(sign)
+    position, height = vertices(values, up, peaks_above(values, up, lower))
+    return position[height > low], height[height > low]
+
+
 def noise_scale(response: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
     part = response.ravel()[:: max(1, response.size // _SAMPLED)]
-    measured, maxima = -float(np.quantile(part, ndtr(-_BELOW))) / _BELOW, float(filter_.maxima.above(_BELOW))
+    rank = round(_SHARE * (len(part) - 1))
+    measured = -float(np.partition(part, rank)[rank]) / _BELOW
+    maxima = float(filter_.maxima.above(_BELOW))
     return max(float(np.sqrt((maxima * measured**2 + _UNIT_PRIOR) / (maxima + _UNIT_PRIOR))), 1e-9)
 
 
@@ -142,14 +155,13 @@ class NoiseScale(NamedTuple):
         return out
 
     def maxima(
-        self, response: NDArray[np.float32], least: float, sign: np.float32 = _ONE
+        self, response: NDArray[np.float32], least: float, sign: float = 1.0
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Positions (n, 3) and heights (n,), in units of the noise, of maxima of at least this height.
 
         With a `sign` of -1 those of the minima.
         """
-        low = np.float32(_SAMPLED_PEAK * least * float(self.blocks.min()))
-        position, height = vertices(response, sign, peaks_above(response, sign, low))
+        position, height = maxima_above(response, least * float(self.blocks.min()), sign)
         height /= self.at(position)
         return position[height > least], height[height > least]
 
@@ -176,22 +188,30 @@ class JointFit(NamedTuple):
 
 
 def fit_together(
-    values: NDArray[np.float32], background: Background, filter_: Filter, start: Peaks
+    values: NDArray[np.float32],
+    background: Background,
+    filter_: Filter,
+    start: Peaks,
+    modes: NDArray[np.float32] | None = None,
 ) -> JointFit:
     """Fit all spots of a frame together.
 
     Parameters
     ----------
     values : (Z, Y, X) float32 array
-        A frame in units of its camera's noise, without its mean.
+        A frame in units of its camera's noise.
     background : Background
         Its light without spots.
     filter_ : Filter
     start : Peaks
         The significant spots of the pass before, with which the rounds begin.
+    modes : (Z, Y, X) float32 array, optional
+        Cosine transform of the frame.
     """
 
     def without(spots: Peaks) -> NDArray[np.float32]:
+        if modes is not None and not len(spots.position):
+            return filter_.respond(modes)
         return filter_.response_to(values - spots.light(background, filter_))
 
     def noise_without(significant: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NoiseScale]:

@@ -14,6 +14,9 @@ import numpy as np
 from ..compute.kernels import inner_kernel, kernel
 from .fit_cpu import eliminate
 
+_STILL = 1e-3
+"""Guard: change of amplitudes, in standard deviations, that ends the sweeps."""
+
 
 @inner_kernel
 def at_place(values, position):  # pragma: no cover
@@ -131,18 +134,21 @@ def interpolated(values, position, weight, index):  # pragma: no cover
     """The value at a position (3,), see `between`; weight and index (3, 6) are room to work in."""
     for axis in range(3):
         size = values.shape[axis]
-        low = math.floor(position[axis]) - 2
+        low = math.floor(position[axis])
+        t = position[axis] - low
+        before, after = (t + 2) * (t + 1) * t, (t - 1) * (t - 2) * (t - 3)
+        weight[axis, 0] = (t + 1) * t * after * (-1 / 120)
+        weight[axis, 1] = (t + 2) * t * after * (1 / 24)
+        weight[axis, 2] = (t + 2) * (t + 1) * after * (-1 / 12)
+        weight[axis, 3] = before * (t - 2) * (t - 3) * (1 / 12)
+        weight[axis, 4] = before * (t - 1) * (t - 3) * (-1 / 24)
+        weight[axis, 5] = before * (t - 1) * (t - 2) * (1 / 120)
         for a in range(6):
-            w = 1.0 if size > 1 else (1.0 if a == 2 else 0.0)
-            for b in range(6):
-                if b != a and size > 1:
-                    w *= (position[axis] - low - b) / (a - b)
-            k = (low + a) % (2 * size)
-            weight[axis, a], index[axis, a] = w, k if k < size else 2 * size - 1 - k
-    out = 0.0
-    for a in range(6):
+            index[axis, a] = mirrored(low + a - 2, size)
+    flat, out = values.shape[0] == 1, 0.0
+    for a in range(2 if flat else 0, 3 if flat else 6):
         for b in range(6):
-            both = weight[0, a] * weight[1, b]
+            both = (1.0 if flat else weight[0, a]) * weight[1, b]
             if both != 0.0:
                 for c in range(6):
                     out += both * weight[2, c] * values[index[0, a], index[1, b], index[2, c]]
@@ -165,52 +171,73 @@ def between(values, position):  # pragma: no cover
 def overlaps(position, other, kernel_, half):  # pragma: no cover
     """Responses of spots at `other` (m, 3) at each position (n, 3): rows of a sparse matrix."""
     order = np.argsort(other[:, 1])
-    y, reach = other[order, 1], half + 0.999
+    z, y, x = other[order, 0], other[order, 1], other[order, 2]
+    reach, middle = half + 0.999, half.astype(np.float64)
     indptr, room, total = np.zeros(len(position) + 1, np.int32), 16 * max(len(position), 4), 0
     indices, data = np.empty(room, np.int32), np.empty(room)
     weight, index = np.zeros((3, 6)), np.zeros((3, 6), np.int64)
     for i in range(len(position)):
         k = np.searchsorted(y, position[i, 1] - reach[1])
         while k < len(y) and y[k] <= position[i, 1] + reach[1]:
+            if abs(x[k] - position[i, 2]) > reach[2] or abs(z[k] - position[i, 0]) > reach[0]:
+                k += 1
+                continue
             j = order[k]
             k += 1
-            away = position[i] - other[j]
-            if abs(away[2]) > reach[2] or abs(away[0]) > reach[0]:
-                continue
             if total == room:
                 room *= 2
                 more, longer = np.empty(room, np.int32), np.empty(room)
                 more[:total], longer[:total] = indices, data
                 indices, data = more, longer
-            indices[total], data[total] = j, interpolated(kernel_, away + half, weight, index)
+            indices[total], data[total] = (
+                j,
+                interpolated(kernel_, middle + position[i] - other[j], weight, index),
+            )
             total += 1
         indptr[i + 1] = total
     return indptr, indices[:total].copy(), data[:total].copy()
 
 
 @inner_kernel
+def mirrored(k, size):  # pragma: no cover
+    """The voxel that is seen at an index, which may be beyond a boundary."""
+    if k < 0 or k >= size:
+        k %= 2 * size
+        k = k if k < size else 2 * size - 1 - k
+    return k
+
+
+@inner_kernel
 def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: no cover
     """Amplitudes from 0 to `most` whose responses add up to the measured one, by Gauss-Seidel."""
     for _ in range(sweeps):
+        change = 0.0
         for i in range(len(amplitude)):
             residual = response[i]
             for q in range(indptr[i], indptr[i + 1]):
                 j = indices[q]
                 if j != i:
                     residual -= data[q] * amplitude[j]
-            amplitude[i] = min(max(residual, 0.0), most)
+            residual = min(max(residual, 0.0), most)
+            change = max(change, abs(residual - amplitude[i]))
+            amplitude[i] = residual
+        if change < _STILL:
+            break
 
 
 @inner_kernel
-def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
-    """(n,): by how much the overlap with neighbours widens the error of each amplitude.
+def widen(overlap, limits, wide):  # pragma: no cover
+    """By how much the overlap with neighbours widens the error of each amplitude, where it is 0 in wide (n,).
 
-    1 / (1 - bᵀ B⁻¹ b), B the overlaps of the `most` nearest neighbours with each other and b with the spot.
+    sqrt(1 / (1 - bᵀ B⁻¹ b)), B the overlaps of the nearest neighbours with each other and b with the spot.
     """
-    n = len(indptr) - 1
-    out, near, own = np.ones(n), np.empty(most, np.int64), np.empty(most)
+    indptr, indices, data = overlap
+    most, least, ridge = int(limits[5]), limits[6], limits[7]
+    near, own = np.empty(most, np.int64), np.empty(most)
     block, right = np.empty((most, most)), np.empty((most, 1))
-    for i in range(n):
+    for i in range(len(wide)):
+        if wide[i] > 0:
+            continue
         m = 0
         for q in range(indptr[i], indptr[i + 1]):
             if indices[q] == i or abs(data[q]) < least:
@@ -222,8 +249,7 @@ def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
             w = np.argmin(np.abs(own))
             if abs(data[q]) > abs(own[w]):
                 near[w], own[w] = indices[q], data[q]
-        if m == 0:
-            continue
+        wide[i] = 1.0
         for r in range(m):
             block[r, :m] = 0.0
             block[r, r], right[r, 0] = 1 + ridge, own[r]
@@ -235,16 +261,14 @@ def widening(indptr, indices, data, most, least, ridge):  # pragma: no cover
         explained = 0.0
         for r in range(m):
             explained += right[r, 0] * own[r]
-        out[i] = 1 / max(1 - explained, ridge)
-    return np.sqrt(out)
+        wide[i] = math.sqrt(1 / max(1 - explained, ridge))
 
 
 @inner_kernel
-def errors_in_response(position, amplitude, overlap, gain, blocks, size, limits):  # pragma: no cover
+def errors_in_response(position, amplitude, overlap, wide, gain, blocks, size, profile):  # pragma: no cover
     """(n,): standard errors of amplitudes, by noise, neighbours, and what these differ from the profile."""
     indptr, indices, data = overlap
-    _, _, _, _, profile, neighbours, least, ridge = limits
-    out = widening(indptr, indices, data, int(neighbours), least, ridge)
+    out = wide.copy()
     for i in range(len(out)):
         others = 0.0
         for q in range(indptr[i], indptr[i + 1]):
@@ -294,12 +318,13 @@ def fitted(
             if overlap[1][q] == i:
                 overlap[2][q] = 1.0
     amplitude = np.maximum(response, 0.0)
-    error = amplitude
+    error, wide = amplitude, np.zeros(len(position))
     for turn in range(turns):
         indptr, indices, data = overlap
         most = largest * max(response.max(), 0.0)
         sweep(indptr, indices, data, response, amplitude, most, sweeps)
-        error = errors_in_response(position, amplitude, overlap, gain, blocks, size, limits)
+        widen(overlap, limits, wide)
+        error = errors_in_response(position, amplitude, overlap, wide, gain, blocks, size, limits[4])
         significance = amplitude / error
         stay = significance >= least
         for i in range(len(stay)):
@@ -308,7 +333,11 @@ def fitted(
                 stay[i] |= j != i and data[q] > same and significance[j] < significance[i]
         if stay.all() or not stay.any() or turn == turns - 1:
             break
-        position, response, amplitude = position[stay], response[stay], amplitude[stay]
+        for i in range(len(stay)):
+            if not stay[i]:
+                for q in range(indptr[i], indptr[i + 1]):
+                    wide[indices[q]] = 0.0
+        position, response, amplitude, wide = position[stay], response[stay], amplitude[stay], wide[stay]
         overlap = without_rows(overlap, stay)
     return position, amplitude, error
 

@@ -44,13 +44,13 @@ _SATURATED = 3
 def noise_of(frames: Sequence[NDArray], sample: Sample, settings: DetectionSettings) -> Noise:
     """The noise of a movie in the scale of the sample, from the settings or measured in its parts."""
     parts, middle, unit = sample.parts, sample.middle, sample.unit
-    sign = -1.0 if settings.dark else 1.0
+    sign, differences = -1.0 if settings.dark else 1.0, [_differences(part) for part in parts]
     if settings.gain is not None:
         slope = settings.gain / unit
         base = ((settings.read_noise or 0.0) / unit) ** 2 + slope * (middle - (settings.offset or 0.0)) / unit
     else:
-        base, slope = noise_line([sign * part for part in parts])
-    least = least_variance(parts, base, sign * slope)
+        base, slope = _line([(sign * mean, rough) for mean, rough in differences])
+    least = _least_variance(parts, [mean for mean, _ in differences], base, sign * slope)
     saturation = np.inf if settings.dark else (_saturation(frames) - middle) / unit
     return Noise(base, sign * slope, least, saturation, settings.gain is not None)
 
@@ -81,10 +81,14 @@ def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:
     >>> round(base / -200, 1), round(slope, 1)
     (1.0, 2.0)
     """
-    parts = [pair for image in images for pair in [_differences(image)] if len(pair[0])]
-    if not parts:
+    return _line([_differences(image) for image in images])
+
+
+def _line(differences: Sequence[tuple[NDArray, NDArray]]) -> tuple[float, float]:
+    """Intercept and slope of means and mixed second differences of some images."""
+    mean, rough = (np.concatenate(column) for column in zip(*differences, strict=True))
+    if not len(mean):
         return _QUIET, 0.0
-    mean, rough = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(mean)
     mean, rough = mean[order], np.abs(rough[order])
     cuts = np.unique((np.array(_BINS) * len(mean)).astype(int))
@@ -158,12 +162,14 @@ def _lower_line(
     return float(base - slope * lowest), float(slope)
 
 
-def least_variance(images: Sequence[NDArray[np.float32]], base: float, slope: float) -> float:
+def _least_variance(
+    images: Sequence[NDArray[np.float32]], local: Sequence[NDArray], base: float, slope: float
+) -> float:
     """Lower limit of the variance: half the variance of the darkest hundredth, or that of rounding."""
     values = np.concatenate([image[np.isfinite(image)][:: max(1, image.size // 200_000)] for image in images])
     if len(values) == 0:
         return 1.0
-    means = np.concatenate([_differences(image)[0] for image in images])
+    means = np.concatenate(local)
     means = means if len(means) else values
     low, high = np.quantile(means, [0.01, 0.99]) if slope else (0.0, 0.0)
     dark = base + slope * float(low if slope >= 0 else high)

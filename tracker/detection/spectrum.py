@@ -36,6 +36,8 @@ _NO_POWER = 1e-6
 """Guard: least power of a ring, relative to the camera's noise."""
 _KERNEL = 7.0
 """Guard: widths from a spot beyond which its response counts as 0."""
+_NEGLIGIBLE = 0.01
+"""Guard: least response to a spot, relative to its peak, that counts for others."""
 _LOWEST = 2.0
 """Error level: least height of a candidate in standard deviations: below, the Euler characteristic does not
 count maxima."""
@@ -275,10 +277,16 @@ class Filter:
         """The expected maxima of noise."""
         return Maxima(float(np.prod(self.modes.shape)), self.curvature)
 
+    @cached_property
+    def heights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Heights, and the expected maxima of noise above each."""
+        u = np.linspace(_LOWEST, 9, 600)
+        return u, self.maxima.above(u)
+
     def threshold(self, expected: float = 1.0) -> float:
         """The height above which so many maxima of noise are expected."""
-        u = np.linspace(_LOWEST, 9, 600)
-        below = self.maxima.above(u) < expected
+        u, above = self.heights
+        below = above < expected
         return float(u[np.argmax(below)]) if below.any() else float(u[-1])
 
     @cached_property
@@ -295,7 +303,13 @@ class Filter:
             part = np.einsum(part, [0, 1, 2], cosines, [3, axis], [3 if a == axis else a for a in range(3)])
         for axis in range(3):
             part = np.concatenate([np.flip(part, axis), part.take(range(1, part.shape[axis]), axis)], axis)
-        return np.ascontiguousarray(part / part.max(), dtype=np.float32), half
+        part = part / part.max()
+        for axis in range(3):  # without what is negligible
+            most = abs(part).max(axis=tuple(other for other in range(3) if other != axis))
+            half[axis] = min(half[axis], np.count_nonzero(most[half[axis] :] > _NEGLIGIBLE) + 1)
+            middle = len(most) // 2
+            part = part.take(range(middle - half[axis], middle + half[axis] + 1), axis)
+        return np.ascontiguousarray(part, dtype=np.float32), half
 
     def respond(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame of this cosine transform."""
@@ -304,7 +318,3 @@ class Filter:
     def response_to(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame."""
         return self.respond(self.dct.forward(values))
-
-    def smoothed(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Uneven light of a frame without spots, by the Wiener filter (Wiener 1949)."""
-        return self.dct.back(self.dct.forward(values) * self.wiener)

@@ -14,21 +14,24 @@ from ..compute.kernels import inner_kernel, kernel
 
 @inner_kernel
 def transformed(value, line):  # pragma: no cover
-    """A grey value in units of the noise."""
+    """A grey value in units of the noise; not-a-number stays what it is, and no branch slows a row."""
     base, slope, least = line
-    if slope == 0:
-        return value / math.sqrt(max(base, least))
-    if not math.isfinite(value):
-        return math.nan
     variance = base + slope * value
-    return (2 * math.sqrt(max(variance, least)) + min(variance - least, 0) / math.sqrt(least)) / slope
+    below = variance < least
+    bright, dark = least if below else variance, variance - least if below else 0.0
+    return (2 * math.sqrt(bright) + dark / math.sqrt(least)) / slope
 
 
 @kernel
 def to_noise(values, out, line):  # pragma: no cover
     """Grey values in units of the noise."""
-    for i in range(len(values)):
-        out[i] = transformed(values[i], line)
+    base, slope, least = line
+    if slope == 0:
+        for i in range(len(values)):
+            out[i] = values[i] / math.sqrt(max(base, least))
+    else:
+        for i in range(len(values)):
+            out[i] = transformed(values[i], line)
 
 
 @kernel
@@ -51,6 +54,11 @@ def stand_out(light, dark, values, line):  # pragma: no cover
 
     dark, values: the background in grey values and in units of the noise.
     """
+    base, slope, least = line
     for i in range(len(light)):
-        if light[i] != 0:
+        if light[i] == 0:
+            continue
+        if slope == 0:
+            light[i] = (dark[i] + light[i]) / math.sqrt(max(base, least)) - values[i]
+        else:
             light[i] = transformed(dark[i] + light[i], line) - values[i]

@@ -30,20 +30,28 @@ class CosineTransform:
     workers: int = 1
     on_gpu: bool = False
 
-    def forward(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The modes of an image."""
-        return self._transformed("dctn", values)
+    def forward(self, values: NDArray[np.float32], small: tuple[int, ...] = ()) -> NDArray[np.float32]:
+        """The modes of an image, or the first `small` of them along z, y, x."""
+        return self._transformed("dct", values, (0, 1, 2), small)
 
-    def back(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The inverse of `forward`."""
-        return self._transformed("idctn", modes)
+    def back(self, modes: NDArray[np.float32], shape: tuple[int, ...] = ()) -> NDArray[np.float32]:
+        """The inverse of `forward`, of the modes with 0 for those that a frame of this shape has besides."""
+        return self._transformed("idct", modes, (2, 1, 0), shape)
 
-    def _transformed(self, name: str, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        if self.on_gpu:
-            there = to_device(values)
-            return to_host(getattr(import_module("cupyx.scipy.fft"), name)(there, norm="ortho"))
-        out: NDArray[np.float32] = getattr(fft, name)(values, norm="ortho", workers=self.workers)
-        return out
+    def _transformed(
+        self, name: str, values: NDArray[np.float32], axes: tuple[int, ...], shape: tuple[int, ...]
+    ) -> NDArray[np.float32]:
+        """Axis by axis, the long ones of the smaller shape: an axis of one voxel does not change."""
+        out = to_device(values) if self.on_gpu else values
+        library = import_module("cupyx.scipy.fft") if self.on_gpu else fft
+        how = {} if self.on_gpu else {"workers": self.workers}
+        for axis in axes:
+            if values.shape[axis] > 1:
+                n = shape[axis] if shape and name == "idct" else None
+                out = getattr(library, name)(out, n=n, axis=axis, norm="ortho", **how)
+            if shape and name == "dct":
+                out = out[tuple(slice(shape[axis]) if axis == other else slice(None) for other in range(3))]
+        return to_host(out) if self.on_gpu else out
 
 
 class Band(NamedTuple):
@@ -84,22 +92,11 @@ class Band(NamedTuple):
 
     def down(self, values: NDArray[np.float32], dct: CosineTransform) -> NDArray[np.float32]:
         """The smaller frame."""
-        return values if self.small == self.shape else dct.back(self.cut(dct.forward(values)))
+        return values if self.small == self.shape else dct.back(dct.forward(values, self.small))
 
     def up(self, values: NDArray[np.float32], dct: CosineTransform) -> NDArray[np.float32]:
         """The frame without what the smaller one lacks."""
-        return values if self.small == self.shape else dct.back(self.padded(dct.forward(values)))
-
-    def cut(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The smaller frame's modes."""
-        z, y, x = self.small
-        return modes[:z, :y, :x]
-
-    def padded(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Modes of the frame: 0 where the smaller one has none."""
-        out = np.zeros(self.shape, np.float32)
-        self.cut(out)[:] = modes
-        return out
+        return values if self.small == self.shape else dct.back(dct.forward(values), self.shape)
 
     def in_frame(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, 3): positions in the frame of those in the smaller one."""

@@ -18,10 +18,10 @@ from ..settings.detection import DetectionSettings
 from .candidates import find_candidates
 from .decision import decide
 from .fit import fit_in_grey
-from .joint import local_maxima, noise_scale
+from .joint import maxima_above, noise_scale
 from .spectrum import Filter, Modes, spectrum
 from .stabilise import Noise
-from .transform import CosineTransform
+from .transform import Band, CosineTransform
 
 NARROWEST = 0.7
 """Prior: least width in voxels."""
@@ -95,12 +95,15 @@ class Search:
         return self.scores[key]
 
     def _excess(self, sigma: NDArray[np.float64], number: int) -> float:
-        filter_ = self.filter_of(sigma, number)
-        z = filter_.respond(self.transforms[number]) / filter_.boundary_gain
+        """In the band of this width."""
+        band = Band.of(self.frames[number].shape, sigma)
+        cut = tuple(slice(n) for n in band.small)
+        filter_ = Filter(Modes(band.small), sigma * band.scale, self.power[number][cut], self.dct)
+        z = filter_.respond(self.transforms[number][cut]) / filter_.boundary_gain
         scale, least = noise_scale(z, filter_), filter_.threshold()
         sums = [
-            float(np.maximum(side[tuple(local_maxima(side, least * scale).T)] / scale - least, 0).sum())
-            for side in (z, -z)
+            float(np.maximum(maxima_above(z, least * scale, sign)[1] / scale - least, 0).sum())
+            for sign in (1.0, -1.0)
         ]
         return sums[0] - sums[1]
 

@@ -1,0 +1,106 @@
+"""CPU seconds of detection on one core: of learning a movie, and then of a frame, beside peers.
+
+Movies of Gaussian spots of radius 3 and SNR 5 on light that doubles across the frame, nothing set. The peers
+are SciPy's `gaussian_laplace` with its maxima, at the width that was found, and trackpy's `locate` where it
+is installed. All run in a process of one thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from math import prod, sqrt
+from typing import Any
+
+import measure
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from outbid import DetectionSettings
+from outbid.detection.frames import detect_frames, learn_from
+
+MOVIES = {
+    "256²": ((1, 256, 256), 84), "512²": ((1, 512, 512), 334), "1024²": ((1, 1024, 1024), 1337),
+    "20 x 256²": ((20, 256, 256), 325),
+}  # fmt: skip
+"""Shapes and numbers of spots."""
+LARGE = {"64 x 1024²": ((64, 1024, 1024), 4000)}
+FRAMES = {"64 x 1024²": 1}
+RADIUS, SNR, PHOTONS = 3.0, 5.0, 50.0
+
+
+def frame_of(shape: tuple[int, int, int], spots: int, seed: int) -> NDArray[np.uint16]:
+    """Spots at random places in light that doubles along x."""
+    rng = np.random.default_rng([seed, *shape])
+    width = RADIUS / sqrt(2 if shape[0] == 1 else 3)
+    light = np.empty(shape, np.float32)
+    light[:] = PHOTONS * np.linspace(0.67, 1.33, shape[2], dtype=np.float32)
+    height = (SNR**2 + sqrt(SNR**4 + 4 * SNR**2 * PHOTONS)) / 2
+    reach = 4 * round(width)
+    for place in rng.uniform(0, np.array(shape) - 1, (spots, 3)):
+        low = np.maximum(np.rint(place).astype(int) - reach, 0)
+        window = tuple(slice(a, b) for a, b in zip(low, np.rint(place).astype(int) + reach + 1, strict=True))
+        grid = np.ogrid[tuple(slice(a, a + n) for a, n in zip(low, light[window].shape, strict=True))]
+        away = sum((axis - c) ** 2 for axis, c in zip(grid, place, strict=True))
+        light[window] += height * np.exp(-away / (2 * width**2))
+    return (100 + rng.poisson(light)).astype(np.uint16)
+
+
+def seconds_of(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Least CPU seconds of some runs, and the result of the last."""
+    least = np.inf
+    for _ in range(repeats):
+        begin = time.process_time()
+        result = work()
+        least = min(least, time.process_time() - begin)
+    return least, result
+
+
+def laplacian_maxima(frame: NDArray, sigma: NDArray[np.float64]) -> int:
+    """How many maxima of a Laplacian of Gaussian are above its standard deviation."""
+    flat = frame.shape[0] == 1
+    values, widths = (frame[0], sigma[1:]) if flat else (frame, sigma)
+    response = -ndimage.gaussian_laplace(values.astype(np.float32), widths)
+    return int(((ndimage.maximum_filter(response, 3) == response) & (response > response.std())).sum())
+
+
+def row_of(name: str, shape: tuple[int, int, int], spots: int) -> measure.Row:
+    count = FRAMES.get(name, 4)
+    frames = [frame_of(shape, spots, seed) for seed in range(count)]
+
+    def learned() -> Any:
+        return learn_from(lambda rows: (frames[row] for row in rows), count, DetectionSettings(), workers=1)
+
+    model, used = learned()  # compiles
+    learning, _ = seconds_of(learned, 1)
+    find = seconds_of(lambda: detect_frames(frames, used, workers=1, model=model), 3)
+    laplacian, _ = seconds_of(lambda: laplacian_maxima(frames[0], model.sigma), 3)
+    row: measure.Row = {
+        "movie": name, "spots": spots, "found": round(len(find[1][0]) / count), "learning": learning,
+        "frame": find[0] / count, "mvoxel/s": prod(shape) / find[0] * count / 1e6, "laplacian": laplacian,
+        "times": find[0] / count / laplacian,
+    }  # fmt: skip
+    if find_spec("trackpy"):
+        import trackpy
+
+        size = tuple(2 * int(1.5 * s) + 3 for s in model.sigma[-3 if shape[0] > 1 else -2 :])
+        row["trackpy"], _ = seconds_of(lambda: trackpy.locate(np.squeeze(frames[0]), size), 2)
+    return row
+
+
+def rows(large: bool) -> Iterator[measure.Row]:
+    with measure.processes(1) as pool:
+        for name, (shape, spots) in (MOVIES | (LARGE if large else {})).items():
+            yield pool.submit(row_of, name, shape, spots).result()
+
+
+def main() -> None:
+    parser = measure.options(__doc__)
+    parser.add_argument("--large", action="store_true", help="also 64 x 1024 x 1024")
+    measure.show(rows(parser.parse_args().large))
+
+
+if __name__ == "__main__":
+    main()
