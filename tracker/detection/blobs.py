@@ -19,10 +19,10 @@ from scipy.ndimage import correlate1d, gaussian_filter
 from scipy.spatial import cKDTree
 
 from .decision import Decision
-from .joint import Peaks, fit_together, local_maxima
+from .joint import local_maxima
 from .joint_cpu import vertices
 from .spectrum import along
-from .stabilise import Background, Noise, light_of_spots
+from .stabilise import light_of_spots
 from .width import NARROWEST, NEXT, TRIED, Search
 
 _TRUNCATE = 3.5
@@ -41,14 +41,6 @@ _WITHIN = 1.5
 """Prior: widths about the middle of a blob in which a minimum is its texture."""
 _NEARBY = 0.5
 """Prior: range of qualities in which minima and maxima are counted for a probability."""
-_WIDER = 1.15
-"""Prior: least width of a blob over that of the spots that are its texture."""
-_UNDER = 1.15
-"""Error level: mean of wider structure under spots, in its deviations, from which they are texture."""
-_EXPLAINED = 0.4
-"""Error level: share of wider structure that spots explain, from which they are no texture."""
-_FEWEST = 30
-"""Guard: spots of which the mean under them is taken."""
 
 
 def laplacian(image: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -233,22 +225,3 @@ def width_of_blobs(search: Search) -> NDArray[np.float64] | None:
             shift = (before - after) / (2 * (before - 2 * at + after))
             return widths[number] * NEXT**shift * _FILTER * np.sqrt((scale > 0).sum()) / 2
     return None
-
-
-def look_like_blobs(search: Search, sigma: NDArray[np.float64], noise: Noise) -> bool:
-    """Whether spots of this width sit on wider structure that they do not explain, as texture does."""
-    wide = width_of_blobs(search)
-    if wide is None or wide[1] < _WIDER * sigma[1]:
-        return False
-    mean, filter_ = search.frames[0].mean(), search.filter_of(sigma)
-    values = search.frames[0] - mean
-    background = Background(np.full(values.shape, mean), noise)
-    peaks = fit_together(values, background, filter_, Peaks.none()).peaks
-    peaks = peaks.of(peaks.significance > filter_.threshold())
-    if len(peaks.position) < _FEWEST:
-        return False
-    light = laplacian(values, wide)
-    rest = laplacian(values - peaks.light(background, filter_), wide)
-    at = light[tuple(np.rint(peaks.position).astype(int).T)]
-    explained = 1 - float(rest.var()) / float(light.var())
-    return float(at.mean()) > _UNDER * float(light.std()) and explained < _EXPLAINED
