@@ -21,7 +21,7 @@ from scipy.spatial import cKDTree
 from .decision import Decision
 from .joint import local_maxima
 from .joint_cpu import vertices
-from .spectrum import along
+from .spectrum import Modes, along
 from .stabilise import light_of_spots
 from .width import NARROWEST, NEXT, TRIED, Search
 
@@ -214,14 +214,24 @@ def width_of_blobs(search: Search) -> NDArray[np.float64] | None:
     modes, scale = search.modes[0], search.scale
     power = np.where(np.isfinite(search.power[0]), np.maximum(search.power[0] - 1, 0), 0)
     widths = [w * scale for w in NARROWEST * NEXT ** np.arange(TRIED)]
-    variance = []
-    for sigma in widths:
-        z, y, x = (along(axis, (k * s) ** 2) for axis, (k, s) in enumerate(zip(modes.k, sigma, strict=True)))
-        square = z + y + x
-        variance.append(float((square**2 * np.exp(-square) * power).mean(dtype=np.float64)))
+    variance = [_response_power(modes, sigma, power) for sigma in widths]
     for number in range(1, len(variance) - 1):
         if variance[number - 1] < variance[number] >= variance[number + 1]:
             before, at, after = np.log(np.maximum(variance[number - 1 : number + 2], 1e-30))
             shift = (before - after) / (2 * (before - 2 * at + after))
             return widths[number] * NEXT**shift * _FILTER * np.sqrt((scale > 0).sum()) / 2
     return None
+
+
+def noise_of_response(modes: Modes, sigma: NDArray[np.float64]) -> float:
+    """Standard deviation of the normalised filter's response to white noise of variance 1."""
+    return _response_power(modes, sigma, np.float32(1)) ** 0.5
+
+
+def _response_power(
+    modes: Modes, sigma: NDArray[np.float64], power: NDArray[np.float32] | np.float32
+) -> float:
+    """Mean square of the response to light of this power."""
+    z, y, x = (along(axis, (k * s) ** 2) for axis, (k, s) in enumerate(zip(modes.k, sigma, strict=True)))
+    square = z + y + x
+    return float((square**2 * np.exp(-square) * power).mean(dtype=np.float64))

@@ -56,7 +56,11 @@ class Evidence(NamedTuple):
 
 
 def evidence_of_bodies(
-    search: Search, parts: Sequence[NDArray[np.float32]], fits: Sequence[FittedSpots], sigma: NDArray | None
+    search: Search,
+    parts: Sequence[NDArray[np.float32]],
+    fits: Sequence[FittedSpots],
+    sigma: NDArray[np.float64] | None,
+    saturation: float,
 ) -> Evidence:
     """Evidence for bodies in parts of some frames.
 
@@ -69,6 +73,8 @@ def evidence_of_bodies(
         Spots in each part; none if nothing stands out.
     sigma : (3,) float64 array, optional
         Their common widths in voxels.
+    saturation : float
+        Grey value at which the camera saturates. Saturated spots are flat, and are not judged.
     """
     wide = width_of_blobs(search)
     if wide is None:
@@ -80,8 +86,14 @@ def evidence_of_bodies(
     related = _relation(whole, drawn, fits, wide)
     if related == 0:
         return Evidence(0.0, "spots do not follow wider structure")
-    scatter = _scatter(FittedSpots.joined(fits)) / SIZES
-    flat = _flatness(whole, drawn, fits, sigma) / _FLAT
+    whole_ones = [
+        fit.of(part[tuple(_voxels(fit, part.shape).T)] < saturation)
+        for part, fit in zip(whole, fits, strict=True)
+    ]
+    if sum(len(fit.position) for fit in whole_ones) < _FEWEST:
+        return Evidence(0.0, "few spots are not saturated")
+    scatter = _scatter(FittedSpots.joined(whole_ones)) / SIZES
+    flat = _flatness(whole, drawn, whole_ones, sigma) / _FLAT
     return Evidence(related * max(scatter, flat), "what is found as spots has no common profile")
 
 
@@ -91,6 +103,11 @@ def _drawn(fit: FittedSpots, shape: tuple[int, ...], sigma: NDArray[np.float64])
     spots[:, : X + 1], spots[:, AMPLITUDE] = fit.position, fit.amplitude
     spots[:, SIZE], spots[:, DEPTH] = fit.log_width, fit.log_depth
     return render(shape, spots, sigma, _REACH)
+
+
+def _voxels(fit: FittedSpots, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """(n, 3): the voxels of spots."""
+    return np.clip(np.rint(fit.position).astype(np.int64), 0, np.array(shape) - 1)
 
 
 def _scatter(spots: FittedSpots) -> float:
@@ -117,7 +134,7 @@ def _relation(
     for part, light, fit in zip(whole, drawn, fits, strict=True):
         all_, own = laplacian(part, wide), laplacian(light, wide)
         sums += [np.vdot(all_, own), np.vdot(all_, all_), np.vdot(own, own)]
-        voxel = np.clip(np.rint(fit.position).astype(int), 0, np.array(part.shape) - 1)
+        voxel = _voxels(fit, part.shape)
         outside += int((all_[tuple(voxel.T)] < 0).sum())
         places += len(voxel) * float((all_ < 0).mean())
     if outside >= _OUTSIDE * places:

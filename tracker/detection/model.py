@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..settings.detection import DetectionSettings
-from .blobs import find_blobs, laplacian, width_of_blobs
+from .blobs import find_blobs, laplacian, noise_of_response, width_of_blobs
 from .choice import MARGIN, evidence_of_bodies
 from .fit import FittedSpots
 from .joint import local_maxima
@@ -34,6 +34,10 @@ _CHOSEN = {
     "holds about {1} spots or {2} bodies. For bodies: --bodies.",
 }
 """The message if bodies are chosen, or nearly so."""
+_DIM = 0.1
+"""Prior: share of bodies that may be dimmer."""
+_STANDS_OUT = 5.0
+"""Error level: height of nine bodies in ten, in standard deviations of noise, which hardly reaches it."""
 _SEARCHED = 1_400_000
 """Guard: voxels of parts of frames in which widths are tried, or two parts."""
 _SIGN_WIDTHS = (1.5, 3.0)
@@ -124,7 +128,7 @@ def _widths(
         return sigma, settings.bodies
     refined = None if sigma is None else refine_widths(parts, sigma, noise, settings, search.dct)
     if settings.bodies is None and wide is None:
-        blobs = _bodies_instead(search, parts, refined, settings)
+        blobs = _bodies_instead(search, parts, refined, noise.saturation, settings)
         if blobs is not None:
             return blobs, True
     return None if refined is None else (refined[0], settings.bodies)
@@ -134,15 +138,20 @@ def _bodies_instead(
     search: Search,
     parts: Sequence[NDArray[np.float32]],
     refined: tuple[NDArray[np.float64], list[FittedSpots]] | None,
+    saturation: float,
     settings: DetectionSettings,
 ) -> NDArray[np.float64] | None:
     """(3,) widths of the filter of bodies in voxels if these explain the movie better than spots do."""
     sigma, fits = refined or (None, [])
-    wide, evidence = width_of_blobs(search), evidence_of_bodies(search, parts, fits, sigma)
+    wide, evidence = width_of_blobs(search), evidence_of_bodies(search, parts, fits, sigma, saturation)
     if wide is None or evidence.ratio < 1 / MARGIN:
         return None
-    counts = len(fits[0].position) if fits else 0, find_blobs(parts[0], wide, settings.fdr).decision.keep
-    bodies = evidence.ratio > 1 and counts[1] > 0
+    blobs = [find_blobs(frame, wide, settings.fdr) for frame in search.frames]
+    height = np.concatenate([each.height[: each.decision.keep] for each in blobs])
+    if not len(height) or np.quantile(height, _DIM) < _STANDS_OUT * noise_of_response(search.modes[0], wide):
+        return None
+    counts = round(np.mean([len(fit.position) for fit in fits] or [0])), round(len(height) / len(blobs))
+    bodies = evidence.ratio > 1
     _LOG.warning(_CHOSEN[bodies].format(evidence, *counts))
     return wide if bodies else None
 
