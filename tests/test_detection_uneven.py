@@ -76,19 +76,47 @@ def test_a_summary_counts_what_reaches_the_oracle() -> None:
     }  # fmt: skip
 
 
-def _warned(image: np.ndarray, spacing: tuple[float, float, float], caplog: pytest.LogCaptureFixture) -> bool:
+BODIES = [
+    cells.Cell("optics", 3, 8.0, 7.0, 16.0, "bodies"),
+    cells.Cell("optics", 2, 8.0, 7.0, 22.0, "bodies"),
+    cells.Cell("optics", 2, 8.0, 7.0, 16.0, "bodies"),  # they touch, and no spot stands out
+]
+
+
+def _chosen(image: np.ndarray, spacing: tuple[float, float, float], **values: bool) -> DetectionSettings:
+    return detect([image], DetectionSettings(spacing=spacing, device="cpu", **values))[1]
+
+
+@pytest.mark.parametrize("cell", BODIES, ids=lambda cell: cell.name)
+def test_nuclei_are_bodies(cell: cells.Cell, caplog: pytest.LogCaptureFixture) -> None:
+    """What is found as spots differs in size, sits on wider structure, and has edges; a message says so."""
+    image = cells.view(cell, 6).image[:, :110, :110]
+    chosen = _chosen(image, cell.voxel)
+    assert chosen.bodies
+    assert "--no-bodies" in caplog.text
     caplog.clear()
-    detect([image], DetectionSettings(spacing=spacing, device="cpu"))
-    return "--bodies" in caplog.text
+    spots = _chosen(image, cell.voxel, bodies=False)
+    assert not spots.bodies, "what is set is not overruled"
+    assert spots.radius != chosen.radius
+    assert "bodies" not in caplog.text
 
 
-def test_nuclei_are_no_spots_and_spots_on_lumps_no_nuclei(caplog: pytest.LogCaptureFixture) -> None:
-    """The texture of nuclei is bright where wider structure is; spots do not care where lumps are."""
-    nuclei = cells.Cell("optics", 3, 8.0, 7.0, 16.0, "bodies")
-    assert _warned(cells.view(nuclei, 6).image[:, :80, :80], nuclei.voxel, caplog)
-    for kind in ("2D lumpy9 .6 R3 SNR4", "2D haze R3 SNR5", "2D flat R3 SNR5 crowd"):
-        image, _ = uneven.image_of("gaussian", kind, 711)
-        assert not _warned(image[None], (1, 1, 1), caplog)
+@pytest.mark.parametrize(
+    ("renderer", "kind"),
+    [
+        ("gaussian", "2D lumpy9 .6 R3 SNR4"),
+        ("gaussian", "2D haze R3 SNR5"),
+        ("gaussian", "2D flat R3 SNR5 crowd"),
+        ("diffraction", "2D flat R8 SNR4 s20"),
+        ("diffraction", "2D filtered R3 SNR3"),
+        ("diffraction", "2D cells R3 SNR5"),
+    ],
+)
+def test_spots_are_no_bodies(renderer: str, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither on lumps, nor in a crowd, nor large ones, nor in noise that was smoothed, nor on plateaus."""
+    image, _ = uneven.image_of(renderer, kind, 711)
+    assert not _chosen(image[None], (1, 1, 1)).bodies
+    assert "For spots" not in caplog.text
 
 
 @pytest.mark.slow

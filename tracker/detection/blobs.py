@@ -19,10 +19,10 @@ from scipy.ndimage import correlate1d, gaussian_filter
 from scipy.spatial import cKDTree
 
 from .decision import Decision
-from .joint import Peaks, fit_together, local_maxima
+from .joint import local_maxima
 from .joint_cpu import vertices
-from .spectrum import along
-from .stabilise import Background, Noise, light_of_spots
+from .spectrum import Modes, along
+from .stabilise import light_of_spots
 from .width import NARROWEST, NEXT, TRIED, Search
 
 _TRUNCATE = 3.5
@@ -41,14 +41,6 @@ _WITHIN = 1.5
 """Prior: widths about the middle of a blob in which a minimum is its texture."""
 _NEARBY = 0.5
 """Prior: range of qualities in which minima and maxima are counted for a probability."""
-_WIDER = 1.15
-"""Prior: least width of a blob over that of the spots that are its texture."""
-_UNDER = 1.15
-"""Error level: mean of wider structure under spots, in its deviations, from which they are texture."""
-_EXPLAINED = 0.4
-"""Error level: share of wider structure that spots explain, from which they are no texture."""
-_FEWEST = 30
-"""Guard: spots of which the mean under them is taken."""
 
 
 def laplacian(image: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -222,11 +214,7 @@ def width_of_blobs(search: Search) -> NDArray[np.float64] | None:
     modes, scale = search.modes[0], search.scale
     power = np.where(np.isfinite(search.power[0]), np.maximum(search.power[0] - 1, 0), 0)
     widths = [w * scale for w in NARROWEST * NEXT ** np.arange(TRIED)]
-    variance = []
-    for sigma in widths:
-        z, y, x = (along(axis, (k * s) ** 2) for axis, (k, s) in enumerate(zip(modes.k, sigma, strict=True)))
-        square = z + y + x
-        variance.append(float((square**2 * np.exp(-square) * power).mean(dtype=np.float64)))
+    variance = [_response_power(modes, sigma, power) for sigma in widths]
     for number in range(1, len(variance) - 1):
         if variance[number - 1] < variance[number] >= variance[number + 1]:
             before, at, after = np.log(np.maximum(variance[number - 1 : number + 2], 1e-30))
@@ -235,20 +223,15 @@ def width_of_blobs(search: Search) -> NDArray[np.float64] | None:
     return None
 
 
-def look_like_blobs(search: Search, sigma: NDArray[np.float64], noise: Noise) -> bool:
-    """Whether spots of this width sit on wider structure that they do not explain, as texture does."""
-    wide = width_of_blobs(search)
-    if wide is None or wide[1] < _WIDER * sigma[1]:
-        return False
-    mean, filter_ = search.frames[0].mean(), search.filter_of(sigma)
-    values = search.frames[0] - mean
-    background = Background(np.full(values.shape, mean), noise)
-    peaks = fit_together(values, background, filter_, Peaks.none()).peaks
-    peaks = peaks.of(peaks.significance > filter_.threshold())
-    if len(peaks.position) < _FEWEST:
-        return False
-    light = laplacian(values, wide)
-    rest = laplacian(values - peaks.light(background, filter_), wide)
-    at = light[tuple(np.rint(peaks.position).astype(int).T)]
-    explained = 1 - float(rest.var()) / float(light.var())
-    return float(at.mean()) > _UNDER * float(light.std()) and explained < _EXPLAINED
+def noise_of_response(modes: Modes, sigma: NDArray[np.float64]) -> float:
+    """Standard deviation of the normalised filter's response to white noise of variance 1."""
+    return _response_power(modes, sigma, np.float32(1)) ** 0.5
+
+
+def _response_power(
+    modes: Modes, sigma: NDArray[np.float64], power: NDArray[np.float32] | np.float32
+) -> float:
+    """Mean square of the response to light of this power."""
+    z, y, x = (along(axis, (k * s) ** 2) for axis, (k, s) in enumerate(zip(modes.k, sigma, strict=True)))
+    square = z + y + x
+    return float((square**2 * np.exp(-square) * power).mean(dtype=np.float64))

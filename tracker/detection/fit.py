@@ -34,7 +34,7 @@ _MEASURED = 0.2
 """Error level: share of the information on a size that is not the prior's, below which it is not measured."""
 _FAR = 0.35
 """Prior: widths that a spot moves: in a crowd its response places it better than a fit that runs away."""
-_SIZES = 0.12
+SIZES = 0.12
 """Prior: standard deviation of the logarithm of a spot's size."""
 _LEAST_AMPLITUDE = 0.1
 """Guard: least amplitude at the start, in standard deviations of the camera's noise."""
@@ -80,6 +80,11 @@ class FittedSpots(NamedTuple):
         return FittedSpots(*(values[rows] for values in self))
 
     @staticmethod
+    def none() -> FittedSpots:
+        """No spots."""
+        return FittedSpots(*(np.empty((0, 3)),) * 2, *(np.empty(0),) * 7)
+
+    @staticmethod
     def joined(parts: Iterable[FittedSpots]) -> FittedSpots:
         """All spots of some parts of a frame."""
         return FittedSpots(*(np.concatenate(values) for values in zip(*parts, strict=True)))
@@ -94,7 +99,7 @@ class FittedSpots(NamedTuple):
 
 def _median(size: NDArray[np.float64], error: NDArray[np.float64]) -> float:
     information = 1 / np.maximum(error, 1e-6) ** 2
-    own = np.maximum(information - 1 / _SIZES**2, 0)
+    own = np.maximum(information - 1 / SIZES**2, 0)
     measured = own > _MEASURED * information
     if not measured.any():
         return 0.0
@@ -121,7 +126,7 @@ def fit_in_grey(
     noise, start = candidates.background.noise, candidates.position
     wide = np.where(sigma > 0, sigma, 1.0)
     flat = _FLAT_PRIOR / noise.least
-    prior = np.array([*1 / wide**2, flat, flat, *[1 / _SIZES**2] * 2])
+    prior = np.array([*1 / wide**2, flat, flat, *[1 / SIZES**2] * 2])
     most = _STEPS * [*wide, 1, 1, 1, 1]
     camera = np.array([*noise.line, noise.saturation])
     whole, light = grey(candidates.values, noise), candidates.background.grey

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..settings.detection import DetectionSettings
-from .blobs import laplacian, look_like_blobs, width_of_blobs
+from .blobs import find_blobs, laplacian, noise_of_response, width_of_blobs
+from .choice import MARGIN, evidence_of_bodies
+from .fit import FittedSpots
 from .joint import local_maxima
 from .noise import noise_of
 from .prepare import sample_of
@@ -20,16 +22,22 @@ from .transform import CosineTransform
 from .width import Search, find_widths, refine_widths
 
 _LOG = logging.getLogger("outbid")
-BLOBS = (
-    "Wider structure stays under most of the spots, as if they were the texture of nuclei or cells. "
-    "To find these: --bodies."
-)
-"""The warning if spots look like the texture of blobs."""
 OTHER_SIGN = {
     False: "Dark spots on a bright background stand out more than bright ones. To find those: --dark.",
     True: "Bright spots on a dark background stand out more than dark ones. To find those, leave --dark out.",
 }
 """The warning if `other_sign_stands_out`; the key is whether dark spots were sought."""
+_CHOSEN = {
+    True: "Bodies (nuclei, cells) explain the movie better than spots, by {0.ratio:.2f} : 1: {0.reason}. "
+    "A frame holds about {2} bodies or {1} spots. For spots: --no-bodies.",
+    False: "Spots explain the movie about as well as bodies (nuclei, cells), by 1 : {0.ratio:.2f}. A frame "
+    "holds about {1} spots or {2} bodies. For bodies: --bodies.",
+}
+"""The message if bodies are chosen, or nearly so."""
+_DIM = 0.1
+"""Prior: share of bodies that may be dimmer."""
+_STANDS_OUT = 5.0
+"""Error level: height of nine bodies in ten, in standard deviations of noise, which hardly reaches it."""
 _SEARCHED = 1_400_000
 """Guard: voxels of parts of frames in which widths are tried, or two parts."""
 _SIGN_WIDTHS = (1.5, 3.0)
@@ -80,13 +88,14 @@ def learn(
     parts = _measured(sample.parts, noise)
     values = [stabilised(part, noise) for part in parts]
     search = Search([each for each in values if each.max() > each.min()], settings.spacing, dct)
-    sigma = _widths(search, parts, sample.sigma, noise, settings) if search.frames else None
-    if sigma is None:
+    found = _widths(search, parts, sample.sigma, noise, settings) if search.frames else None
+    if found is None:
         return None, settings
+    sigma, bodies = found
     flat = sigma[0] == 0
     along, plane = (float(sigma[axis]) * sqrt(2 if flat else 3) * settings.spacing[axis] for axis in (0, 1))
     radius_z = settings.radius_z or (None if flat else along)
-    used = replace(settings, radius=settings.radius or plane, radius_z=radius_z)
+    used = replace(settings, radius=settings.radius or plane, radius_z=radius_z, bodies=bodies)
     return SpotModel(sample.middle, sample.unit, noise, sigma), used
 
 
@@ -107,20 +116,44 @@ def _widths(
     given: NDArray[np.float64],
     noise: Noise,
     settings: DetectionSettings,
-) -> NDArray[np.float64] | None:
-    """(3,) widths of spots in voxels, given or measured; None if no spot stands out."""
+) -> tuple[NDArray[np.float64], bool | None] | None:
+    """(3,) widths in voxels, and whether they are of bodies; None if nothing stands out."""
     if settings.bodies:
-        return width_of_blobs(search) if settings.radius is None else given
+        sigma = width_of_blobs(search) if settings.radius is None else given
+        return None if sigma is None else (sigma, True)
     wide = None if settings.radius is None else float(given[1])
     deep = float(given[0]) if settings.radius_z else None
     sigma = find_widths(search, wide, deep)
-    if sigma is None:
+    if sigma is not None and wide is not None and (deep is not None or sigma[0] == 0):
+        return sigma, settings.bodies
+    refined = None if sigma is None else refine_widths(parts, sigma, noise, settings, search.dct)
+    if settings.bodies is None and wide is None:
+        blobs = _bodies_instead(search, parts, refined, noise.saturation, settings)
+        if blobs is not None:
+            return blobs, True
+    return None if refined is None else (refined[0], settings.bodies)
+
+
+def _bodies_instead(
+    search: Search,
+    parts: Sequence[NDArray[np.float32]],
+    refined: tuple[NDArray[np.float64], list[FittedSpots]] | None,
+    saturation: float,
+    settings: DetectionSettings,
+) -> NDArray[np.float64] | None:
+    """(3,) widths of the filter of bodies in voxels if these explain the movie better than spots do."""
+    sigma, fits = refined or (None, [])
+    wide, evidence = width_of_blobs(search), evidence_of_bodies(search, parts, fits, sigma, saturation)
+    if wide is None or evidence.ratio < 1 / MARGIN:
         return None
-    if settings.bodies is None and wide is None and look_like_blobs(search, sigma, noise):
-        _LOG.warning(BLOBS)
-    if wide is not None and (deep is not None or sigma[0] == 0):
-        return sigma
-    return refine_widths(parts, sigma, noise, settings, search.dct)
+    blobs = [find_blobs(frame, wide, settings.fdr) for frame in search.frames]
+    height = np.concatenate([each.height[: each.decision.keep] for each in blobs])
+    if not len(height) or np.quantile(height, _DIM) < _STANDS_OUT * noise_of_response(search.modes[0], wide):
+        return None
+    counts = round(np.mean([len(fit.position) for fit in fits] or [0])), round(len(height) / len(blobs))
+    bodies = evidence.ratio > 1
+    _LOG.warning(_CHOSEN[bodies].format(evidence, *counts))
+    return wide if bodies else None
 
 
 def other_sign_stands_out(image: NDArray, settings: DetectionSettings) -> bool:

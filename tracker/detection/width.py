@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..settings.detection import DetectionSettings
 from .candidates import find_candidates
 from .decision import decide
-from .fit import fit_in_grey
+from .fit import FittedSpots, fit_in_grey
 from .joint import maxima_above, noise_scale
 from .spectrum import Filter, Modes, spectrum
 from .stabilise import Noise
@@ -152,25 +152,28 @@ def refine_widths(
     noise: Noise,
     settings: DetectionSettings,
     dct: CosineTransform,
-) -> NDArray[np.float64] | None:
-    """The widths that spots have when they are fitted, if less; None if no part has a spot.
+) -> tuple[NDArray[np.float64], list[FittedSpots]] | None:
+    """The widths that spots have when they are fitted, if less; and the spots; None if no part has one.
 
     Widths that stand out most are some tenths too large where light is even. Uneven light only widens a fit.
     """
     free = np.array([settings.radius_z is None, settings.radius is None, settings.radius is None])
     for _ in range(_REFINED):
-        grown = []
+        fits = []
         for part in parts:
             candidates = find_candidates(part, sigma, noise, dct)
             significance, maxima = candidates.significance, candidates.filter_.maxima
             decision = decide(significance, maxima.above, candidates.least, settings.fdr)
             if decision.keep:
                 kept = np.isin(np.arange(len(significance)), decision.order[: decision.keep])
-                grown.append(fit_in_grey(part, candidates, sigma).of(kept).growth())
+                fits.append(fit_in_grey(part, candidates, sigma).of(kept))
+            else:
+                fits.append(FittedSpots.none())
+        grown = [fit.growth() for fit in fits if len(fit.position)]
         if not grown:
             return None
         plane, deep = np.clip(np.mean(grown, axis=0), -_MOST, 0.0)
         sigma = sigma * np.where(free, np.exp([deep, plane, plane]), 1.0)
         if max(-plane, -deep) < _ENOUGH:
             break
-    return sigma
+    return sigma, fits

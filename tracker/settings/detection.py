@@ -63,7 +63,7 @@ class DetectionSettings:
         "Standard deviation of the read noise in grey values, with `gain`.", least=0, metavar="G"
     ))  # fmt: skip
     bodies: bool | None = declare(None, Setting(
-        "Find blobs without a common profile, such as nuclei.", automatic="spots"
+        "Find blobs without a common profile, such as nuclei.", automatic="by which explains the movie better"
     ))  # fmt: skip
 
     def __post_init__(self) -> None:
