@@ -85,8 +85,8 @@ LAYERS = (
     ),
     Layer(
         "commands",
-        "advise cli_ experiment field_scales field_second measuring microscope movies papers report "
-        "repr_html score shell theory walks warm_up wheel wrong_types",
+        "advise cli_ experiment field_scales field_second field_third measuring microscope movies papers "
+        "report repr_html score shell theory walks warm_up wheel wrong_types",
         "cli compute.warming data edit measuring scoring simulate work.estimate",
     ),
     Layer(

@@ -142,12 +142,10 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     labels, as_json = job.labels, how.as_json
     if output is not None:
         formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
-    from ..work.choices import remarks_on_choices
-
     movie = job.open(source)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
-    for doubt in (*movie.warnings, *remarks_on_choices(job, movie, source)):
-        say(doubt)
+    for remark in job.remarks(movie):
+        say(remark)
     if how.dry_run and output is not None:
         _estimate(job, movie, shown(output), as_json)
         return

@@ -25,6 +25,7 @@ from ..formats.images.frames import Images
 from ..formats.images.labels import detect_labels
 from ..formats.images.opening import open_images, origin_of
 from ..formats.images.stacks import WHOLE
+from ..formats.images.suited import remarks_on
 from ..formats.tables.columns import AS_NAMED
 from ..gated.batches import RECORDED
 from ..particles.calibration import recorded_interval
@@ -208,12 +209,18 @@ class DetectJob(Job):
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
         movie = self.open(source)
+        for remark in self.remarks(movie):
+            _LOG.warning("%s: %s", source, remark)
         found, _ = self.write(movie, source, output, record, overwrite=overwrite)
         return {"detections": len(found), "frames": self.frame_count(movie)}
 
     def open(self, source: str) -> Images:
         """Open the movie, of which frames may be missing if some are chosen."""
         return self.opening.open(source, partial=self.crop.frames is not None)
+
+    def remarks(self, movie: Images) -> tuple[str, ...]:
+        """Sentences on what was guessed of an open movie, and on settings that hardly fit it."""
+        return *movie.warnings, *remarks_on(movie, self.settings, labels=self.labels)
 
     def write(
         self,

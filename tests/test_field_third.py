@@ -1,0 +1,134 @@
+"""Inputs of the kinds met in the field, at further doors: forms, many files, Python."""
+
+import numpy as np
+import pytest
+import tifffile
+from commands import run, succeed
+
+import outbid
+from outbid import InputError, SettingsError, open_images
+from outbid.particles.calibration import Calibration
+
+PLACES = np.array([(10, 10), (30, 50), (50, 20), (20, 35)], float)
+
+
+def spots(*, white: bool = False, name: str = "m.tif") -> np.ndarray:
+    """Four bright spots in four frames, in a TIFF file; the grey values."""
+    yy, xx = np.mgrid[:64, :64]
+    image = np.full((4, 64, 64), 20.0)
+    for frame, (y, x) in [(t, place + 0.7 * t) for t in range(4) for place in PLACES]:
+        image[frame] += 150 * np.exp(-((yy - y) ** 2 + (xx - x) ** 2) / 4.5)
+    grey = np.random.default_rng(0).poisson(image).clip(0, 255).astype("u1")
+    kind = "miniswhite" if white else "minisblack"
+    tifffile.imwrite(name, 255 - grey if white else grey, photometric=kind, metadata={"axes": "TYX"})
+    return grey
+
+
+SCALE, SHIFT = (
+    {"type": "scale", "scale": [20.0, 0.5, 0.5]},
+    {"type": "translation", "translation": [0, 10, 20]},
+)
+
+
+def ome_zarr(name: str, of_level: list[dict], of_all: list[dict] | None = None) -> str:
+    """The four spots as OME-Zarr in micrometers and seconds, with these coordinate transformations."""
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(name, mode="w", zarr_format=2)
+    group.create_array("0", data=spots())
+    axes = [{"name": "t", "type": "time", "unit": "second"}]
+    axes += [{"name": axis, "type": "space", "unit": "micrometer"} for axis in "yx"]
+    each = {"path": "0", "coordinateTransformations": of_level}
+    whole = {"version": "0.4", "axes": axes, "datasets": [each]}
+    group.attrs["multiscales"] = [whole | ({} if of_all is None else {"coordinateTransformations": of_all})]
+    return name
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("of_level", "of_all", "size", "origin"),
+    [
+        ([SCALE, SHIFT], None, 0.5, (10, 20)),
+        ([SCALE, {"type": "identity"}], [SHIFT], 0.5, (10, 20)),
+        (
+            [{"type": "scale", "scale": [1, 0.5, 0.5]}, SHIFT],
+            [{"type": "scale", "scale": [20, 1, 1]}],
+            0.5,
+            (10, 20),
+        ),
+        ([SCALE, SHIFT], [{"type": "scale", "scale": [1, 2, 2]}, SHIFT], 1.0, (30, 60)),
+    ],
+)  # fmt: skip
+def test_transformations_of_a_level_and_of_all(
+    of_level: list[dict], of_all: list[dict] | None, size: float, origin: tuple[float, float]
+) -> None:
+    movie = open_images(ome_zarr("m.zarr", of_level, of_all))
+    assert movie.calibration == Calibration("micrometer", (1, size, size), 20.0, (0, *origin))
+    succeed("detect", "m.zarr", "-o", "s.csv")
+    found = outbid.read_detections("s.csv")
+    first = found.position[found.frame == 0][:, 1:]
+    assert np.abs(first[:, None] - (PLACES * size + origin)).max(axis=2).min(axis=1).max() < 0.2 * size
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "odd", [{"type": "scale", "scale": [20, 0.5]}, {"type": "scale", "path": "s"}, {"type": "affine"}]
+)
+def test_transformations_that_are_not_read_are_said(odd: dict, caplog: pytest.LogCaptureFixture) -> None:
+    movie = open_images(ome_zarr("m.zarr", [SCALE, odd]))
+    assert movie.spacing == (1, 0.5, 0.5)
+    assert "is not read" in caplog.text
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("size", [0, -0.5, np.nan])
+def test_sizes_of_voxels_must_be_above_0(size: float) -> None:
+    name = ome_zarr("m.zarr", [{"type": "scale", "scale": [20, 0.5, size]}])
+    with pytest.raises(InputError, match="--spacing"):
+        open_images(name)
+    assert open_images(name, spacing=(1, 2, 2)).spacing == (1, 2, 2)
+
+
+# ---------------------------------------------------------------- radius, white is zero, labels
+
+
+@pytest.mark.usefixtures("here")
+def test_a_radius_larger_than_the_image_is_refused_in_python() -> None:
+    grey = spots()
+    for movie in ("m.tif", open_images("m.tif"), grey[:, None], list(grey[:, None]), iter(grey[:, None])):
+        with pytest.raises(SettingsError, match=r"larger than half.*another unit"):
+            outbid.detect(movie, radius=500)
+
+
+@pytest.mark.usefixtures("here")
+def test_remarks_reach_python_many_files_and_chunks(caplog: pytest.LogCaptureFixture) -> None:
+    spots(white=True)
+    spots(white=True, name="n.tif")
+    outbid.detect("m.tif", radius=0.2, threshold=8)
+    assert "white is zero" in caplog.text
+    assert "0.2 px is smaller than half a voxel" in caplog.text
+    done = succeed("detect", "m.tif", "n.tif", "--out-dir", "many", "--radius", 0.2, "--threshold", 8)
+    for name in ("m.tif", "n.tif"):
+        assert f"{name}: The file says that white is zero" in done.stderr
+        assert f"{name}: The radius of 0.2 px" in done.stderr
+    assert "white" not in succeed("detect", "m.tif", "--out-dir", "dark", "--dark").stderr
+    outcome = run("detect", "m.tif", "--out-dir", "wide", "--radius", 500)
+    assert outcome.exit_code == 3
+    assert "another unit" in outcome.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_grey_values_of_little_noise_and_classes_are_said() -> None:
+    rng = np.random.default_rng(1)
+    smooth = np.cumsum(np.cumsum(rng.normal(0, 1, (2, 64, 64)), axis=1), axis=2)
+    grey = np.rint(smooth / 40 + 30 + rng.normal(0, 0.3, smooth.shape)).clip(0).astype("u1")
+    classes = np.kron(rng.integers(0, 3, (2, 12, 12)), np.ones((1, 5, 5), "i8")).astype("u1")
+    labels = np.kron(np.arange(144).reshape(1, 12, 12), np.ones((2, 5, 5), "i8")).astype("u1")
+    for name, image, said in (("g", grey, True), ("c", classes, True), ("l", labels, False)):
+        tifffile.imwrite(f"{name}.tif", image, metadata={"axes": "TYX"})
+        done = succeed("detect", f"{name}.tif", "--labels", "-o", f"{name}.csv")
+        assert ("separate parts" in done.stderr) == said, name
+
+
+def test_a_movie_in_one_array_is_named() -> None:
+    with pytest.raises(InputError, match="open_images"):
+        outbid.detect(np.zeros((3, 8, 8)))

@@ -1,0 +1,34 @@
+"""Whether settings of detection suit a movie: sentences on those that hardly do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...particles.calibration import SYMBOLS
+from ...settings.detection import DetectionSettings, remark_on_radius
+from .frames import Images
+
+
+def remarks_on(movie: Images, settings: DetectionSettings, *, labels: bool = False) -> Iterator[str]:
+    """Sentences on settings that hardly fit the movie; `labels`: whether it is of label images.
+
+    Raises
+    ------
+    SettingsError
+        If no spot of that radius fits into the movie.
+    """
+    if labels:
+        inside = Path(movie.name) / "labels"
+        names = [one.name for one in sorted(inside.iterdir()) if one.is_dir()] if inside.is_dir() else []
+        if names:
+            yield f"{movie.name} has label images of its own: give {inside / names[0]} with --labels."
+        return
+    if movie.white_is_zero and not settings.dark:
+        yield (
+            "The file says that white is zero: what is bright has low numbers. To find it: --dark (Python: "
+            "dark=True)."
+        )
+    yield from remark_on_radius(
+        settings.radius, movie.shape, movie.spacing, SYMBOLS.get(movie.unit, movie.unit)
+    )
