@@ -1,5 +1,8 @@
 """Inputs of the kinds met in the field, at further doors: forms, many files, Python."""
 
+import gzip
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tifffile
@@ -132,3 +135,73 @@ def test_grey_values_of_little_noise_and_classes_are_said() -> None:
 def test_a_movie_in_one_array_is_named() -> None:
     with pytest.raises(InputError, match="open_images"):
         outbid.detect(np.zeros((3, 8, 8)))
+
+
+# ---------------------------------------------------------------- tables
+
+TRACKS = "track_id,frame,y,x,type,well no,code\n" + "".join(
+    f"{track},{frame},{10 * track},{frame},{'B b' if track else 'A'},{'yes' if frame else 'no'},0{track}\n"
+    for track in range(2)
+    for frame in range(3)
+)
+
+
+@pytest.mark.usefixtures("here")
+def test_rows_that_are_repeated_are_read_once(caplog: pytest.LogCaptureFixture) -> None:
+    head, *rows = TRACKS.splitlines(keepends=True)
+    repeated = (
+        [head, *rows, *rows[2:4]],
+        [head, *[row for row in rows for _ in range(2)]],
+        [head, *rows[::-1], *rows],
+    )
+    for count, lines in zip((2, 6, 6), repeated, strict=True):
+        Path("t.csv").write_text("".join(lines))
+        found = outbid.read_tracks("t.csv")
+        assert (found.track_count, len(found.detections)) == (2, 6)
+        assert f"{count} rows repeat another one" in caplog.text
+        assert sorted(found.detections.features["type"].tolist()) == ["A"] * 3 + ["B b"] * 3
+        caplog.clear()
+    Path("t.csv").write_text("".join([head, *rows, rows[0], "0,2,0,9,A,no,0\n"]))
+    with pytest.raises(InputError, match="Track 0 has two detections in frame 2"):
+        outbid.read_tracks("t.csv")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("type == A", 3), ("type=='A'", 3), ('type != "B b"', 3), ("type == B b", 3), ("'type' == A", 3),
+        ("well no == yes", 4), ('"well no" == "no"', 2), ("code == 01", 3), ("code == 1", 3), ("y < 5", 3),
+        ("y<=10", 6), ("mean(y)>5", 3), ("frame == '1'", 2), ("max( x ) == 2", 6),
+    ],
+)  # fmt: skip
+def test_conditions_as_users_write_them(condition: str, kept: int) -> None:
+    Path("t.csv").write_text(TRACKS)
+    assert len(outbid.filter("t.csv", where=condition).detections) == kept
+    succeed("filter", "t.csv", "-o", "o.csv", "--where", condition)
+    assert len(outbid.read_detections("o.csv")) == kept
+
+
+@pytest.mark.usefixtures("here")
+def test_conditions_that_cannot_be_met_say_why(caplog: pytest.LogCaptureFixture) -> None:
+    Path("t.csv").write_text(TRACKS)
+    assert len(outbid.filter("t.csv", where="type == C").detections) == 0
+    assert "No detection has 'C' in column 'type'. There are: 'A', 'B b'" in caplog.text
+    for condition, code, said in (
+        ("Type == A", 3, "Is 'type' meant?"), ("first(type) == A", 3, "type, well no"), ("== A", 2, "not a"),
+        ("type > A", 2, "not a condition"), ("mean(type) == 3", 2, "texts"), ("x == A", 2, "holds numbers"),
+        ("type == A and x > 1 or y", 0, ""),
+    ):  # fmt: skip
+        done = run("filter", "t.csv", "-o", "o.csv", "--overwrite", "--where", condition)
+        assert (done.exit_code, said in done.stderr) == (code, True), (condition, done.output)
+    assert "No detection has 'A and x > 1 or y'" in done.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_tables_of_motion_are_packed() -> None:
+    Path("t.csv").write_text(TRACKS)
+    succeed("measure", "t.csv", "-o", "m.csv.gz", "--groups", "g.tsv.gz")
+    succeed("measure", "t.csv", "-o", "m.csv", "--groups", "g.tsv")
+    for name in ("m.csv", "g.tsv"):
+        assert gzip.decompress(Path(f"{name}.gz").read_bytes()) == Path(name).read_bytes()
+    assert outbid.read_record("m.csv.gz")["command"] == "measure"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,9 @@ def tracks_of(rows: Rows) -> Tracks:
         else:
             tracks = _tracks_by_number(rows, detections, order)
     except InputError as error:
+        once = rows if "node" in rows.roles else _without_repeats(rows, detections, order)
+        if len(once.table) < len(rows.table):
+            return tracks_of(once)
         if str(rows.path) in str(error):
             raise
         raise InputError(f"{rows.path}: {error}") from None
@@ -289,6 +293,23 @@ def _tracks_by_number(rows: Rows, detections: Detections, order: NDArray[np.int6
         for p in given
     ]
     return Tracks(detections, found[0] if len(found) == 1 else np.unique(np.concatenate(found), axis=0))
+
+
+def _without_repeats(rows: Rows, detections: Detections, order: NDArray[np.int64] | slice) -> Rows:
+    """The rows without those that repeat an earlier one in frame, track and position."""
+    label = _whole_numbers(rows, rows.roles["track_id"], blank=-1)[order]
+    key = np.column_stack([detections.frame, label, detections.position])
+    again = np.ones(len(key), np.bool_)
+    again[np.unique(key, axis=0, return_index=True)[1]] = False
+    again &= label >= 0
+    if not again.any():
+        return rows
+    at = int(np.argmax(again))
+    _LOG.warning(
+        "%s: %d rows repeat another one in frame, track and position, the first in frame %d, track %d. Each "
+        "is read once.", rows.path, again.sum().item(), detections.frame[at].item(), label[at].item(),
+    )  # fmt: skip
+    return replace(rows, table=rows.table.take(np.sort(np.arange(len(again))[order][~again])))
 
 
 def _zero_means_none(frame: NDArray, label: NDArray, parent: NDArray) -> bool:
