@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from commands import run, succeed
+from commands import assert_refused, run, succeed
 
 import outbid
 from outbid import InputError, SettingsError, open_images
@@ -205,3 +205,25 @@ def test_tables_of_motion_are_packed() -> None:
     for name in ("m.csv", "g.tsv"):
         assert gzip.decompress(Path(f"{name}.gz").read_bytes()) == Path(name).read_bytes()
     assert outbid.read_record("m.csv.gz")["command"] == "measure"
+
+
+@pytest.mark.usefixtures("here")
+def test_axes_in_several_units_are_converted_or_refused() -> None:
+    rows = "0,100,1,1\n1,200,1,2\n"
+    for names, unit, depth in (
+        ("z_nm,y_um,x_um", "micrometer", 0.1), ("z [nm],y [px],x [px]", None, 0),
+        ("z,y [um],x [um]", "micrometer", 100),
+        ("z (nm),y (pixel),x (pixel)", None, 0), ("z,y,x", "pixel", 100),
+    ):  # fmt: skip
+        Path("t.csv").write_text(f"frame,{names}\n{rows}")
+        z, *others = names.split(",")
+        if z != "z" or "[" in names:
+            assert_refused(run("track", "t.csv", "-o", "o.csv", "--overwrite"), 3, "another unit")
+        done = run(
+            "track", "t.csv", "-o", "o.csv", "--overwrite", "--max-distance", 500, "--columns", f"z={z}"
+        )
+        if unit is None:
+            assert_refused(done, 3, "several units", "nanometer")
+            continue
+        found = outbid.read_tracks("o.csv").detections
+        assert (found.unit, found.position[0].tolist()) == (unit, [depth, 1, 1]), others
