@@ -11,6 +11,7 @@ from commands import assert_refused, run, succeed
 import outbid
 from outbid import InputError, SettingsError, open_images
 from outbid.particles.calibration import Calibration
+from outbid.particles.detections import with_time
 
 PLACES = np.array([(10, 10), (30, 50), (50, 20), (20, 35)], float)
 
@@ -227,3 +228,51 @@ def test_axes_in_several_units_are_converted_or_refused() -> None:
             continue
         found = outbid.read_tracks("o.csv").detections
         assert (found.unit, found.position[0].tolist()) == (unit, [depth, 1, 1]), others
+
+
+# ---------------------------------------------------------------- units that differ or are lost
+
+
+def walk_in(unit: str, factor: float = 1, interval: float | None = 20.0) -> outbid.Tracks:
+    """Ten particles over six frames in this unit."""
+    place = (
+        np.cumsum(np.random.default_rng(0).normal(0, 0.3, (6, 10, 3)), axis=0) + 10 * np.arange(10)[:, None]
+    )
+    seen = outbid.Detections.from_table(np.repeat(np.arange(6), 10), factor * place.reshape(-1, 3), unit=unit)
+    seen = seen if interval is None else with_time(seen, interval)
+    return outbid.Tracks.from_track_ids(seen, np.tile(np.arange(10), 6))
+
+
+def test_scores_of_tracks_in_another_unit() -> None:
+    truth = walk_in("micrometer")
+    found = outbid.score(walk_in("nanometer", 1000), truth)
+    assert (found["link_f1"], found.gate.unit, found.remark.count("compared")) == (1, "micrometer", 0)
+    assert "in pixel, the truth in micrometer" in outbid.score(walk_in("pixel"), truth).remark
+
+
+@pytest.mark.usefixtures("here")
+def test_one_table_of_a_set_in_several_units() -> None:
+    outbid.write_tracks("a.csv", walk_in("micrometer"))
+    outbid.write_tracks("b.csv", walk_in("nanometer", 1000))
+    succeed("measure", "a.csv", "b.csv", "-o", "m.csv", "--groups", "g.csv")
+    groups = np.genfromtxt("g.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
+    one, other = groups["diffusion_um2_per_s"]
+    assert one == pytest.approx(other)
+    outbid.write_tracks("c.csv", walk_in("micrometer", 1, 10.0))
+    outbid.write_tracks("d.csv", walk_in("pixel"))
+    assert_refused(run("measure", "a.csv", "c.csv", "-o", "n.csv"), 2, "10 s and", "one interval together")
+    assert_refused(run("measure", "a.csv", "d.csv", "-o", "n.csv"), 2, "px, 20 s", "--spacing")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_table_whose_record_is_gone_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    outbid.write_tracks("a.csv", walk_in("micrometer"))
+    outbid.write_tracks("b.csv", walk_in("pixel", 1, None))
+    outbid.read_tracks("a.csv")
+    outbid.read_tracks("b.csv")
+    assert not caplog.records
+    Path("a.csv.json").unlink()
+    outbid.read_tracks("a.csv")
+    assert "no run record (a.csv.json) states the unit: positions are taken for pixels" in caplog.text
+    done = succeed("measure", "a.csv", "-o", "m.csv")
+    assert done.stderr.count("states the unit") == 1

@@ -122,7 +122,9 @@ def measure(
     scales = {scale for _, scale in movies}
     if len(scales) > 1:
         units = " and ".join(sorted(f"{one.length}, {one.frame:g} {one.time}" for one in scales))
-        raise SettingsError(f"The conditions differ in their units: {units}. Give --spacing and --interval.")
+        alike = len({(one.length, one.time) for one in scales}) == 1
+        remedy = "Measure those of one interval together" if alike else "Give --spacing and --interval"
+        raise SettingsError(f"The conditions differ in their units: {units}. {remedy}.")
     read_all = [read for read, _ in movies]
     label, names = _labels(read_all, list(given), group)
     whole, label, own = _joined(read_all, label)

@@ -179,6 +179,22 @@ class Detections:
         position = self.calibration.placed(self.position)
         return replace(self, position=position, calibration=self.calibration.of_places)
 
+    def in_unit(self, unit: str) -> Detections:
+        """These detections with places in another unit; as they are where it cannot be converted.
+
+        Examples
+        --------
+        >>> seen = Detections.from_table([0], [[2000, 300, 0]], unit="nanometer")
+        >>> seen.in_unit("micrometer").position.tolist(), seen.in_unit("pixel").unit
+        ([[2.0, 0.3, 0.0]], 'nanometer')
+        """
+        placed = self.placed()
+        factor = placed.calibration.factor(unit)
+        if factor is None or factor == 1:
+            return placed
+        calibration = replace(placed.calibration, unit=unit)
+        return replace(placed, position=placed.position * factor, calibration=calibration)
+
     def on_grid(self, grid: Calibration) -> Detections:
         """These detections with numbers of another calibration, such as voxels of an image, for positions.
 
