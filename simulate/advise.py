@@ -9,9 +9,10 @@ the wrong ones can be counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +20,17 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2
 
-from outbid.errors import InputError
+from outbid.errors import InputError, SettingsError, refuse_unlike
 from outbid.formats.coerce import DetectionsLike, detections_of
 from outbid.formats.tables.columns import AS_NAMED
 from outbid.gated.matching import match
 from outbid.geometry.gating import pairs_within
 from outbid.learned.features import ColumnBits
 from outbid.learned.prepare import read_movie
+from outbid.particles.calibration import checked_spacing
 from outbid.particles.detections import Detections
+from outbid.settings.columns import check_columns
+from outbid.settings.costs import check_costs
 from outbid.settings.tracking import TrackingSettings
 
 from .first_step import NearestDistances, drift_of, first_step
@@ -217,8 +221,14 @@ def advise(
     >>> round(advice.kappa, 1), advice.gates[advice.best].error < 0.03
     (0.1, True)
     """
+    refuse_unlike(Integral, "a whole number", {"seed": seed, "workers": workers})
+    check_columns(column)
+    if not isinstance(max_distances, Sequence) or isinstance(max_distances, str | bytes):
+        raise SettingsError(f"max_distances is {max_distances!r}; it must be a list of lengths.")
+    for distance in max_distances:
+        check_costs(distance, "euclidean", None)
     detections = detections_of(detections, columns=columns)
-    movie = read_movie(detections, spacing)
+    movie = read_movie(detections, checked_spacing(spacing))
     position, start, axes = movie.position, movie.frame_start, len(movie.axes)
     near, farthest = NearestDistances.of(position, start, workers=workers), 0.0
     drift = drift_of(position, start, near)

@@ -20,12 +20,14 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.compiling import compilation_reported
+from ..errors import refuse_unlike
 from ..formats.images.frames import Images
 from ..formats.images.opening import open_images
 from ..formats.images.suited import remarks_on
@@ -97,6 +99,8 @@ def detect(
     >>> found.frame.tolist(), found.position[0].round(1).tolist()
     ([0, 1], [4.0, 10.3, 20.0])
     """
+    refuse_unlike(Integral, "a whole number", {"workers": workers, "count": count})
+    refuse_unlike(str, "a text", {"unit": unit})
     chosen = with_values(settings or DetectionSettings(), values, "detect")
     if isinstance(movie, str | os.PathLike):
         movie = open_images(movie, spacing=None if chosen.spacing == (1, 1, 1) else chosen.spacing)

@@ -40,6 +40,8 @@ def checked(image: NDArray, frame: int) -> NDArray:
     InputError
         If the image does not have three axes, has no voxels, or does not contain real numbers.
     """
+    if not hasattr(image, "dtype"):
+        raise InputError(f"Frame {frame} is of type {type(image).__name__}; arrays over z, y, x are needed.")
     if image.ndim != 3 or image.dtype.kind not in "biuf" or image.size == 0:
         raise InputError(
             f"Frame {frame} is an array of {image.dtype}, shape {image.shape}; "

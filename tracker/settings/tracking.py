@@ -130,25 +130,28 @@ class TrackingSettings:
     ))  # fmt: skip
 
     def __post_init__(self) -> None:
-        from ..pins import check_pins, read_pins
+        from ..pins import Pin, check_pins, read_pins
         from .columns import check_columns
         from .costs import check_box, check_costs
         from .fixed import check_known
 
         check_values(self)
         check_known(self.known)
+        given = self.pins
+        read = read_pins(given) if isinstance(given, str | os.PathLike) else given
+        if not isinstance(read, Sequence) or not all(isinstance(one, Pin) for one in read):
+            raise SettingsError(f"pins is {read!r}; it must be a list of Pin, or the path of their table.")
+        read = tuple(read)
+        object.__setattr__(self, "pins", read)
+        check_columns(self.column)
         check_rules(self)
         if self.max_distance is not None:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
-        check_columns(self.column)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:
             check_box(self.periodic, self.device)
         self._check_solver()
-        given = self.pins
-        read = read_pins(given) if isinstance(given, str | os.PathLike) else tuple(given)
-        object.__setattr__(self, "pins", read)
         check_pins(self.stated)
         if self.pins and self.max_distance is None and self.periodic is not None:
             raise SettingsError("In a periodic box pins need a max_distance. Set one, or omit the pins.")
