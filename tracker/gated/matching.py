@@ -188,7 +188,12 @@ def _block_starts(
     if row_block is None and col_block is None:
         return np.array([0, rows]), np.array([0, cols])
     for name, block, points in (("source", row_block, rows), ("target", col_block, cols)):
-        if not hasattr(block, "dtype") or block.shape != (points,) or block.dtype.kind not in "iu":
+        if (
+            block is None
+            or not hasattr(block, "dtype")
+            or block.shape != (points,)
+            or block.dtype.kind not in "iu"
+        ):
             raise InputError(f"{name}_block needs a number for each of {points} points.")
         if (block[1:] < block[:-1]).any():
             raise InputError(f"{name}_block decreases. Sort the points by it.")
