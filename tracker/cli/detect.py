@@ -162,15 +162,19 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary))
+    _LOG.info("%d frames (%s), %.2f s.", summary["frames"], movie.axes, clock.seconds)
     if not labels:
-        say(f"{_radius_of(settings, movie)} {null_of(settings)}")
-    noise = "" if labels else ", about {expected_noise:.0f} expected to be noise".format_map(summary)
-    line = "{detections} detections in {frames} frames ({axes}){noise}, {seconds:.2f} s, {of}: {output}"
-    say(line.format_map(
-        {**summary, "noise": noise, "of": found.calibration}
-    ))  # fmt: skip
+        _LOG.info("%s", null_of(settings))
+    counted = f"{len(found):,} {'objects' if labels else 'spots'} in {summary['frames']:,} frames"
+    sure = [] if labels else [
+        f"about {expected_noise(found):.0f} of them noise", _radius_of(settings, movie).removesuffix(".")
+    ]  # fmt: skip
+    line = "; ".join([counted, *(sure if len(found) else []), str(found.calibration)])
+    following = f" Next: outbid track {output}." if len(found) and shown(output) != "stdout" else ""
+    say(f"{shown(output)}: {line}.{following}")
     if not len(found):
-        say("Nothing was found. To see what there is: outbid detect --preview, with the same options.")
+        why = "" if labels or settings.radius is not None else f" {_radius_of(settings, movie)}"
+        say(f"Nothing was found.{why} To see what there is: outbid detect --preview, with the same options.")
 
 
 def _on_a_cluster(
@@ -192,8 +196,11 @@ def _on_a_cluster(
     report = {"output": shown(output), **summary, "seconds": clock.seconds}
     if how.as_json:
         click.echo(json.dumps(report))
-    line = "{detections} detections in {frames} frames, {ranges} chunks, {seconds:.2f} s: {output}"
-    say(line.format_map(report))
+    _LOG.info("%d chunks, %.2f s.", report["ranges"], clock.seconds)
+    counted = "{detections:,} {of} in {frames:,} frames; {units}".format_map(
+        {**report, "of": "objects" if job.labels else "spots"}
+    )
+    say(f"{shown(output)}: {counted}. Next: outbid track {output}.")
 
 
 def _estimate(job: DetectJob, movie: Images, output: str, as_json: bool) -> None:
@@ -215,7 +222,13 @@ def _radius_of(settings: DetectionSettings, movie: Images) -> str:
     if settings.radius is None:
         return "Nothing stands out of the noise at any radius. To look for one: --radius R."
     what = ", of blobs without a common profile" if settings.bodies else ""
-    return f"Radius {settings.radius:.3g} {movie.unit}{along}{what}."
+    unit = movie.calibration.symbol
+    voxels = (
+        ""
+        if settings.radius is None or movie.unit == "pixel"
+        else f" ({settings.radius / movie.spacing[2]:.3g} px)"
+    )
+    return f"radius {settings.radius:.3g} {unit}{voxels}{along}{what}."
 
 
 def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...], as_json: bool) -> None:
@@ -241,6 +254,6 @@ def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...]
         "Frames {shown}: {spots} spots, about {expected_noise:.0f} expected to be noise; quality above "
         "{automatic:.4g}. To take another: --threshold Q.".format_map({**summary, "shown": shown})
     )
-    say(_radius_of(seen.settings, movie))
+    say(_radius_of(seen.settings, movie).capitalize())
     if seen.other_sign:
         say(OTHER_SIGN[settings.dark])

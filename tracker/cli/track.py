@@ -197,17 +197,19 @@ def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json:
     """Print a summary of the run."""
     from ..gated.batches import sentence
 
-    spoken = summary.pop("summary", "")
+    counted = summary.pop("summary", None) or "{tracks:,} tracks, {links:,} links".format_map(summary)
     written = summary.pop("written", None) or _written(output)
+    following = summary.pop("next", f"Next: outbid report {output}.")
     report = {"output": shown(output), **summary, "seconds": clock.seconds}
     if as_json:
         click.echo(json.dumps(report))
-    proved = "optimal for its costs" if not report["worst_gap"] else "optimality gap {worst_gap:g}"
-    counted = "{links} links" if spoken else "{links} links, {tracks} tracks"
-    line = f"{counted}, {proved}, {{device}}, {{seconds:.2f}} s, {written}: {{output}}"
-    say(f"{line.format_map(report)}{sentence(report)}")
-    if spoken:
-        say(str(spoken))
+    gap = f"optimality gap {report['worst_gap']:g}" if report["worst_gap"] else ""
+    details = "%s links, %s, %s, %.2f s.%s"
+    solved = report["links"], gap or "optimal for its costs", report["device"], clock.seconds
+    _LOG.info(details, *solved, sentence(report))
+    events = [f"{report[name]} {name}" for name in ("divisions", "merges") if report.get(name)]
+    found = "; ".join(filter(None, [str(counted).removesuffix("."), gap, *events, str(written)]))
+    say(f"{shown(output)}: {found}.{'' if shown(output) == 'stdout' else f' {following}'}")
 
 
 def _written(output: Path) -> str:
@@ -250,19 +252,22 @@ def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
 
 def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> dict[str, object]:
     """Link a file as a whole; the summary."""
+    from ..particles.reliability import next_step
+
     with compilation_reported(), progress_bar("Linking") as bar:
         run, record = job.link(str(source), output, overwrite=overwrite, say=say, progress=bar)
     _warn_of_other_input(record["input"])
     settings = job.settings
     if run.learned is not None:
-        merges = f" Merges: {run.stats['merges']}." if settings.merges else ""
-        nothing = _NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING
-        learnt = run.learned if run.stats["links"] else nothing
-        say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
+        _LOG.info("%s", run.learned)
+        if not run.stats["links"]:
+            say(_NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING)
     if settings.pins:
         say(f"Pins: {run.stats['pins']}; left out: {run.stats['unmatched_pins']}.")
     learned = {name: record[name] for name in ("learned",) if name in record}
-    return {**run.stats, **learned, **_trust(run), "written": run.tracks.detections.calibration}
+    following = next_step(run.tracks, source.name, output.name)
+    added = {"written": run.tracks.detections.calibration, "next": following}
+    return {**run.stats, **learned, **_trust(run), **added}
 
 
 def _trust(run: TrackingRun) -> dict[str, object]:

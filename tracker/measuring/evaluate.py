@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..particles.reliability import rounded
 from ..particles.tracks import Tracks
 from .draws import DRAWS, Variants, variants_of
 from .families import families, safety, starts_and_ends
@@ -27,18 +28,6 @@ _RESOLVED = 0.5
 """Intervals: shorter persistence times leave no correlation of steps that frames show."""
 _FITTED = ("diffusion", "exponent", "persistence")
 _MEANS = ("straightness", "turning_angle", "confinement", "radius_of_gyration")
-
-
-def _rounded(error: float) -> str:
-    """An error to one digit; without an exponent from .0001 to a million.
-
-    Examples
-    --------
-    >>> _rounded(53.9), _rounded(0.00042), _rounded(0.0)
-    ('50', '0.0004', '0')
-    """
-    text = f"{error:.1g}"
-    return f"{float(text):.0f}" if 1 <= abs(error) < 1e6 else text
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +68,7 @@ class Measures:
                 name = next(name for name in units if name.startswith(quantity))
                 error = next(name for name in units if name.startswith(f"{quantity}_error"))
                 if row[name] is not None:
-                    within = "" if row[error] is None else f" ± {_rounded(row[error])}"
+                    within = "" if row[error] is None else f" ± {rounded(row[error])}"
                     unit = units[name].replace("um", "µm").replace("^2", "²")
                     messages.append(f"{quantity} {row[name]:.3g}{within} {unit}".rstrip())
             lines.append(", ".join(messages))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .. import formats
 from ..compute.threads import begun
 from ..compute.timing import lap
-from ..detection.frames import detect_frames, learn_from
+from ..detection.frames import detect_frames, learn_from, null_of
 from ..edit.crop import Crop, CroppedMovie, track_part
 from ..edit.filter import of_length
 from ..errors import InputError, OutbidError
@@ -203,6 +203,7 @@ class DetectJob(Job):
         resolved = asdict(used) | self._kind() | opened | _given(self.crop)
         clock = {} if interval is None else {"interval": interval}
         known = {"settings": resolved, "seed": None, "device": used.device}
+        known |= {} if self.labels else {"null": null_of(used)}
         return run_record("detect", origin) | known | clock
 
     def run(
@@ -212,7 +213,7 @@ class DetectJob(Job):
         for remark in self.remarks(movie):
             _LOG.warning("%s: %s", source, remark)
         found, _ = self.write(movie, source, output, record, overwrite=overwrite)
-        return {"detections": len(found), "frames": self.frame_count(movie)}
+        return {"detections": len(found), "frames": self.frame_count(movie), "units": str(found.calibration)}
 
     def open(self, source: str) -> Images:
         """Open the movie, of which frames may be missing if some are chosen."""
@@ -287,7 +288,8 @@ class TrackJob(Job):
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
         run, _ = self.link(source, output, record, overwrite=overwrite)
-        return {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
+        counts = {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
+        return {**counts, "units": str(run.tracks.detections.calibration)}
 
     def link(
         self,

@@ -248,8 +248,8 @@ def _refuse_without_spots(found: Detections, source: Source) -> None:
 def _summary(run: TrackingRun) -> str:
     """A summary of the run in a few lines."""
     stats = run.stats
-    proved = "optimal for its costs" if stats["worst_gap"] == 0 else f"optimality gap {stats['worst_gap']:g}"
-    merges = f", {stats['merges']} merges" if run.settings.merges else ""
-    line = f"{run.summary} {stats['divisions']} divisions{merges}; {proved}."
+    gap = f"optimality gap {stats['worst_gap']:g}" if stats["worst_gap"] else ""
+    events = [f"{stats[name]} {name}" for name in ("divisions", "merges") if stats[name]]
+    found = "; ".join(filter(None, [run.summary.removesuffix("."), gap, *events]))
     learned = [] if run.learned is None else [str(run.learned)]
-    return "\n".join([*run.remarks, *filter(None, [run.warning]), line, *learned])
+    return "\n".join([f"{found}.", *run.remarks, *filter(None, [run.warning]), *learned])

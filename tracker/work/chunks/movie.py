@@ -212,6 +212,7 @@ def detect_in_chunks(source: str, output: Path, job: DetectJob, how: How = How()
     return {
         "detections": rows, "frames": len(numbers), "axes": movie.axes, "radius": settings.radius,
         "radius_z": settings.radius_z, "unit": movie.unit, "device": settings.device, "ranges": len(tasks),
+        "units": str(movie.calibration),
     }  # fmt: skip
 
 
