@@ -184,7 +184,7 @@ def advise(
     columns: Mapping[str, str] = AS_NAMED,
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
     max_distances: tuple[float, ...] = (),
-    column: Mapping[str, str] | None = None,
+    features: Mapping[str, str] | None = None,
     seed: int = 0,
     workers: int = 1,
 ) -> Advice:
@@ -200,7 +200,7 @@ def advise(
         Size of a voxel along z, y, x: positions are multiplied by it.
     max_distances : tuple of float, optional
         Gates to look at; some around the one advised if left out.
-    column : mapping of str to str, optional
+    features : mapping of str to str, optional
         Columns of which to learn how much they say, with their kinds, as in `TrackingSettings`.
     seed : int
         Decides the random steps.
@@ -222,7 +222,7 @@ def advise(
     (0.1, True)
     """
     refuse_unlike(Integral, "a whole number", {"seed": seed, "workers": workers})
-    check_columns(column)
+    check_columns(features)
     if not isinstance(max_distances, Sequence) or isinstance(max_distances, str | bytes):
         raise SettingsError(f"max_distances is {max_distances!r}; it must be a list of lengths.")
     for distance in max_distances:
@@ -260,19 +260,19 @@ def advise(
     return Advice(
         len(detections), int((np.diff(start) > 0).sum()), neighbour, step, seen_again,
         step * density ** (1 / axes), gates, best, 1.0 if gates[best].error <= _GOOD else shorter,
-        axes, farthest, None if column is None else _bits_of(detections, column, spacing, workers),
+        axes, farthest, None if features is None else _bits_of(detections, features, spacing, workers),
     )  # fmt: skip
 
 
 def _bits_of(
-    detections: Detections, column: Mapping[str, str], spacing: tuple[float, float, float], workers: int
+    detections: Detections, features: Mapping[str, str], spacing: tuple[float, float, float], workers: int
 ) -> ColumnBits | None:
     """What columns say, as learned from the first frames."""
     from outbid.learned.linking import fit_movie
 
     after = detections.frame.searchsorted(detections.frame[min(_SAMPLE, len(detections)) - 1], "right")
     part = detections.take(np.arange(len(detections)) < after)
-    settings = TrackingSettings(spacing=spacing, column=column, divisions=False)
+    settings = TrackingSettings(spacing=spacing, features=features, divisions=False)
     return fit_movie(part, settings, workers).summary.columns
 
 

@@ -75,7 +75,7 @@ LAYERS = (
     Layer(
         "gated",
         "batches counts doors first_tries gating given gpu gpu_movie match memory reliability remarks sample "
-        "settings track tracks",
+        "former_names settings track tracks",
         "outbid compute errors gated geometry particles settings tracking",
     ),
     Layer(

@@ -46,10 +46,10 @@ SETTINGS = {
         "device",
         "cost",
         "unmatched_cost",
-        "known",
+        "fixed",
         "periodic",
         "pins",
-        "column",
+        "features",
     ],
     "detect": ["radius", "radius_z", "threshold", "spacing", "device", "fdr", "gain", "offset", "read_noise"],
 }

@@ -53,7 +53,9 @@ help to link. If it is something else, rename it.
     if not isinstance(column, Mapping) or not all(
         isinstance(one, str) for one in (*column, *column.values())
     ):
-        raise SettingsError(f"column is {column!r}; it must be 'auto', None or a mapping of names to kinds.")
+        raise SettingsError(
+            f"features is {column!r}; it must be 'auto', None or a mapping of names to kinds."
+        )
     for name, kind in column.items():
         if name.lower() in REFUSED:
             raise SettingsError(

@@ -75,7 +75,7 @@ def check_known(known: Values) -> None:
     outbid.errors.SettingsError: miss is 1.5; give a probability from 0 to less than 1.
     """
     if not isinstance(known, Mapping):
-        raise SettingsError(f"known is {known!r}; it must name values: {{'miss': 0.05}}.")
+        raise SettingsError(f"fixed is {known!r}; it must name values: {{'miss': 0.05}}.")
     for name, value in known.items():
         if name not in NAMES:
             raise SettingsError(f"No learned value has the name {name!r}. Choose from: {', '.join(NAMES)}.")

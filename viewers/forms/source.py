@@ -169,7 +169,9 @@ class SourceFields(QObject):
 
 def settings_of(values: Mapping[str, Any], spacing: tuple[float, float, float]) -> TrackingSettings:
     """Settings of a run record, without its pins, for voxels of this size."""
-    rest = {name: value for name, value in values.items() if name not in ("no_columns", "pins")}
+    rest = {
+        name: value for name, value in values.items() if name not in ("no_columns", "no_features", "pins")
+    }
     box = {"periodic": tuple(values["periodic"])} if values.get("periodic") else {}
-    none = {"column": None} if values.get("no_columns") else {}
+    none = {"features": None} if values.get("no_features", values.get("no_columns")) else {}
     return TrackingSettings(**(rest | box | none | {"spacing": spacing}))

@@ -68,7 +68,7 @@ class TrackForm(Form):
         self.rows = SettingRows(
             TrackingSettings(), {"spacing": self.source.voxel, "solver": solver}, fixed=("spacing",)
         )
-        self.columns = ColumnList(self.rows["column"])
+        self.columns = ColumnList(self.rows["features"])
         self.colour = choice_box(COLOURS)
         self.colours, self.uncertain = ConfidenceBar(), UncertainLinks(self.viewer)
         self.live.setText("preview around this frame")
@@ -89,14 +89,14 @@ class TrackForm(Form):
         """
         values = self.rows.values()
         silent = self._without_effect(gated=values["max_distance"] is not None)
-        values |= {one.name: "" if one.name in ("known", "column") else one.default for one in silent}
-        texts = {"known": known_of(parts(values["known"])), "column": column_in(values["column"])}
+        values |= {one.name: "" if one.name in ("fixed", "features") else one.default for one in silent}
+        texts = {"fixed": known_of(parts(values["fixed"])), "features": column_in(values["features"])}
         return TrackingSettings(**values | texts)
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
         settings = settings_of(values, tuple(values.get("spacing") or (1.0, 1.0, 1.0)))
-        texts = {"known": "; ".join(text_of_known(settings.known)), "column": text_of(settings.column)}
+        texts = {"fixed": "; ".join(text_of_known(settings.fixed)), "features": text_of(settings.features)}
         self.rows.show(vars(settings) | texts)
 
     def task(self) -> Task:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...particles.calibration import SYMBOLS
 from ...settings.detection import DetectionSettings, remark_on_radius
 from .frames import Images
 
@@ -29,6 +28,14 @@ def remarks_on(movie: Images, settings: DetectionSettings, *, labels: bool = Fal
             "The file says that white is zero: what is bright has low numbers. To find it: --dark (Python: "
             "dark=True)."
         )
-    yield from remark_on_radius(
-        settings.radius, movie.shape, movie.spacing, SYMBOLS.get(movie.unit, movie.unit)
-    )
+    yield from remark_on_radius(settings.radius, movie.shape, movie.spacing, movie.calibration.symbol)
+
+
+def radius_said(settings: DetectionSettings, movie: Images) -> str:
+    """The radii of spots that were used, in the unit of the movie and in voxels, as a sentence."""
+    if settings.radius is None:
+        return "Nothing stands out of the noise at any radius. To look for one: --radius R."
+    along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
+    what = ", of blobs without a common profile" if settings.bodies else ""
+    voxels = "" if movie.unit == "pixel" else f" ({settings.radius / movie.spacing[2]:.3g} px)"
+    return f"radius {settings.radius:.3g} {movie.calibration.symbol}{voxels}{along}{what}."

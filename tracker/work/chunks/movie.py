@@ -233,7 +233,7 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
         learn = [LearnChunk(chunk_files, each, used) for each in chosen]
         _done(learn, folder, how, total)
         model = learned.model_of(learn)
-        given = replace(used, known={**model.known, **used.known})  # what the user fixed goes before
+        given = replace(used, fixed={**model.known, **used.fixed})  # what the user fixed goes before
         extended = learned.around(chunks, counts)
         link = [
             LinkLearned(chunk_files, each, rows, given) for each, rows in zip(chunks, extended, strict=True)
