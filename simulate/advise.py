@@ -9,9 +9,10 @@ the wrong ones can be counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +20,17 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2
 
-from outbid.errors import InputError
+from outbid.errors import InputError, SettingsError, refuse_unlike
 from outbid.formats.coerce import DetectionsLike, detections_of
 from outbid.formats.tables.columns import AS_NAMED
 from outbid.gated.matching import match
 from outbid.geometry.gating import pairs_within
 from outbid.learned.features import ColumnBits
 from outbid.learned.prepare import read_movie
+from outbid.particles.calibration import checked_spacing
 from outbid.particles.detections import Detections
+from outbid.settings.columns import check_columns
+from outbid.settings.costs import check_costs
 from outbid.settings.tracking import TrackingSettings
 
 from .first_step import NearestDistances, drift_of, first_step
@@ -180,7 +184,7 @@ def advise(
     columns: Mapping[str, str] = AS_NAMED,
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
     max_distances: tuple[float, ...] = (),
-    column: Mapping[str, str] | None = None,
+    features: Mapping[str, str] | None = None,
     seed: int = 0,
     workers: int = 1,
 ) -> Advice:
@@ -196,7 +200,7 @@ def advise(
         Size of a voxel along z, y, x: positions are multiplied by it.
     max_distances : tuple of float, optional
         Gates to look at; some around the one advised if left out.
-    column : mapping of str to str, optional
+    features : mapping of str to str, optional
         Columns of which to learn how much they say, with their kinds, as in `TrackingSettings`.
     seed : int
         Decides the random steps.
@@ -217,8 +221,14 @@ def advise(
     >>> round(advice.kappa, 1), advice.gates[advice.best].error < 0.03
     (0.1, True)
     """
+    refuse_unlike(Integral, "a whole number", {"seed": seed, "workers": workers})
+    check_columns(features)
+    if not isinstance(max_distances, Sequence) or isinstance(max_distances, str | bytes):
+        raise SettingsError(f"max_distances is {max_distances!r}; it must be a list of lengths.")
+    for distance in max_distances:
+        check_costs(distance, "euclidean", None)
     detections = detections_of(detections, columns=columns)
-    movie = read_movie(detections, spacing)
+    movie = read_movie(detections, checked_spacing(spacing))
     position, start, axes = movie.position, movie.frame_start, len(movie.axes)
     near, farthest = NearestDistances.of(position, start, workers=workers), 0.0
     drift = drift_of(position, start, near)
@@ -250,19 +260,19 @@ def advise(
     return Advice(
         len(detections), int((np.diff(start) > 0).sum()), neighbour, step, seen_again,
         step * density ** (1 / axes), gates, best, 1.0 if gates[best].error <= _GOOD else shorter,
-        axes, farthest, None if column is None else _bits_of(detections, column, spacing, workers),
+        axes, farthest, None if features is None else _bits_of(detections, features, spacing, workers),
     )  # fmt: skip
 
 
 def _bits_of(
-    detections: Detections, column: Mapping[str, str], spacing: tuple[float, float, float], workers: int
+    detections: Detections, features: Mapping[str, str], spacing: tuple[float, float, float], workers: int
 ) -> ColumnBits | None:
     """What columns say, as learned from the first frames."""
     from outbid.learned.linking import fit_movie
 
     after = detections.frame.searchsorted(detections.frame[min(_SAMPLE, len(detections)) - 1], "right")
     part = detections.take(np.arange(len(detections)) < after)
-    settings = TrackingSettings(spacing=spacing, column=column, divisions=False)
+    settings = TrackingSettings(spacing=spacing, features=features, divisions=False)
     return fit_movie(part, settings, workers).summary.columns
 
 

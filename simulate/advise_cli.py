@@ -31,12 +31,13 @@ from outbid.settings.tracking import TrackingSettings
     INPUT is a table of detections. For several linking distances (gates) the table shows how many
     candidates each particle has, how large the largest connected group of particles is, and the expected
     shares of wrong and missing links. These shares are counted on frames of INPUT whose particles are moved
-    by random steps. The last lines recommend what to change in the recording, and say how much each --column
-    says about links, learned from the first frames. With --out-dir there is a JSON file for each input.
+    by random steps. The last lines recommend what to change in the recording, and say how much each of
+    --features says about links, learned from the first frames. With --out-dir there is a JSON file for each
+    input.
     """,
 )
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())
-@options_of(TrackingSettings, "values", make=dict, only=("spacing", "column"), special=TRACKING)
+@options_of(TrackingSettings, "values", make=dict, only=("spacing", "features"), special=TRACKING)
 @click.option(
     "--max-distance", "max_distances", type=click.FloatRange(0, min_open=True), multiple=True, metavar="D",
     help="A gate to preview; may be repeated.  [default: several around the recommended one]",
@@ -58,8 +59,8 @@ def advise(
     """Preview the effect of a linking distance."""
     from .advise_job import AdviseJob
 
-    spacing, column = values["spacing"], values["column"] or None
-    TrackingSettings(spacing=spacing, column=column)  # refuses what makes no sense
+    spacing, column = values["spacing"], values["features"] or None
+    TrackingSettings(spacing=spacing, features=column)  # refuses what makes no sense
     job = AdviseJob(spacing, max_distances, columns, column)
     if several:
         run_several(job, sources, Several(several, ".json", overwrite, as_json))

@@ -39,7 +39,7 @@ class AdviseJob(Job):
 
     def request(self) -> dict[str, object]:
         chosen = {"spacing": list(self.spacing), "max_distances": list(self.max_distances)}
-        more = {} if self.column is None else {"column": dict(self.column)}
+        more = {} if self.column is None else {"features": dict(self.column)}
         return {**chosen, "columns": dict(self.columns), **more}
 
     def origin(self, source: str) -> dict[str, str]:
@@ -49,7 +49,7 @@ class AdviseJob(Job):
         """The advice for one file."""
         detections = formats.read_detections(source, columns=self.columns)
         gates = self.max_distances
-        return advise(detections, spacing=self.spacing, max_distances=gates, column=self.column)
+        return advise(detections, spacing=self.spacing, max_distances=gates, features=self.column)
 
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool

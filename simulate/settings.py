@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outbid.settings.declare import Setting, check_values, declare, documented
+from outbid.settings.declare import Setting, check_values, declare, documented, with_former_names
 
 if TYPE_CHECKING:
     from .camera import Camera
@@ -19,6 +19,7 @@ UNITS = ("pixel", "nanometer", "micrometer", "millimeter")
 """Units of length that the command and the form accept."""
 
 
+@with_former_names
 @documented
 @dataclass(frozen=True)
 class SimulationSettings:
@@ -46,9 +47,9 @@ class SimulationSettings:
         "square speed (ornstein-uhlenbeck).",
         row="step a frame", further=False, metavar="S",
     ))  # fmt: skip
-    persistence: float = declare(0.8, Setting(
+    directionality: float = declare(0.8, Setting(
         "For persistent: from 0, every step in a random direction, to 1, straight ahead.",
-        most=1, row="persistence", metavar="P",
+        most=1, row="directionality", metavar="P", former="persistence --persistence",
     ))  # fmt: skip
     persistence_time: float = declare(5.0, Setting(
         "For ornstein-uhlenbeck: decay time of the autocorrelation of the velocity, in frames.",
@@ -114,7 +115,7 @@ class SimulationSettings:
 
         match self.motion:
             case "persistent":
-                return PersistentWalk(self.step, self.persistence)
+                return PersistentWalk(self.step, self.directionality)
             case "brownian":
                 return BrownianWalk(self.step)
         return OrnsteinUhlenbeckWalk(self.step, self.persistence_time)

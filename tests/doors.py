@@ -142,6 +142,12 @@ OTHERS = [
     ("`outbid detect`", "unit, voxels, interval and origin of the movie: places from its origin on"),
     ("`outbid measure`, `outbid report`", "read them; `--spacing` and `--interval` go before"),
     ("`outbid convert MASKS TRACKS`", "places become voxels of the masks; other units are refused"),
+    ("`outbid detect --cluster`, `--scheduler`", "as `outbid detect`, by one process or many"),
+    ("`outbid track --cluster`, `--scheduler`, `--parts`", "calibration of the input, in the file"),
+    ("`outbid convert` to `_RES` or TIFF labels", "voxels of the masks, frames: they have no unit"),
+    ("`_RES`, `_TRA` of the Cell Tracking Challenge", "voxels, frames; `detect --labels` has `--spacing`"),
+    ("`pins.csv`", "places in the unit of the detections; frames"),
+    ("`outbid score`", "other lengths are converted to the unit of the truth; a message if one is in pixels"),
     ("`outbid.track`, `outbid.measure`, `outbid.write_tracks`", "`Detections.calibration`"),
     ("`outbid.learned.live.Live`", "positions as those of the earlier recording; it returns no lengths"),
 ]  # fmt: skip

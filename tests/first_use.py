@@ -101,8 +101,8 @@ def commands() -> Iterator[tuple[str, ...]]:
     yield "track", "deep.csv", "-o", "squared.csv", "--max-distance", "1.5", "--cost", "squared"
     yield "track", "deep.csv", "-o", "pins.out.csv", "--pins", "pins.csv"
     yield "track", "deep.csv", "-o", "gated.csv", "--pins", "pins.csv", "--max-distance", "1.5"
-    yield "track", "columns.csv", *(word for name in COLUMNS for word in ("--column", name))
-    yield "track", "columns.csv", "-o", "no_columns.csv", "--no-columns"
+    yield "track", "columns.csv", *(word for name in COLUMNS for word in ("--features", name))
+    yield "track", "columns.csv", "-o", "no_columns.csv", "--no-features"
     yield "track", "cells.csv", "--json"
     yield "track", "cells.csv", "-o", "merges.csv", "--merges"
     yield "learn", "deep.csv", "cells.csv", "-o", "model.json"

@@ -75,7 +75,7 @@ LAYERS = (
     Layer(
         "gated",
         "batches counts doors first_tries gating given gpu gpu_movie match memory reliability remarks sample "
-        "settings track tracks",
+        "former_names settings track tracks",
         "outbid compute errors gated geometry particles settings tracking",
     ),
     Layer(
@@ -85,7 +85,8 @@ LAYERS = (
     ),
     Layer(
         "commands",
-        "advise cli_ experiment field_scales field_second measuring microscope movies papers replicates "
+        "advise cli_ experiment field_scales field_second field_third measuring microscope movies papers "
+        "replicates "
         "report repr_html score shell theory walks warm_up wheel wrong_types",
         "cli compute.warming data edit measuring scoring simulate work.estimate",
     ),

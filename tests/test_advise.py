@@ -134,9 +134,9 @@ def test_columns_that_are_named_are_advised_on(tmp_path: Path) -> None:
     kept = rng.normal(size=truth.track_count)[truth.track_id] + rng.normal(0, 0.3, len(truth.track_id))
     features = {"area": kept, "white": rng.normal(size=len(kept))}
     write_detections(tmp_path / "a.csv", replace(truth.detections, features=features))
-    said = succeed("advise", tmp_path / "a.csv", "--column", "area", "--column", "white", "--json")
+    said = succeed("advise", tmp_path / "a.csv", "--features", "area", "--features", "white", "--json")
     found = json.loads(said.stdout)
-    tracked = track(tmp_path / "a.csv", column={"area": "", "white": ""}, divisions=False).learned
+    tracked = track(tmp_path / "a.csv", features={"area": "", "white": ""}, divisions=False).learned
     assert found["columns"] == tracked.as_dict()["columns"]
     assert found["columns"]["links"]["area"] > 0.5 > found["columns"]["links"]["white"]
     assert "area" in " ".join(found["advice"])

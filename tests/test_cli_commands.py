@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from commands import assert_refused, run, succeed, written
 
-from outbid import Detections, TrackingSettings, read_record, read_tracks, write_detections
+from outbid import Detections, TrackingSettings, Tracks, read_record, read_tracks, write_detections
 from outbid.cli import info as info_cli
 from outbid.cli import main
-from outbid.particles.reliability import sentence_on
+from outbid.particles.reliability import next_step, sentence_on
 from outbid.settings.device import GPU_FROM_DETECTIONS, GPU_FROM_DETECTIONS_LEARNED
 
 
@@ -85,12 +85,20 @@ def test_track_links_what_is_there(spots: Path, tmp_path: Path) -> None:
     assert summary["worst_gap"] == 0
     assert {"read", "hash", "tracks", "write"} < set(summary["stages"])
     assert 0 < sum(summary["stages"].values()) <= summary["seconds"]
-    line, sentence = [line for line in done.stderr.splitlines() if "links" in line]
+    (line,) = done.stderr.splitlines()
     written = "positions in px, times in frames"
-    assert re.fullmatch(
-        rf"{len(found.links)} links, optimal for its costs, cpu, \d+\.\d\d s, {written}: {output}", line
+    assert line.startswith(
+        f"{output}: {sentence_on(found).removesuffix('.')}; {written}. Next: outbid report "
     )
-    assert sentence == sentence_on(found)
+
+
+@pytest.mark.parametrize("share", [0.99, 0.8, 0.3])
+def test_a_run_says_what_to_do_next_by_how_far_to_trust_it(share: float) -> None:
+    seen = Detections.from_table(range(4), [[0, 0, x] for x in range(4)])
+    tracks = Tracks(seen, np.array([[0, 1], [1, 2], [2, 3]]), link_probability=np.array([1, 1, share]))
+    said = next_step(tracks, "s.csv", "t.csv")
+    assert ("advise s.csv" in said) == (share == 0.3)
+    assert ("measure t.csv" in said) == (share > 0.5)
 
 
 def test_verbose_says_more_and_only_once(spots: Path, tmp_path: Path) -> None:

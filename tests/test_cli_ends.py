@@ -213,7 +213,7 @@ def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch, tmp_path:
         ("track one.csv", 0, "The only detection is in frame 0, so nothing is linked."),
         ("track still.csv", 0, "All 300 detections are at one position"),
         ("track still.csv", 0, "Nothing could be learned"),
-        ("track still.csv --set noise=5 --set step=1", 0, "with noise, step as given"),
+        ("track still.csv --fixed noise=5 --fixed step=1", 0, "with noise, step as given"),
     ],
 )
 @pytest.mark.usefixtures("here")

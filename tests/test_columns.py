@@ -71,7 +71,7 @@ def truth() -> Tracks:
 def found_in(
     truth: Tracks, column: Mapping[str, str] | str | None, workers: int = 1
 ) -> tuple[Summary, Links]:
-    chosen = TrackingSettings(divisions=False, column=column)  # type: ignore[arg-type]
+    chosen = TrackingSettings(divisions=False, features=column)  # type: ignore[arg-type]
     return linked(truth.detections, chosen, workers)
 
 
@@ -236,8 +236,8 @@ def test_columns_that_are_not_there_or_of_another_kind_are_refused() -> None:
     ):
         with pytest.raises(SettingsError, match=message):
             features_of(seen.features, read_movie(seen), column)
-    with pytest.raises(SettingsError, match="column has no effect with max_distance"):
-        TrackingSettings(max_distance=3.0, column={"area": ""})
+    with pytest.raises(SettingsError, match="features has no effect with max_distance"):
+        TrackingSettings(max_distance=3.0, features={"area": ""})
 
 
 def test_the_command_learns_from_columns_and_repeats_it(truth: Tracks, tmp_path: Path) -> None:
@@ -246,15 +246,16 @@ def test_the_command_learns_from_columns_and_repeats_it(truth: Tracks, tmp_path:
     seen = with_features(truth, features).detections
     spots = tmp_path / "cells.csv"
     write_detections(spots, seen)
-    given = ["--column", "brightness", "--column", "kind:label", "--column", "white", "--column", "light"]
-    first = succeed("track", spots, "-o", tmp_path / "a.csv", *given, "--no-divisions")
+    names = "brightness", "kind:label", "white", "light"
+    given = [word for name in names for word in ("--features", name)]
+    first = succeed("track", spots, "-o", tmp_path / "a.csv", *given, "--no-divisions", "-v")
     assert "nearly the same for neighbours: light" in first.stderr
     record = read_record(tmp_path / "a.csv")
     said = record["learned"]["columns"]
     assert 0.4 < said["links"]["brightness"] < 1.2
     assert 0.6 < said["links"]["kind"] < 1.6
     assert said["links"]["white"] == 0
-    assert record["settings"]["column"] == {"brightness": "", "kind": "label", "white": "", "light": ""}
+    assert record["settings"]["features"] == {"brightness": "", "kind": "label", "white": "", "light": ""}
     line = next(line for line in first.stderr.splitlines() if line.startswith("Columns:"))
     assert f"brightness {said['links']['brightness']:.2g}" in line
     assert "nothing" in line
@@ -268,18 +269,18 @@ def test_no_columns_are_no_columns(tmp_path: Path) -> None:
     spots, bare = tmp_path / "spots.csv", tmp_path / "bare.csv"
     write_detections(spots, truth.detections)
     write_detections(bare, replace(truth.detections, features={}))
-    run("track", spots, "-o", tmp_path / "a.csv", "--no-columns", "--no-divisions")
+    run("track", spots, "-o", tmp_path / "a.csv", "--no-features", "--no-divisions")
     run("track", bare, "-o", tmp_path / "b.csv", "--no-divisions")
     a, b = (read_tracks(tmp_path / name) for name in ("a.csv", "b.csv"))
     assert (a.links == b.links).all()
     assert (a.measures["link_probability"] == b.measures["link_probability"]).all()
     record = read_record(tmp_path / "a.csv")
-    assert record["settings"]["no_columns"] is True
+    assert record["settings"]["no_features"] is True
     assert "columns" not in record["learned"]
-    both = run("track", spots, "-o", tmp_path / "c.csv", "--no-columns", "--column", "radius")
+    both = run("track", spots, "-o", tmp_path / "c.csv", "--no-features", "--features", "radius")
     assert both.exit_code == 2
-    gated = run("track", spots, "-o", tmp_path / "c.csv", "--max-distance", 1, "--column", "radius")
-    assert "--column has no effect with --max-distance" in gated.output
+    gated = run("track", spots, "-o", tmp_path / "c.csv", "--max-distance", 1, "--features", "radius")
+    assert "--features has no effect with --max-distance" in gated.output
 
 
 def test_large_movies_use_what_their_sample_says(truth: Tracks) -> None:
@@ -310,7 +311,7 @@ def test_ranges_and_their_frames_use_columns(truth: Tracks, tmp_path: Path) -> N
     )
     scores = []
     for column in (None, {"brightness": "", "kind": "", "emb_*": ""}):
-        job = TrackJob(TrackingSettings(divisions=False, column=column))
+        job = TrackJob(TrackingSettings(divisions=False, features=column))
         track_in_chunks(source, tmp_path / "out.parquet", job, How(rows=2000, overwrite=True))
         pairs = read_tracks(tmp_path / "out.parquet").links
         inside = pairs[(pairs // len(one) == 1).all(axis=1)] - len(one)
@@ -323,7 +324,7 @@ def test_columns_that_are_too_good_leave_probabilities_finite(real_data: Path) -
     """Coordinates by another name: ratios without a cap made weights of rivals infinite, with divisions."""
     seen = read_tracks(real_data / "hela_geff" / "Fluo-N2DL-HeLa-01.zarr").detections
     copied = replace(seen, features={"a": seen.position[:, 1].copy(), "b": seen.position[:, 2].copy()})
-    _, links = linked(copied, TrackingSettings(column={"a": "", "b": ""}))
+    _, links = linked(copied, TrackingSettings(features={"a": "", "b": ""}))
     assert links.probability is not None
     assert np.isfinite(links.probability).all()
     assert len(links.pairs) > 8000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,6 +19,11 @@ from outbid import Detections, Tracks, measure, read_detections, read_record, re
 from outbid.formats.images.opening import open_images
 from outbid.particles.calibration import Calibration
 from outbid.particles.detections import with_time
+from outbid.pins import Pin, append_pin
+from outbid.pins.pin import KINDS
+from outbid.pins.table import _HEADER
+from outbid.work.chunks.movie import How, detect_in_chunks
+from outbid.work.jobs import DetectJob
 
 BOX = (8.0, 60.0, 60.0)
 
@@ -203,9 +209,15 @@ def _detected_many(movie: Path, folder: Path) -> Path:
     return next((folder / "many").glob("*.csv"))
 
 
+def _detected_in_chunks(movie: Path, folder: Path) -> Path:
+    detect_in_chunks(str(movie), folder / "spots.csv", DetectJob(), How())
+    return folder / "spots.csv"
+
+
 MOVIE_DOORS: dict[str, Callable[[Path, Path], Path]] = {
     "detect": _detected,
     "detect --out-dir": _detected_many,
+    "detect --cluster": _detected_in_chunks,
     "detect --region": partial(_detected, more=("--region", ":,0:60,0:60")),
 }
 
@@ -341,3 +353,28 @@ def test_axes_of_geff_have_seconds_without_times_of_nodes(truth: Tracks, tmp_pat
     about = json.loads((tmp_path / "t.geff" / ".zattrs").read_text("utf-8"))["geff"]["axes"]
     assert [axis.get("scaled_unit") or axis["unit"] for axis in about] == ["second", *["micrometer"] * 3]
     assert about[0]["scale"] == INTERVAL
+
+
+def test_pins_are_places_in_the_unit_of_the_detections(file: Path, truth: Tracks, tmp_path: Path) -> None:
+    pins, seen = tmp_path / "pins.csv", truth.detections
+    append_pin(pins, Pin("end", ((5, tuple(seen.position[seen.rows_of(5)][0].tolist())),)))
+    nanometers = replace(seen, position=1000 * seen.position, calibration=Calibration("nanometer"))
+    append_pin(pins, Pin("end", ((5, tuple(nanometers.position[nanometers.rows_of(5)][1].tolist())),)))
+    done = succeed("track", file, "-o", tmp_path / "t.csv", "--pins", pins)
+    assert "Pins: 2; left out: 1" in done.stderr
+    tracks = read_tracks(tmp_path / "t.csv")
+    assert tracks.successors[tracks.detections.rows_of(5)][0] == 0
+
+
+def test_the_page_of_pins_has_their_columns_and_kinds() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "reference" / "pins.md").read_text("utf-8")
+    named = re.findall(r"`([a-z_0-9]+)`", page)
+    assert {*_HEADER, *KINDS} <= {*named}
+
+
+def test_several_movies_state_their_units(file: Path, movie: Path, tmp_path: Path) -> None:
+    for command, source in (("track", file), ("detect", movie)):
+        done = succeed(command, source, "--out-dir", tmp_path / command)
+        assert done.stderr.splitlines()[-1].startswith(
+            "1 done, 0 kept, 0 failed; positions in µm, times in s"
+        )

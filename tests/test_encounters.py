@@ -28,7 +28,7 @@ def probabilities(path: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArr
     """(F - 1,) probability that the first particle goes on as itself: stated, and by the exact sum."""
     frames, count, _ = path.shape
     detections = Detections.from_table(np.repeat(np.arange(frames), count), path.reshape(-1, 3))
-    done = track(detections, TrackingSettings(divisions=False, known=WHITE))
+    done = track(detections, TrackingSettings(divisions=False, fixed=WHITE))
     links, p = done.tracks.links, done.tracks.link_probability
     assert p is not None
     assert done.learned is not None

@@ -185,7 +185,7 @@ def test_columns_are_compared_on_the_host_which_is_counted():
     frame, place = walks(300, 8)
     size = np.random.default_rng(0).random(len(frame))
     marked = replace(Detections.from_table(frame, place), features={"size": size})
-    run = track(marked, TrackingSettings(device="gpu", column={"size": "number"}))
+    run = track(marked, TrackingSettings(device="gpu", features={"size": "number"}))
     assert (run.stats["swept_on"], run.stats["fallbacks"]) == ("cpu", 1)
 
 

@@ -20,7 +20,7 @@ movie = partial(learned_movie, step=0.3)
 def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
     seen = movie().detections
     stated = {"noise": (0.05, 0.04, 0.03), "persistence": 4.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
-    run_ = track(seen, TrackingSettings(known=stated))
+    run_ = track(seen, TrackingSettings(fixed=stated))
     assert run_.learned is not None
     model, free = run_.learned, track(seen).learned
     assert free is not None
@@ -38,7 +38,7 @@ def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
 def test_true_values_that_are_given_do_no_harm() -> None:
     truth = movie(1)
     free = track(truth.detections).tracks
-    fixed = track(truth.detections, TrackingSettings(known={"noise": NOISE, "persistence": 4.0})).tracks
+    fixed = track(truth.detections, TrackingSettings(fixed={"noise": NOISE, "persistence": 4.0})).tracks
     scores = [score(tracks, truth, families=["links"]).values["link_f1"] for tracks in (free, fixed)]
     assert scores[1] > scores[0] - 0.005 > 0.9
 
@@ -47,7 +47,7 @@ def test_true_values_that_are_given_do_no_harm() -> None:
 def test_a_wrong_persistence_is_believed_and_costs_links() -> None:
     truth = movie(2)
     free, none = (
-        score(track(truth.detections, TrackingSettings(known=known)).tracks, truth).values["link_f1"]
+        score(track(truth.detections, TrackingSettings(fixed=known)).tracks, truth).values["link_f1"]
         for known in ({}, {"persistence": 0})
     )
     assert none < free - 0.01
@@ -55,7 +55,7 @@ def test_a_wrong_persistence_is_believed_and_costs_links() -> None:
 
 @pytest.mark.parametrize("persistence", [math.inf, 1e-9, 1e9])
 def test_any_persistence_may_be_given(persistence: float) -> None:
-    found = track(movie().detections, TrackingSettings(known={"persistence": persistence})).learned
+    found = track(movie().detections, TrackingSettings(fixed={"persistence": persistence})).learned
     assert found is not None
     assert found.persistence == persistence
 
@@ -83,12 +83,12 @@ def test_any_persistence_may_be_given(persistence: float) -> None:
 )
 def test_what_makes_no_sense_is_refused(stated: dict[str, float | tuple[float, ...]], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
-        TrackingSettings(known=stated)
+        TrackingSettings(fixed=stated)
 
 
 def test_with_a_max_distance_there_is_nothing_to_give() -> None:
-    with pytest.raises(SettingsError, match="known has no effect with max_distance"):
-        TrackingSettings(max_distance=1.0, known={"noise": 1.0})
+    with pytest.raises(SettingsError, match="fixed has no effect with max_distance"):
+        TrackingSettings(max_distance=1.0, fixed={"noise": 1.0})
 
 
 @pytest.mark.smoke
@@ -103,16 +103,16 @@ def test_texts_and_values_are_the_same() -> None:
 def test_the_command_reports_records_and_repeats(tmp_path: Path) -> None:
     write_detections(tmp_path / "spots.csv", movie().detections)
     spots, first, again = (tmp_path / name for name in ("spots.csv", "first.csv", "again.csv"))
-    done = succeed("track", spots, "-o", first, "--set", "noise=0.05,0.04,0.03", "--set", "end=0.2")
+    done = succeed("track", spots, "-o", first, "--fixed", "noise=0.05,0.04,0.03", "--fixed", "end=0.2", "-v")
     assert "Fixed, not learned: noise, end." in done.stderr
     record = json.loads((tmp_path / "first.csv.json").read_text())
-    assert record["settings"]["known"] == {"noise": [0.05, 0.04, 0.03], "end": 0.2}
+    assert record["settings"]["fixed"] == {"noise": [0.05, 0.04, 0.03], "end": 0.2}
     assert record["learned"]["known"] == ["noise", "end"]
     succeed("track", spots, "-o", again, "--config", first)
     assert again.read_bytes() == first.read_bytes()
-    (tmp_path / "settings.toml").write_text("[track]\n[track.known]\nnoise = [0.05, 0.04, 0.03]\nend = 0.2\n")
+    (tmp_path / "settings.toml").write_text("[track]\n[track.fixed]\nnoise = [0.05, 0.04, 0.03]\nend = 0.2\n")
     succeed("track", spots, "-o", again, "--overwrite", "--config", tmp_path / "settings.toml")
     assert again.read_bytes() == first.read_bytes()
     for wrong, code in (("noise", 2), ("nose=1", 2), ("noise=1,2", 2)):
-        assert run("track", spots, "-o", tmp_path / "no.csv", "--set", wrong).exit_code == code
+        assert run("track", spots, "-o", tmp_path / "no.csv", "--fixed", wrong).exit_code == code
     assert not (tmp_path / "no.csv").exists()

@@ -279,7 +279,7 @@ def test_columns_of_the_earlier_recording_are_left_out_aloud(caplog: pytest.LogC
     truth = walk(WalkSettings(BrownianWalk(0.15), 60, 6, (4.0, 4.0, 4.0), "reflect", seed=1))
     bright = np.random.default_rng(0).normal(size=60)[truth.track_id]
     seen = replace(truth.detections, features={"brightness": bright})
-    with_columns = learned(seen, replace(FREE, column={"brightness": ""}))
+    with_columns = learned(seen, replace(FREE, features={"brightness": ""}))
     assert with_columns.columns is not None
     live = Live(with_columns)
     assert "(brightness); live, positions alone count" in caplog.text

@@ -163,6 +163,6 @@ def test_long_pauses_are_cut_short_in_the_record():
 @pytest.mark.parametrize("known", [{"gate": 0.3}, {"gate": 0.6, "step": 0.215}])
 def test_a_given_gate_is_no_reason_to_follow_nobody_from_faster_frames(known):
     truth = walks(np.where(np.arange(49) // 5 % 2, 0.3, 0.05))
-    run = track(truth.detections, TrackingSettings(known=known))
+    run = track(truth.detections, TrackingSettings(fixed=known))
     source = truth.detections.frame[run.tracks.links[:, 0]]
     assert np.bincount(source, minlength=49)[:49].min() > 100

@@ -182,8 +182,8 @@ def test_one_model_for_all_movies(tmp_path: Path) -> None:
     assert {record["learned"]["end"] for record in records} == {held["known"]["end"]}
     assert len(records[0]["learned"]["known"]) == 8
     output = tmp_path / "one.csv"
-    succeed("track", paths[0], "-o", output, "--model", model, "--set", "end=0.25")
-    assert read_record(output)["settings"]["known"]["end"] == 0.25
+    succeed("track", paths[0], "-o", output, "--model", model, "--fixed", "end=0.25")
+    assert read_record(output)["settings"]["fixed"]["end"] == 0.25
     assert_refused(run("track", paths[0], "-o", tmp_path / "x.csv", "--model", output), 3, "is no model")
     write(tmp_path / "empty.csv", Detections.from_table([], []))
     done = run("learn", tmp_path / "empty.csv", "-o", tmp_path / "n.json")

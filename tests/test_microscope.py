@@ -203,7 +203,7 @@ def test_every_option_of_the_command_reaches_the_simulation(tmp_path: Path) -> N
     before = (tmp_path / "plain.csv").read_bytes()
     options = [
         ["--particles", 31], ["--frames", 7], ["--box", 9, 9, 9], ["--motion", "brownian"], ["--step", 2],
-        ["--persistence", 0.2], ["--boundary", "open", "--box", 2, 2, 2], ["--birth-rate", 0.3],
+        ["--directionality", 0.2], ["--boundary", "open", "--box", 2, 2, 2], ["--birth-rate", 0.3],
         ["--death-rate", 0.3], ["--noise", 0, 0, 0.1], ["--miss", 0.3], ["--clutter", 0.3], ["--seed", 1],
         ["--motion", "ornstein-uhlenbeck"], ["--motion", "ornstein-uhlenbeck", "--persistence-time", 50],
     ]  # fmt: skip

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 from commands import succeed
 from napari_scenes import Window, run
 
@@ -81,3 +82,23 @@ def test_units_and_time_go_through_all_forms(movie: Path, window: Window, tmp_pa
 def test_a_saved_layer_opens_with_its_interval(movie: Path) -> None:
     _, attributes, _ = layers_of_positions(str(movie.with_name("truth.csv")))[0]
     assert attributes["metadata"]["outbid"]["calibration"] == {"unit": "micrometer", "interval": 20.0}
+
+
+def test_remarks_on_what_is_found_reach_the_form(window: Window, tmp_path: Path) -> None:
+    """White is zero by the file, a radius in another unit, and grey values given as labels."""
+    yy, xx = np.mgrid[:48, :48]
+    image = sum(200 * np.exp(-((yy - y) ** 2 + (xx - x) ** 2) / 4.5) for y in (12, 30) for x in (12, 30)) + 20
+    grey = np.random.default_rng(0).poisson(np.stack([image] * 2)).clip(0, 255).astype("u1")
+    tifffile.imwrite(tmp_path / "w.tif", 255 - grey, photometric="miniswhite", metadata={"axes": "TYX"})
+    window.viewer.open(str(tmp_path / "w.tif"), plugin="outbid")
+    form = window.form("Detect spots")
+    form.live.setChecked(False)
+    form.rows.show({"radius": 0.2})
+    run(window, form, 120)
+    assert "white is zero" in form.message.text()
+    assert "smaller than half a voxel" in form.message.text()
+    form.rows.show({"radius": None})
+    window.viewer.add_labels(grey.astype(int), name="grey")
+    form.source.layers.choose(window.viewer.layers["grey"])
+    run(window, form, 120)
+    assert "separate parts" in form.message.text()

@@ -224,7 +224,7 @@ def test_columns_stay_with_tracks_and_through_edits() -> None:
 
     found = movie()
     truth = with_features(found, informative(found))
-    settings = TrackingSettings(column={"brightness": "", "kind": ""}, divisions=False)
+    settings = TrackingSettings(features={"brightness": "", "kind": ""}, divisions=False)
     run = track(truth.detections, settings)
     layer = tracks_layer(run.tracks)
     taken = tracks_from(layer.data, features=layer.features)

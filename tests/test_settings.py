@@ -54,8 +54,8 @@ def test_values_out_of_range_are_refused_in_a_sentence(values: dict[str, Any], s
         ({"unmatched_cost": 2.0}, "unmatched_cost needs a max_distance"),
         ({"gap_distance": 2.0}, "gap_distance needs a max_distance"),
         ({"max_distance": 3.0, "merges": True}, "merges has no effect with max_distance"),
-        ({"max_distance": 3.0, "known": {"noise": 0.1}}, "known has no effect with max_distance"),
-        ({"max_distance": 3.0, "column": {"area": ""}}, "column has no effect with max_distance"),
+        ({"max_distance": 3.0, "fixed": {"noise": 0.1}}, "fixed has no effect with max_distance"),
+        ({"max_distance": 3.0, "features": {"area": ""}}, "features has no effect with max_distance"),
     ],
 )
 def test_what_has_no_effect_beside_another_setting_is_refused(values: dict[str, Any], said: str) -> None:
@@ -68,12 +68,12 @@ def test_the_rules_of_settings_stand_in_the_help_of_the_command() -> None:
         option = next(option for option in track.params if option.name == name)
         words = "Only without --max-distance." if one.setting.excludes else "Only with --max-distance."
         assert words in str(option.help)  # type: ignore[attr-defined]
-    TrackingSettings(max_distance=3.0, divisions=False, column=None)  # which ask for nothing
+    TrackingSettings(max_distance=3.0, divisions=False, features=None)  # which ask for nothing
 
 
 @pytest.mark.parametrize(
     "option",
-    [("--set", "noise=0.1"), ("--merges",), ("--divisions",), ("--column", "area")],
+    [("--fixed", "noise=0.1"), ("--merges",), ("--divisions",), ("--features", "area")],
     ids=lambda option: option[0],
 )
 def test_the_command_names_the_option_that_has_no_effect(option: tuple[str, ...], tmp_path: Path) -> None:

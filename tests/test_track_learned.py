@@ -132,7 +132,10 @@ def test_track_with_no_option_learns_and_says_what():
 def test_the_command_needs_no_option_and_repeats_itself_from_its_record(tmp_path):
     seen = tmp_path / "seen.csv"
     write_detections(seen, simulated(BrownianWalk(0.2), particles=100, frames=6).detections)
-    assert "Localisation noise" in succeed("track", seen).output
+    said = succeed("track", seen, "-v").stderr
+    assert "Localisation noise" in said
+    assert said.splitlines()[-1].startswith(f"{tmp_path / 'seen_tracks.csv'}: ")
+    assert succeed("track", seen, "--overwrite").stderr.count("\n") == 1
     first, again = tmp_path / "seen_tracks.csv", tmp_path / "again.csv"
     assert read_record(first)["learned"]["axes"] == "zyx"
     succeed("track", seen, "-o", again, "--config", f"{first}.json")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _LONGEST = 1000
 _END = 300
 """Longest message in characters, and the part kept of its end, which states the remedy."""
+_SHOWN = 60
+"""Characters of a wrong value that a message shows."""
 _BREAK = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
 
 
@@ -55,3 +58,18 @@ class SolverError(OutbidError, RuntimeError):
     """A solver ended without a usable assignment."""
 
     exit_code = 5
+
+
+def refuse_unlike(kind: type | tuple[type, ...], wanted: str, values: Mapping[str, object]) -> None:
+    """Refuse arguments that are neither None nor of a kind: a SettingsError that names the first.
+
+    Examples
+    --------
+    >>> refuse_unlike(int, "a whole number", {"workers": 2, "count": None})
+    >>> refuse_unlike(int, "a whole number", {"workers": "2"})
+    Traceback (most recent call last):
+    outbid.errors.SettingsError: workers is '2'; it must be a whole number.
+    """
+    for name, value in values.items():
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise SettingsError(f"{name} is {repr(value)[:_SHOWN]}; it must be {wanted}.")

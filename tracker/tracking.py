@@ -197,6 +197,8 @@ def tracked(
         return run_of(detections, no_links(), used)
     if used.max_distance is None:
         learned, links = learned_links(detections, used, workers, progress)
+        if tuple(used.spacing) == (1, 1, 1):
+            learned = replace(learned, unit=detections.calibration.symbol)
         return run_of(detections, links, used, learned)
     return run_of(detections, gated_links(detections, used, workers, progress, cache), used)
 

@@ -140,11 +140,14 @@ def layers_of_movie(path: str) -> list[LayerData]:
 
 
 def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
+    from .layers import RECORD
     from .scene import contrast_of
 
     frames = movie.lazy()
     frames = frames[:, 0] if movie.shape[0] == 1 else frames
     attributes = _image(name, movie.calibration, flat=frames.ndim == 3)
+    if movie.white_is_zero:
+        attributes.setdefault("metadata", {}).setdefault(RECORD, {})["white_is_zero"] = True
     look = {} if colour is None else {"colormap": colour, "blending": "additive"}
     limits = contrast_of(frames[len(frames) // 2].compute())
     return frames, attributes | look | {"contrast_limits": limits}, "image"

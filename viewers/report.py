@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from outbid.errors import ResourceError
+from outbid.errors import ResourceError, refuse_unlike
 from outbid.formats.coerce import TracksLike, tracks_of
 from outbid.formats.images.frames import Images
-from outbid.particles.calibration import Calibration
+from outbid.particles.calibration import Calibration, checked_spacing
 from outbid.particles.reliability import DOUBTFUL, sentence_on, warning_on
 from outbid.particles.tracks import Tracks
 from outbid.scoring import Scores, score
@@ -92,6 +92,12 @@ def report(
     True
     """
     jinja2, plots = _needed()
+    refuse_unlike(Mapping, "a mapping", {"record": record, "inputs": inputs})
+    for name, stated in (inputs or {}).items():
+        refuse_unlike(Mapping, "a mapping of name and sha256", {str(name): stated})
+    refuse_unlike(Images, "what open_images() returns", {"movie": movie})
+    refuse_unlike(str, "a text", {"title": title})
+    spacing = None if spacing is None else checked_spacing(spacing)
     tracks = tracks_of(tracks)
     known = None if truth is None else tracks_of(truth, "truth")
     tracked = (record or {}).get("command", "track") == "track"

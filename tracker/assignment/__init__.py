@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 
 from numpy.typing import NDArray
 
@@ -100,6 +101,12 @@ def assign(
     if isinstance(problem, AssignmentProblem) and isinstance(problem.costs, DenseCosts):
         # Cached properties of the costs hold for this call only: the array may change before the next.
         problem = replace(problem, costs=DenseCosts(problem.costs.values))
+    if shards is not None and not isinstance(shards, Integral):
+        raise TypeError(f"shards is {shards!r}; it must be a whole number.")
+    if devices is not None and not (
+        isinstance(devices, list | tuple) and all(isinstance(one, Integral) for one in devices)
+    ):
+        raise TypeError(f"devices is {devices!r}; it must be a list of whole numbers.")
     if devices is not None or shards is not None:
         from .papers.shards import divided
 

@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from ..errors import InputError, SettingsError
+from ..settings.declare import RENAMED
+from .options import GroupedOption
 from .terminal import Function, entry_points
 
 
@@ -31,6 +33,11 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
         for option in ctx.command.params
         if isinstance(option, click.Option) and option.name not in (None, param.name, "help", "debug")
     }
+    for option in known.values():
+        old = option.former.split()[:1] if isinstance(option, GroupedOption) else []
+        if old and old[0] in settings:
+            click.echo(RENAMED.format(f"{value}: {old[0]}", option.name), err=True)
+            settings[str(option.name)] = settings.pop(old[0])
     for name in settings:
         if name not in known:
             near = difflib.get_close_matches(name, [str(k) for k in known], 1)
@@ -40,7 +47,7 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
             from ..settings.columns import texts_of
             from ..settings.fixed import text_of
 
-            settings[name] = (texts_of if name == "column" else text_of)(settings[name])
+            settings[name] = (texts_of if name == "features" else text_of)(settings[name])
     ctx.default_map = {**(ctx.default_map or {}), **settings}
 
 

@@ -139,7 +139,8 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
     merges = int((found.predecessors > 1).sum())
     left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
     wide = f" They have 32 bits, for more labels than {ctc.MOST}." if len(rows) > ctc.MOST else ""
-    say(f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt: {output}.{left_out}{wide}")
+    counted = f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt, in voxels and frames"
+    say(f"{counted}: {output}.{left_out}{wide}")
 
 
 def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
@@ -174,4 +175,4 @@ def _write(output: Path, frames: Iterator[NDArray], movie: Images, found: Tracks
     from ..formats.images.tiff_write import write_like
 
     write_like(output, frames, movie, "uint32", overwrite)
-    say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")
+    say(f"{movie.frame_count} label images, {found.track_count} tracks, in voxels and frames: {output}")

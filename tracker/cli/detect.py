@@ -138,16 +138,15 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     """Detect in this process, or show a preview, or say what it would take."""
     from .. import formats
     from ..detection.frames import expected_noise, null_of
+    from ..formats.images.suited import radius_said
 
     labels, as_json = job.labels, how.as_json
     if output is not None:
         formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
-    from ..work.choices import remarks_on_choices
-
     movie = job.open(source)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
-    for doubt in (*movie.warnings, *remarks_on_choices(job, movie, source)):
-        say(doubt)
+    for remark in job.remarks(movie):
+        say(remark)
     if how.dry_run and output is not None:
         _estimate(job, movie, shown(output), as_json)
         return
@@ -164,15 +163,19 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary))
+    _LOG.info("%d frames (%s), %.2f s.", summary["frames"], movie.axes, clock.seconds)
     if not labels:
-        say(f"{_radius_of(settings, movie)} {null_of(settings)}")
-    noise = "" if labels else ", about {expected_noise:.0f} expected to be noise".format_map(summary)
-    line = "{detections} detections in {frames} frames ({axes}){noise}, {seconds:.2f} s, {of}: {output}"
-    say(line.format_map(
-        {**summary, "noise": noise, "of": found.calibration}
-    ))  # fmt: skip
+        _LOG.info("%s", null_of(settings))
+    counted = f"{len(found):,} {'objects' if labels else 'spots'} in {summary['frames']:,} frames"
+    sure = [] if labels else [
+        f"about {expected_noise(found):.0f} of them noise", radius_said(settings, movie).removesuffix(".")
+    ]  # fmt: skip
+    line = "; ".join([counted, *(sure if len(found) else []), str(found.calibration)])
+    following = f" Next: outbid track {output}." if len(found) and shown(output) != "stdout" else ""
+    say(f"{shown(output)}: {line}.{following}")
     if not len(found):
-        say("Nothing was found. To see what there is: outbid detect --preview, with the same options.")
+        why = "" if labels or settings.radius is not None else f" {radius_said(settings, movie)}"
+        say(f"Nothing was found.{why} To see what there is: outbid detect --preview, with the same options.")
 
 
 def _on_a_cluster(
@@ -194,12 +197,16 @@ def _on_a_cluster(
     report = {"output": shown(output), **summary, "seconds": clock.seconds}
     if how.as_json:
         click.echo(json.dumps(report))
-    line = "{detections} detections in {frames} frames, {ranges} chunks, {seconds:.2f} s: {output}"
-    say(line.format_map(report))
+    _LOG.info("%d chunks, %.2f s.", report["ranges"], clock.seconds)
+    counted = "{detections:,} {of} in {frames:,} frames; {units}".format_map(
+        {**report, "of": "objects" if job.labels else "spots"}
+    )
+    say(f"{shown(output)}: {counted}. Next: outbid track {output}.")
 
 
 def _estimate(job: DetectJob, movie: Images, output: str, as_json: bool) -> None:
     """Print what the command would do, with estimated time and memory."""
+    from ..formats.images.suited import radius_said
     from ..work.estimate import estimate_detection
 
     with compilation_reported():
@@ -207,17 +214,8 @@ def _estimate(job: DetectJob, movie: Images, output: str, as_json: bool) -> None
     if as_json:
         click.echo(json.dumps({"output": output, "settings": asdict(settings), **asdict(expected)}))
         return
-    how = "centroids of labels" if job.labels else _radius_of(settings, movie).removesuffix(".")
+    how = "centroids of labels" if job.labels else radius_said(settings, movie).removesuffix(".")
     click.echo(f"Would detect in {movie.name} to {output}; {how}. Nothing was written.\n{expected}")
-
-
-def _radius_of(settings: DetectionSettings, movie: Images) -> str:
-    """The spot radii that were used."""
-    along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
-    if settings.radius is None:
-        return "Nothing stands out of the noise at any radius. To look for one: --radius R."
-    what = ", of blobs without a common profile" if settings.bodies else ""
-    return f"Radius {settings.radius:.3g} {movie.unit}{along}{what}."
 
 
 def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...], as_json: bool) -> None:
@@ -225,6 +223,7 @@ def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...]
     from ..detection.frames import learn_from
     from ..detection.model import OTHER_SIGN
     from ..detection.preview import preview, preview_numbers
+    from ..formats.images.suited import radius_said
 
     numbers = list(chosen) or preview_numbers(movie.frame_count)
     learned = learn_from(movie.frames, movie.frame_count, settings)
@@ -243,6 +242,6 @@ def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...]
         "Frames {shown}: {spots} spots, about {expected_noise:.0f} expected to be noise; quality above "
         "{automatic:.4g}. To take another: --threshold Q.".format_map({**summary, "shown": shown})
     )
-    say(_radius_of(seen.settings, movie))
+    say(radius_said(seen.settings, movie).capitalize())
     if seen.other_sign:
         say(OTHER_SIGN[settings.dark])

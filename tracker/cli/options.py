@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ..settings.declare import AXES, Declared, declared_in, in_words
+from ..settings.declare import AXES, RENAMED, Declared, declared_in, in_words
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _TYPES: dict[str, Any] = {
@@ -26,10 +26,26 @@ class GroupedOption(click.Option):
 
     group: str
     make: Callable[..., object]
+    former: str
 
 
 class GroupedCommand(click.Command):
     """A command that is given each group of its options as one argument."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse options, also by their former names."""
+        former = {
+            option.former.split()[1]: option.opts[0]
+            for option in self.params
+            if isinstance(option, GroupedOption) and option.former
+        }
+        present = []
+        for arg in args:
+            name, mark, value = arg.partition("=")
+            if name in former:
+                click.echo(RENAMED.format(name, former[name]), err=True)
+            present.append(f"{former.get(name, name)}{mark}{value}")
+        return super().parse_args(ctx, present)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command."""
@@ -77,7 +93,7 @@ def options_of(
                 if arguments.get("multiple"):
                     arguments["help"] += " May be repeated."
                 made = GroupedOption(_names(one), **arguments)
-                made.group, made.make = group, make or settings
+                made.group, made.make, made.former = group, make or settings, one.setting.former
                 _append(function, made)
         return function
 

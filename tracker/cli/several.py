@@ -113,8 +113,9 @@ def done_to_each(job: Job, sources: Sequence[Path | str], how: Several) -> list[
     if how.as_json:
         click.echo(json.dumps([asdict(outcome) for outcome in found]))
     counts = {state: states.count(state) for state in ("done", "kept", "failed")}
-    line = "{done} done, {kept} kept, {failed} failed: {out_dir}"
-    say(line.format_map({**counts, "out_dir": outputs.out_dir}))
+    line = f"{counts['done']} done, {counts['kept']} kept, {counts['failed']} failed"
+    units = sorted({str(one.summary["units"]) for one in found if one.summary and "units" in one.summary})
+    say(f"{'; '.join([line, *units])}: {outputs.out_dir}")
     for outcome in found:
         if outcome.state == "failed":
             click.echo(f"{outcome.source}: {outcome.why}", err=True)

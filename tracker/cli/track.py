@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("outbid")
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
-_NOTHING_SO = "Nothing was linked with {} as given. Give other values by --set, or leave out unknown ones."
+_NOTHING_SO = "Nothing was linked with {} as given. Give other values by --fixed, or leave out unknown ones."
 
 
 @dataclass(frozen=True)
 class _Track:
-    """How `track` runs; only `model` and `no_columns` and `min_length` change a result."""
+    """How `track` runs; only `model` and `no_features` and `min_length` change a result."""
 
     model: Path | None = declare(None, Setting(
-        "Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
+        "Take all values from a model (outbid learn) instead of learning them; --fixed goes before it.",
         metavar="FILE",
     ))  # fmt: skip
-    no_columns: bool = declare(False, Setting("Link by positions alone."))
+    no_features: bool = declare(False, Setting("Link by positions alone.", former="no_columns --no-columns"))
     min_length: int | None = declare(None, Setting("Leave out tracks shorter than N.", least=1, metavar="N"))
     workers: int | None = declare(None, Setting(
         "Threads; they do not change the result.", automatic="one per core", least=1, metavar="N"
@@ -80,8 +80,8 @@ class _Track:
       outbid track spots.csv
       outbid track spots.csv -o tracks.csv --max-distance 5
       outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
-      outbid track spots.csv --set noise=0.3,0.1,0.1 --set persistence=5
-      outbid track cells.csv --column area --column theta:angle=180 --column type:label
+      outbid track spots.csv --fixed noise=0.3,0.1,0.1 --fixed persistence=5
+      outbid track cells.csv --features area --features theta:angle=180 --features type:label
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
       outbid track spots/*.csv --out-dir tracks/ --jobs 4 --model model.json
       outbid track huge.csv --dry-run
@@ -92,7 +92,7 @@ class _Track:
     --columns. Track numbers in INPUT are ignored.
 
     Without --max-distance the model is learned from the detections: how particles move, how often they are
-    missed, appear and disappear, and what columns say. It is printed and written to the run record. Use --set
+    missed, appear and disappear, and what columns say. It is in the run record, and -v prints it. Use --fixed
     to fix values that you know: step, noise, gate, persistence, end, start, miss or clutter.
     """,
 )
@@ -155,7 +155,7 @@ def track(
 
 
 def _settings(values: dict[str, Any], how: _Track) -> TrackingSettings:
-    """The settings, with what a model, the words for costs and ``--no-columns`` say."""
+    """The settings, with what a model, the words for costs and ``--no-features`` say."""
     from ..settings.tracking import cost_at_gate
 
     if values["max_distance"] is not None:
@@ -163,10 +163,10 @@ def _settings(values: dict[str, Any], how: _Track) -> TrackingSettings:
     if how.model is not None:
         from ..work.pooled import read_model
 
-        values["known"] = {**read_model(how.model), **values["known"]}
+        values["fixed"] = {**read_model(how.model), **values["fixed"]}
     if values["unmatched_cost"] == "full":
         values["unmatched_cost"] = cost_at_gate(values["max_distance"], values["cost"])
-    return TrackingSettings(**values | {"column": column_of(values["column"], how.no_columns)})
+    return TrackingSettings(**values | {"features": column_of(values["features"], how.no_features)})
 
 
 def _here(job: TrackJob, source: Path, output: Path, how: _Track, clock: Stopwatch) -> None:
@@ -197,17 +197,19 @@ def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json:
     """Print a summary of the run."""
     from ..gated.batches import sentence
 
-    spoken = summary.pop("summary", "")
+    counted = summary.pop("summary", None) or "{tracks:,} tracks, {links:,} links".format_map(summary)
     written = summary.pop("written", None) or _written(output)
+    following = summary.pop("next", f"Next: outbid report {output}.")
     report = {"output": shown(output), **summary, "seconds": clock.seconds}
     if as_json:
         click.echo(json.dumps(report))
-    proved = "optimal for its costs" if not report["worst_gap"] else "optimality gap {worst_gap:g}"
-    counted = "{links} links" if spoken else "{links} links, {tracks} tracks"
-    line = f"{counted}, {proved}, {{device}}, {{seconds:.2f}} s, {written}: {{output}}"
-    say(f"{line.format_map(report)}{sentence(report)}")
-    if spoken:
-        say(str(spoken))
+    gap = f"optimality gap {report['worst_gap']:g}" if report["worst_gap"] else ""
+    details = "%s links, %s, %s, %.2f s.%s"
+    solved = report["links"], gap or "optimal for its costs", report["device"], clock.seconds
+    _LOG.info(details, *solved, sentence(report))
+    events = [f"{report[name]} {name}" for name in ("divisions", "merges") if report.get(name)]
+    found = "; ".join(filter(None, [str(counted).removesuffix("."), gap, *events, str(written)]))
+    say(f"{shown(output)}: {found}.{'' if shown(output) == 'stdout' else f' {following}'}")
 
 
 def _written(output: Path) -> str:
@@ -250,19 +252,22 @@ def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
 
 def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> dict[str, object]:
     """Link a file as a whole; the summary."""
+    from ..particles.reliability import next_step
+
     with compilation_reported(), progress_bar("Linking") as bar:
         run, record = job.link(str(source), output, overwrite=overwrite, say=say, progress=bar)
     _warn_of_other_input(record["input"])
     settings = job.settings
     if run.learned is not None:
-        merges = f" Merges: {run.stats['merges']}." if settings.merges else ""
-        nothing = _NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING
-        learnt = run.learned if run.stats["links"] else nothing
-        say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
+        _LOG.info("%s", run.learned)
+        if not run.stats["links"]:
+            say(_NOTHING_SO.format(", ".join(settings.fixed)) if settings.fixed else _NOTHING)
     if settings.pins:
         say(f"Pins: {run.stats['pins']}; left out: {run.stats['unmatched_pins']}.")
     learned = {name: record[name] for name in ("learned",) if name in record}
-    return {**run.stats, **learned, **_trust(run), "written": run.tracks.detections.calibration}
+    following = next_step(run.tracks, source.name, output.name)
+    added = {"written": run.tracks.detections.calibration, "next": following}
+    return {**run.stats, **learned, **_trust(run), **added}
 
 
 def _trust(run: TrackingRun) -> dict[str, object]:

@@ -58,9 +58,9 @@ def _column_values(_ctx: click.Context, _param: click.Parameter, given: tuple[st
 
 
 def column_of(column: dict[str, str], no_columns: bool) -> dict[str, str] | Literal["auto"] | None:
-    """The setting `TrackingSettings.column`."""
+    """The setting `TrackingSettings.features`."""
     if column and no_columns:
-        raise click.UsageError("--no-columns leaves all out, also those of --column: give one of the two.")
+        raise click.UsageError("--no-features leaves all out, also those of --features: give one of the two.")
     return None if no_columns else column or "auto"
 
 
@@ -71,8 +71,8 @@ TRACKING: dict[str, dict[str, Any]] = {
         "help": "Cost of leaving a detection unlinked, for each side: half or full of the gate's cost, or a "
         "number. Only with --max-distance.  [default: half]",
     },
-    "known": _SEVERAL | {"callback": known_values},
-    "column": _SEVERAL | {"callback": _column_values},
+    "fixed": _SEVERAL | {"callback": known_values},
+    "features": _SEVERAL | {"callback": _column_values},
     "pins": {"type": PinTable(), "default": (), "show_default": False},
 }  # fmt: skip
 """Arguments of click for settings with such values, by name."""

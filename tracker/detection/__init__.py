@@ -16,21 +16,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.compiling import compilation_reported
+from ..errors import refuse_unlike
 from ..formats.images.frames import Images
 from ..formats.images.opening import open_images
+from ..formats.images.suited import remarks_on
 from ..particles.detections import Detections, in_places
 from ..settings.detection import DetectionSettings
 from ..settings.keywords import DetectionValues, with_values
 from .frames import detect_frames, learn_from
+
+_LOG = logging.getLogger("outbid")
 
 
 def detect(
@@ -76,11 +82,13 @@ def detect(
     Raises
     ------
     TypeError
-        If there is no setting of that name.
+        If there is no setting of that name, or no movie.
     InputError
         If the movie cannot be read, or a frame is not 3-dimensional.
     ResourceError
         If the GPU was asked for and there is none.
+    SettingsError
+        If a radius is larger than the image.
 
     Examples
     --------
@@ -91,12 +99,21 @@ def detect(
     >>> found.frame.tolist(), found.position[0].round(1).tolist()
     ([0, 1], [4.0, 10.3, 20.0])
     """
+    refuse_unlike(Integral, "a whole number", {"workers": workers, "count": count})
+    refuse_unlike(str, "a text", {"unit": unit})
     chosen = with_values(settings or DetectionSettings(), values, "detect")
     if isinstance(movie, str | os.PathLike):
         movie = open_images(movie, spacing=None if chosen.spacing == (1, 1, 1) else chosen.spacing)
     with compilation_reported(bar=progress is None):
         if isinstance(movie, Images):
+            for remark in (*movie.warnings, *remarks_on(movie, chosen)):
+                _LOG.warning("%s", remark)
             return _detect_images(movie, chosen, workers, progress)
+        if isinstance(movie, bytes | str | Mapping) or not isinstance(movie, Iterable):
+            raise TypeError(
+                "detect() takes a path, a URL, what open_images() returned, or frames, not "
+                f"{type(movie).__name__}."
+            )
         return detect_frames(movie, chosen, unit=unit, workers=workers, count=count, progress=progress)
 
 

@@ -19,7 +19,7 @@ from ..compute.timing import timed_beside
 from ..errors import InputError
 from ..particles.calibration import Calibration
 from ..particles.detections import Detections
-from ..settings.detection import DetectionSettings
+from ..settings.detection import DetectionSettings, remark_on_radius
 from ..settings.device import GPU_FROM_VOXELS, device_for
 from .prepare import sample_numbers
 
@@ -40,10 +40,12 @@ def checked(image: NDArray, frame: int) -> NDArray:
     InputError
         If the image does not have three axes, has no voxels, or does not contain real numbers.
     """
+    if not hasattr(image, "dtype"):
+        raise InputError(f"Frame {frame} is of type {type(image).__name__}; arrays over z, y, x are needed.")
     if image.ndim != 3 or image.dtype.kind not in "biuf" or image.size == 0:
         raise InputError(
             f"Frame {frame} is an array of {image.dtype}, shape {image.shape}; "
-            "numbers over z, y, x are needed."
+            "numbers over z, y, x are needed. A movie in one array: outbid.open_images(array)."
         )
     return image
 
@@ -86,7 +88,9 @@ def learn_from(
 
     if not count:
         return None, settings
-    first = sample_numbers(count, next(iter(read([0]))).size)
+    image = checked(next(iter(read([0]))), 0)
+    remark_on_radius(settings.radius, image.shape, settings.spacing)
+    first = sample_numbers(count, image.size)
     for numbers in (first, *([number] for number in range(count))):
         frames = [checked(image, number) for number, image in zip(numbers, read(numbers), strict=True)]
         model, learned = learn(frames, settings, CosineTransform(workers))
@@ -209,6 +213,7 @@ class _Search:
         for number, given in enumerate(frames):
             image = checked(given, number)
             if number == 0:
+                remark_on_radius(self.settings.radius, image.shape, self.settings.spacing)
                 self._choose_device(image)
             if self.model is None:
                 self.model, self.settings = learn([image], self.settings, CosineTransform(self.workers))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,16 @@ from ..settings.declare import refuse_no_numbers
 if TYPE_CHECKING:
     from ..formats.coerce import TracksLike
 
-_OPERATORS: Mapping[str, Callable[[NDArray, float | str], NDArray[np.bool_]]] = {
+_LOG = logging.getLogger("outbid")
+_OPERATORS: Mapping[str, Callable[[NDArray, float], NDArray[np.bool_]]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "==": operator.eq, "<": operator.lt,
     ">": operator.gt, "=": operator.eq,
 }  # fmt: skip
-_CONDITION = re.compile(r"\s*(?:(mean|min|max)\(\s*(.+?)\s*\)|(.+?))\s*(<=|>=|!=|==|<|>|=)\s*(\S.*?)\s*")
+_CONDITION = re.compile(
+    r"\s*(?:(mean|min|max)\(\s*(.+?)\s*\)|('.+?'|\".+?\"|[^<>=!]+?))\s*(<=|>=|!=|==|<|>|=)\s*(\S.*?)\s*"
+)
+_SHOWN = 8
+"""Texts of a column that a message names."""
 _EQUAL = ("==", "=", "!=")
 LENGTH = "length"
 """Name of a track's number of detections in conditions."""
@@ -41,13 +47,22 @@ class Condition:
         Statistic over the track; without one, the condition applies to each detection.
     sign : str
         One of <, <=, >, >=, ==, !=; for a text == or !=.
-    value : float or str
+    text : str
+        What follows the sign, without quotes.
     """
 
     column: str
     of_track: str
     sign: str
-    value: float | str
+    text: str
+
+    @property
+    def number(self) -> float | None:
+        """The text as a number, if it is one."""
+        try:
+            return float(self.text)
+        except ValueError:
+            return None
 
 
 def condition_from(text: str) -> Condition:
@@ -61,18 +76,26 @@ def condition_from(text: str) -> Condition:
     Examples
     --------
     >>> condition_from("mean(mass) >= 10")
-    Condition(column='mass', of_track='mean', sign='>=', value=10.0)
+    Condition(column='mass', of_track='mean', sign='>=', text='10')
     """
     found = _CONDITION.fullmatch(text)
-    value: float | str = found[5].strip("'\"") if found else ""
-    with suppress(ValueError):
-        value = float(value)
-    if found is None or (isinstance(value, str) and (found[1] or found[4] not in _EQUAL)):
+    column, of_track, sign, value = (
+        ("", "", "", "") if found is None else (found[2] or found[3], *found.group(1, 4, 5))
+    )
+    condition = Condition(_bare(column), of_track or "", sign, _bare(value))
+    if found is None or (condition.number is None and (of_track or sign not in _EQUAL)):
         raise SettingsError(
             f"{text!r} is not a condition. Write COLUMN SIGN NUMBER, for example 'mass > 10' or "
-            "'mean(mass) > 10'; or COLUMN == TEXT, for example 'type == A'."
+            "'mean(mass) > 10'; or COLUMN == TEXT, for example 'type == A'. Several conditions: one --where "
+            "each (Python: a list)."
         )
-    return Condition(found[2] or found[3], found[1] or "", found[4], value)
+    return condition
+
+
+def _bare(text: str) -> str:
+    """A text without the quotes around it."""
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if quoted else text
 
 
 def filter(  # noqa: A001 - it is called as its command is: `outbid.filter`
@@ -189,23 +212,28 @@ def fulfilling(tracks: Tracks, condition: Condition) -> Tracks:
     2
     """
     texts = tracks.detections.features.get(condition.column)
-    if texts is not None and texts.dtype.kind not in "iufb" and not condition.of_track:
+    if texts is not None and texts.dtype.kind not in "iufb":
         return _kept(tracks, _of_text(texts, condition))
-    if isinstance(condition.value, str):
-        _column(tracks, condition.column)
-        raise SettingsError(f"Column {condition.column!r} holds numbers: {condition.value!r} is none.")
     values = _column(tracks, condition.column)
+    if condition.number is None:
+        raise SettingsError(f"Column {condition.column!r} holds numbers: {condition.text!r} is none.")
     if condition.of_track:
         values = _of_tracks(values, tracks, condition.of_track)[tracks.track_id]
-    return _kept(tracks, _OPERATORS[condition.sign](values, condition.value))
+    return _kept(tracks, _OPERATORS[condition.sign](values, condition.number))
 
 
 def _of_text(texts: NDArray, condition: Condition) -> NDArray[np.bool_]:
-    """Whether each text is the one of a condition; a number is also a text as it is written."""
-    if condition.sign not in _EQUAL:
+    """Whether each text is that of a condition."""
+    if condition.sign not in _EQUAL or condition.of_track:
         raise SettingsError(f"Column {condition.column!r} holds texts: compare them by == or !=.")
-    wanted = condition.value if isinstance(condition.value, str) else f"{condition.value:g}"
-    same = np.array([str(text) == wanted for text in texts.tolist()], dtype=np.bool_)
+    same = np.array([str(text).strip() == condition.text.strip() for text in texts.tolist()], dtype=np.bool_)
+    if len(same) and not same.any():
+        there = sorted({str(text) for text in texts.tolist()})
+        more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
+        _LOG.warning(
+            "No detection has %r in column %r. There are: %s%s.", condition.text, condition.column,
+            ", ".join(map(repr, there[:_SHOWN])), more,
+        )  # fmt: skip
     return ~same if condition.sign == "!=" else same
 
 
@@ -231,9 +259,11 @@ def _column(tracks: Tracks, name: str) -> NDArray[np.float64]:
     for measure, values in tracks.measures.items():
         known[measure] = np.full(len(seen), np.nan)
         known[measure][tracks.links[:, 1]] = values
-    if name not in known or known[name].dtype.kind not in "iufb":
-        numbers = [one for one, values in known.items() if values.dtype.kind in "iufb"]
-        raise InputError(f"There is no column of numbers {name!r}. Choose one of: {', '.join(numbers)}.")
+    if name not in known:
+        near = difflib.get_close_matches(name.lower(), [one.lower() for one in known], 1)
+        meant = [one for one in known if near and one.lower() == near[0]]
+        hint = f" Is {meant[0]!r} meant?" if meant else ""
+        raise InputError(f"There is no column {name!r}. Choose one of: {', '.join(known)}.{hint}")
     return known[name].astype(np.float64)
 
 

@@ -131,6 +131,7 @@ def read_record(path: _Path) -> dict[str, Any]:
     InputError
         If there is no record.
     """
+    _refuse_no_path(path)
     if Path(path).suffix.lower() == ".json":
         with _reading_errors_explained(Path(path)):
             return record_from(Path(path).read_bytes(), Path(path))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +20,9 @@ from ..assignment import (
 from ..assignment.exact_margins import exact_margins
 from ..compute.arrays import array_module, kernels
 from ..compute.timing import lap
-from ..errors import InputError
+from ..errors import InputError, SettingsError, refuse_unlike
 from ..geometry.gating import Candidates, pairs_in_box, pairs_within
-from ..settings.costs import check_costs
+from ..settings.costs import check_box, check_costs
 
 _UNITS = 1 << 26
 """Number of integer units in the smaller of the unmatched cost and the cost at the gate."""
@@ -126,6 +128,16 @@ def match(
     ([0, 1], [1, 0], [1.0, 1.0], 0)
     """
     power = check_costs(max_distance, cost, unmatched_cost)
+    refuse_unlike(Integral, "a whole number", {"workers": workers, "most_bytes": most_bytes})
+    refuse_unlike((str, AbstractAssignmentSolver), "the name of a solver", {"solver": solver})
+    if box is not None:
+        check_box(box, "cpu")
+    if not (
+        isinstance(offsets, Sequence) and len(offsets) == 2 and all(isinstance(k, Integral) for k in offsets)
+    ):
+        raise SettingsError(f"offsets is {offsets!r}; it must be two whole numbers.")
+    if forbidden is not None and not (np.ndim(forbidden) == 2 and np.asarray(forbidden).dtype.kind in "iu"):
+        raise SettingsError("forbidden is no array of shape (M, 2): rows of source and target.")
     source, target = _points("source", source), _points("target", target)
     row_start, col_start = _block_starts(len(source), len(target), source_block, target_block)
     radius = max_distance
@@ -176,7 +188,12 @@ def _block_starts(
     if row_block is None and col_block is None:
         return np.array([0, rows]), np.array([0, cols])
     for name, block, points in (("source", row_block, rows), ("target", col_block, cols)):
-        if block is None or len(block) != points:
+        if (
+            block is None
+            or not hasattr(block, "dtype")
+            or block.shape != (points,)
+            or block.dtype.kind not in "iu"
+        ):
             raise InputError(f"{name}_block needs a number for each of {points} points.")
         if (block[1:] < block[:-1]).any():
             raise InputError(f"{name}_block decreases. Sort the points by it.")

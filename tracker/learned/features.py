@@ -183,7 +183,7 @@ def _numbers(name: str, values: list[NDArray]) -> NDArray[np.float64]:
         found = np.column_stack([np.asarray(one, dtype=np.float64) for one in values])
     except (TypeError, ValueError):
         raise SettingsError(
-            f"Column {name!r} holds no numbers. Is it a label? --column {name}:label"
+            f"Column {name!r} holds no numbers. Is it a label? --features {name}:label"
         ) from None
     return np.where(np.isfinite(found), found, np.nan)
 
@@ -195,7 +195,7 @@ def _labels(name: str, values: NDArray) -> NDArray[np.int64]:
     if (~empty).sum() > _MOST_LABELS:
         raise SettingsError(
             f"Column {name!r} has {(~empty).sum()} labels, more than {_MOST_LABELS}: are they ids? "
-            f"For numbers: --column {name}:number"
+            f"For numbers: --features {name}:number"
         )
     number = np.where(empty, -1, np.cumsum(~empty) - 1)
     return number[label].astype(np.int64)

@@ -117,17 +117,17 @@ def fit_movie(
 ) -> FittedMovie:
     """Learn a model, and decide on links without pins. Parameters are those of `linked`."""
     holes, device = settings.max_gap is None, settings.device
-    compared = kinds_of(detections.features, settings.column)
+    compared = kinds_of(detections.features, settings.features)
     if device == "gpu" and (compared or len(detections) * _GPU_BYTES > free_device_memory()):
         device = "cpu"  # which alone compares columns
     reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_outliers()
     lap("sorting by place", reading.position)
-    known = values_along(settings.known, reading.axes)
+    known = values_along(settings.fixed, reading.axes)
     options = replace(_options(settings, reading, known), workers=workers, device=device)
     _refuse_large(reading.frame_start, options.nearest, int(_SHARE * free_memory()))
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
     with computing(workers):
-        columns = features_of(detections.features, reading, settings.column)
+        columns = features_of(detections.features, reading, settings.features)
         features = None if columns is None else columns.features
         fit = learn(reading.position, reading.frame_start, options, time=reading.time, features=features)
         lap("learning")

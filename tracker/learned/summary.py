@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..compute.arrays import array_module, rows_here, to_host
 from ..compute.tolerances import LEAST, NEGLIGIBLE, TINY
+from ..particles.reliability import rounded
 from .features import ColumnBits, Columns
 from .learn import Fit
 from .learn.em import LEAST_REACH
@@ -82,6 +83,8 @@ class Summary:
         Names of the values that were fixed, not learned.
     columns : ColumnBits or None
         What columns say, if there are any.
+    unit : str
+        Short name of the unit of lengths; empty if it is not known.
     """
 
     step: NDArray[np.float64]
@@ -105,27 +108,31 @@ class Summary:
     time: NDArray[np.int64] | None = None
     known: tuple[str, ...] = ()
     columns: ColumnBits | None = None
+    unit: str = ""
 
     def __str__(self) -> str:
-        axes, error = self.axes, self.uncertainty
+        axes, error, unit = self.axes, self.uncertainty, f" {self.unit}" if self.unit else ""
+        within = _within(error, "persistence", " ± {}")
         persistence = (
-            f"persistence {self.persistence:.3g}{_within(error, 'persistence', ' ± {:.1g}')} frames"
-            if self.persistence > 0
-            else "no persistence"
+            f"persistence {self.persistence:.3g}{within} frames" if self.persistence > 0 else "no persistence"
         )
-        flow = {None: "not used", 0: "mean step of the whole frame"}
+        local = self.neighbours is not None
+        flow = (
+            f"mean step of {self.neighbours} neighbours"
+            if self.neighbours
+            else "mean step of the whole frame"
+        )
         fixed = f"\nFixed, not learned: {', '.join(self.known)}." if self.known else ""
         fixed += "" if self.columns is None else f"\n{self.columns}"
         return (
-            f"Learned in {self.sweeps} sweeps. {self._frames()}"
-            f"Step per frame: {_each(self.step, axes)}{_within(error, 'step')}; {persistence}. "
-            f"Neighbour flow: {flow.get(self.neighbours, f'mean step of {self.neighbours} neighbours')}.\n"
-            f"Localisation noise: {_each(self.noise, axes)}{_within(error, 'noise')}. "
-            f"Gate: {_each(self.gate, axes)}.\n"
-            f"Per detection, {self.end:.2%}{_within(error, 'end', ' (± {:.2%})')} of tracks end and "
-            f"{self.start:.2%}{_within(error, 'start', ' (± {:.2%})')} start; "
-            f"{self.clutter:.2%} of detections are clutter. Next detection after 1, 2, … frames: "
-            f"{', '.join(f'{share:.2%}' for share in self.follow)}.{fixed}"
+            f"{self._frames()}Step per frame: {_each(self.step, axes)}{_within(error, 'step')}{unit}; "
+            f"{persistence}. {f'Neighbour flow: {flow}. ' if local else ''}"
+            f"Localisation noise: {_each(self.noise, axes)}{_within(error, 'noise')}{unit}. "
+            f"Gate: {_each(self.gate, axes)}{unit}.\n"
+            f"Per detection, {_percent(self.end)}{_within(error, 'end', shown=_percent)} of tracks end "
+            f"and {_percent(self.start)}{_within(error, 'start', shown=_percent)} start; "
+            f"{_percent(self.clutter)} of detections are clutter. Next detection after 1, 2, … frames: "
+            f"{', '.join(map(_percent, self.follow))}.{fixed}"
         )
 
     @property
@@ -304,9 +311,15 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
-def _within(error: Mapping[str, float], name: str, form: str = " (± {:.1g})") -> str:
+def _within(
+    error: Mapping[str, float], name: str, form: str = " (± {})", shown: Callable[[float], str] = rounded
+) -> str:
     """The standard error as text, if known."""
-    return form.format(error[name]) if name in error else ""
+    return form.format(shown(error[name])) if name in error else ""
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
 
 
 def _each(values: Iterable[float], axes: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..particles.reliability import rounded
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -12,18 +14,6 @@ FITTED = ("diffusion", "exponent", "persistence")
 """What is fitted to steps."""
 SHEETS = "tracks", "groups", "movies", "curves", "comparison"
 """The tables."""
-
-
-def _rounded(error: float) -> str:
-    """An error to one digit; without an exponent from .0001 to a million.
-
-    Examples
-    --------
-    >>> _rounded(53.9), _rounded(0.00042), _rounded(0.0)
-    ('50', '0.0004', '0')
-    """
-    text = f"{error:.1g}"
-    return f"{float(text):.0f}" if 1 <= abs(error) < 1e6 else text
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +58,7 @@ class Measures:
                 name = next(name for name in units if name.startswith(quantity))
                 error = next(name for name in units if name.startswith(f"{quantity}_error"))
                 if row[name] is not None:
-                    within = "" if row[error] is None else f" ± {_rounded(row[error])}"
+                    within = "" if row[error] is None else f" ± {rounded(row[error])}"
                     unit = units[name].replace("um", "µm").replace("^2", "²")
                     messages.append(f"{quantity} {row[name]:.3g}{within} {unit}".rstrip())
             lines.append(", ".join(messages))

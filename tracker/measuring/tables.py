@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _WHOLE = {
     "detections", "generation", "mother", "daughters", "tracks", "track_id", "appearances", "disappearances",
     "divisions", "cycles", "movies", "other_movies",
 }  # fmt: skip
-SUFFIXES = (".csv", ".tsv", ".parquet", ".xlsx")
+SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".xlsx")
 
 
 def table_of(columns: Mapping[str, object], scale: Scale) -> pa.Table:
@@ -63,7 +63,7 @@ def refuse_table(path: Path, *, overwrite: bool, inputs: Sequence[Path]) -> None
     SettingsError
         If the suffix is unknown, or the output exists and may not be replaced.
     """
-    if path.suffix.lower() not in SUFFIXES:
+    if not path.name.lower().endswith(SUFFIXES):
         raise SettingsError(
             f"{path} is a table of an unknown kind. Let its name end in {', '.join(SUFFIXES)}."
         )
@@ -101,8 +101,19 @@ def write_table(
     else:
         from pyarrow import csv
 
-        form = csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",", quoting_style="needed")
-        write_whole(path, lambda file: csv.write_csv(first, file, form), overwrite=overwrite, beside=beside)
+        from ..formats.tables.csv_gz import packed
+
+        tabs = path.name.lower().removesuffix(".gz").endswith(".tsv")
+        form = csv.WriteOptions(delimiter="\t" if tabs else ",", quoting_style="needed")
+
+        def write(file: BinaryIO) -> None:
+            if suffix == ".gz":
+                with packed(file) as inner:
+                    csv.write_csv(first, inner, form)
+            else:
+                csv.write_csv(first, file, form)
+
+        write_whole(path, write, overwrite=overwrite, beside=beside)
 
 
 def _workbook(sheets: Mapping[str, pa.Table]) -> Any:

@@ -132,7 +132,9 @@ def measure(
     scales = {scale for _, scale in movies}
     if len(scales) > 1:
         units = " and ".join(sorted(f"{one.length}, {one.frame:g} {one.time}" for one in scales))
-        raise SettingsError(f"The movies differ in their units: {units}. Give --spacing and --interval.")
+        alike = len({(one.length, one.time) for one in scales}) == 1
+        remedy = "Measure those of one interval together" if alike else "Give --spacing and --interval"
+        raise SettingsError(f"The movies differ in their units: {units}. {remedy}.")
     read_all = [read for read, _ in movies]
     whole, order = _joined(read_all)
     own = np.concatenate([movie.track_id for movie in read_all])[order]

@@ -161,6 +161,6 @@ def checked_spacing(spacing: Sequence[float]) -> tuple[float, float, float]:
     """The size of a voxel along z, y, x, above 0; raises SettingsError."""
     sizes = list(spacing) if isinstance(spacing, Sequence | np.ndarray) else []
     if len(sizes) != 3 or not all(isinstance(size, Real) and 0 < size < np.inf for size in sizes):
-        raise SettingsError(f"The spacing is {spacing!r}; give z, y and x, above 0, in micrometers.")
+        raise SettingsError(f"The spacing is {spacing!r}; give z, y and x, above 0.")
     z, y, x = map(float, sizes)
     return z, y, x

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError, SettingsError
+from ..errors import InputError, SettingsError, refuse_unlike
 from .calibration import UNKNOWN, Calibration
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ class Detections:
         # np.rint refuses strings and objects with a TypeError of its own: ask first.
         if frame_given.dtype.kind not in "iuf":
             raise InputError(f"Frames must be whole numbers; got values of type {frame_given.dtype}.")
+        if frame_given.ndim != 1:
+            raise InputError(f"Frames are a list of numbers; got an array of shape {frame_given.shape}.")
         whole = (
             np.isfinite(frame_given) & (frame_given == np.rint(frame_given)) & (np.abs(frame_given) < 2**31)
         )
@@ -137,7 +139,16 @@ class Detections:
                 f"Row {row} has frame {frame_given[row]}; frames must be whole numbers below 2^31. "
                 "Divide time by the frame interval, or fix the row."
             )
-        points = np.asarray(position, dtype=np.float64)
+        given = np.asarray(position)
+        if given.size and given.dtype.kind not in "iuf":
+            raise InputError(f"Positions must be numbers; got values of type {given.dtype}.")
+        refuse_unlike(str, "the name of a unit", {"unit": unit})
+        refuse_unlike(Calibration, "a Calibration", {"calibration": calibration})
+        refuse_unlike(Mapping, "a mapping of names to columns", {"features": features})
+        odd = [name for name, values in (features or {}).items() if np.shape(values)[:1] != frame_given.shape]
+        if odd:
+            raise InputError(f"Feature {odd[0]!r} needs a value for each of {len(frame_given)} detections.")
+        points = given.astype(np.float64)
         if points.size == 0:
             points = points.reshape(0, 3)
         if points.ndim == 2 and points.shape[1] == 2:
@@ -178,6 +189,22 @@ class Detections:
             return self
         position = self.calibration.placed(self.position)
         return replace(self, position=position, calibration=self.calibration.of_places)
+
+    def in_unit(self, unit: str) -> Detections:
+        """These detections with places in another unit; as they are where it cannot be converted.
+
+        Examples
+        --------
+        >>> seen = Detections.from_table([0], [[2000, 300, 0]], unit="nanometer")
+        >>> seen.in_unit("micrometer").position.tolist(), seen.in_unit("pixel").unit
+        ([[2.0, 0.3, 0.0]], 'nanometer')
+        """
+        placed = self.placed()
+        factor = placed.calibration.factor(unit)
+        if factor is None or factor == 1:
+            return placed
+        calibration = replace(placed.calibration, unit=unit)
+        return replace(placed, position=placed.position * factor, calibration=calibration)
 
     def on_grid(self, grid: Calibration) -> Detections:
         """These detections with numbers of another calibration, such as voxels of an image, for positions.

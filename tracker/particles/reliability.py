@@ -156,3 +156,41 @@ which distance, or which shorter frame interval, would do better.
 
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def rounded(error: float) -> str:
+    """An error to one digit; without an exponent from .0001 to a million.
+
+    Examples
+    --------
+    >>> rounded(53.9), rounded(0.00042), rounded(0.0)
+    ('50', '0.0004', '0')
+    """
+    text = f"{error:.1g}"
+    return f"{float(text):.0f}" if 1 <= abs(error) < 1e6 else text
+
+
+def next_step(tracks: Tracks, source: str, output: str) -> str:
+    """What to do next with tracks of a file, by how far they are to be trusted.
+
+    Examples
+    --------
+    >>> from .detections import Detections
+    >>> from .tracks import Tracks
+    >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]])
+    >>> next_step(Tracks(seen, np.array([[0, 1]]), link_probability=np.array([0.6])), "s.csv", "t.csv")
+    'Next: outbid advise s.csv, which shows what a distance or a shorter interval would do.'
+    >>> next_step(Tracks(seen, np.array([[0, 1]]), link_probability=np.array([0.99])), "s.csv", "t.csv")
+    'Next: outbid report t.csv, or outbid measure t.csv -o motion.csv.'
+    """
+    found = reliability_of(tracks)
+    if not len(tracks.links) or (found is not None and found.share > MANY_WRONG):
+        return f"Next: outbid advise {source}, which shows what a distance or a shorter interval would do."
+    if found is None:
+        return f"Next: outbid report {output}; without --max-distance every link has a probability."
+    cut = (
+        f", or outbid filter {output} --cut-below 0.5"
+        if found.doubtful
+        else f", or outbid measure {output} -o motion.csv"
+    )
+    return f"Next: outbid report {output}{cut}."

@@ -115,7 +115,8 @@ class Tracks:
         if twice >= 0:
             raise InputError(
                 f"Track {label[twice]} has two detections in frame {frame[twice]}; a track holds one a "
-                "frame. Give divided particles track numbers of their own."
+                "frame. Are rows of several movies or channels in one table? Divided particles need track "
+                "numbers of their own."
             )
         source = np.nonzero(follower >= 0)[0]
         links = np.column_stack([source, follower[source]])

@@ -8,7 +8,7 @@ how long a particle is followed: report an identity score together with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib.metadata import version
 from typing import Any
@@ -110,6 +110,9 @@ class Scores:
         'Neither the tracks nor the truth have divisions, so divisions have no score.'
         """
         messages = [str(self.provenance[_WHY])] if _WHY in self.provenance else []
+        units = [self.provenance[side]["unit"] for side in ("tracks", "truth") if side in self.provenance]
+        if not messages and len({*units}) > 1:
+            messages.append(f"The tracks are in {units[0]}, the truth in {units[1]}: compared as they are.")
         skipped = self.provenance.get("skipped_frames", 0)
         if skipped and not messages:
             messages.append(
@@ -208,6 +211,8 @@ def score(
     unknown = [name for name in families if not isinstance(name, str) or name not in FAMILIES]
     if unknown:
         raise SettingsError(f"There are no scores {unknown[0]!r}. Choose from: {', '.join(FAMILIES)}.")
+    truth = replace(truth, detections=truth.detections.placed())
+    tracks = replace(tracks, detections=tracks.detections.in_unit(truth.detections.unit))
     reach = gate_for(gate, truth)
     matched = pair_up(tracks, truth, reach.distance, link_rule)
     values: dict[str, float] = {}

@@ -48,10 +48,14 @@ def check_columns(column: Mapping[str, str] | str | None) -> None:
     outbid.errors.SettingsError: Column 'track_id' has the name of an id, a frame or a coordinate: it cannot \
 help to link. If it is something else, rename it.
     """
-    if column is None or column == "auto":
+    if column is None or (isinstance(column, str) and column == "auto"):
         return
-    if not isinstance(column, Mapping):
-        raise SettingsError(f"column is {column!r}; it must be 'auto', None or a mapping of names to kinds.")
+    if not isinstance(column, Mapping) or not all(
+        isinstance(one, str) for one in (*column, *column.values())
+    ):
+        raise SettingsError(
+            f"features is {column!r}; it must be 'auto', None or a mapping of names to kinds."
+        )
     for name, kind in column.items():
         if name.lower() in REFUSED:
             raise SettingsError(

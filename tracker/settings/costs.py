@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from numbers import Real
 
-from ..errors import SettingsError
+from ..errors import SettingsError, refuse_unlike
 
 COSTS = {"euclidean": 1, "squared": 2}
 """Exponent of the distance for each cost function."""
@@ -18,9 +20,10 @@ def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) ->
     SettingsError
         As `match`.
     """
-    if cost not in COSTS:
+    if not isinstance(cost, str) or cost not in COSTS:
         raise SettingsError(f"There is no cost {cost!r}. Choose one of: {', '.join(COSTS)}.")
-    if math.isnan(max_distance) or max_distance < 0:
+    refuse_unlike(Real, "a number", {"max_distance": max_distance, "unmatched_cost": unmatched_cost})
+    if max_distance is None or math.isnan(max_distance) or max_distance < 0:
         raise SettingsError(f"max_distance is {max_distance}; it must be 0 or more.")
     if 0 < max_distance < 1e-140:
         raise SettingsError(f"max_distance is {max_distance}, whose square is no float. Choose another unit.")
@@ -43,7 +46,12 @@ def check_box(box: tuple[float, ...], device: str) -> None:
     SettingsError
         The message says what is needed.
     """
-    if len(box) != 3 or not all(0 <= size < math.inf for size in box) or not any(box):
+    sizes = list(box) if isinstance(box, Sequence) else []
+    if (
+        len(sizes) != 3
+        or not all(isinstance(size, Real) and 0 <= size < math.inf for size in sizes)
+        or not any(sizes)
+    ):
         raise SettingsError(f"periodic is {box}; it must be three sizes, 0 where not periodic.")
     if device == "gpu":
         raise SettingsError("In a periodic box the CPU links: use --device auto or cpu.")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import re
 import textwrap
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from ..errors import SettingsError
 
@@ -16,6 +19,8 @@ _Class = TypeVar("_Class", bound=type)
 _KEY = "setting"
 DEVICES = ("auto", "cpu", "gpu")
 """Accepted device names; `auto` uses a GPU if there is one and the problem is large enough."""
+RENAMED = "{} is called {} now; the former name ends with the next release."
+"""The message about a former name, and the present one."""
 AXES = "tuple[float, float, float]"
 """The type of a setting with one number for each of z, y and x."""
 
@@ -47,6 +52,8 @@ class Setting:
     option : str
         Option of the command, if it is not the name.
     metavar : str
+    former : str
+        Its former name, and its former option after a space: accepted for one release, with a message.
     needs, excludes : str
         Name of the setting without which, or with which, this one has no effect. In this case a value other
         than the default is refused.
@@ -65,6 +72,7 @@ class Setting:
     first: float = 1.0
     option: str = ""
     metavar: str = ""
+    former: str = ""
     needs: str = ""
     excludes: str = ""
 
@@ -113,6 +121,45 @@ def declared_in(settings: type) -> dict[str, Declared]:
     return found
 
 
+def present_names(values: Mapping[str, Any], settings: type) -> dict[str, Any]:
+    """Values by the present names of their settings; a former name is warned of.
+
+    Examples
+    --------
+    >>> from .tracking import TrackingSettings
+    >>> present_names({"max_gap": 2}, TrackingSettings)
+    {'max_gap': 2}
+    """
+    former = {
+        one.setting.former.split()[0]: one.name
+        for one in declared_in(settings).values()
+        if one.setting.former
+    }
+    for old, new in former.items():
+        if old in values:
+            warnings.warn(RENAMED.format(old, new), FutureWarning, stacklevel=4)
+    return {former.get(name, name): value for name, value in values.items()}
+
+
+def with_former_names(settings: _Class) -> _Class:
+    """Class decorator: values may be given, and are read, by the former names of their settings as well."""
+    made = settings.__init__  # type: ignore[misc]
+
+    @functools.wraps(made)
+    def init(self: object, *given: object, **values: Unpack[_AnyValues]) -> None:
+        made(self, *given, **present_names(values, settings))
+
+    settings.__init__ = init  # type: ignore[misc]
+    for one in declared_in(settings).values():
+        if one.setting.former:
+            setattr(settings, one.setting.former.split()[0], property(operator.attrgetter(one.name)))
+    return settings
+
+
+class _AnyValues(TypedDict, total=False):
+    """Keywords whose names and types the class that is made checks."""
+
+
 def bound_by(settings: type, other: str) -> dict[str, Declared]:
     """The settings of a class that need or exclude another one, by name."""
     return {
@@ -145,8 +192,8 @@ def excluded(name: str, other: str) -> str:
 
     Examples
     --------
-    >>> excluded("known", "max_distance")
-    'known has no effect with max_distance. Omit one of the two.'
+    >>> excluded("fixed", "max_distance")
+    'fixed has no effect with max_distance. Omit one of the two.'
     """
     return f"{name} has no effect with {other}. Omit one of the two."
 

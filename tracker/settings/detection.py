@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import SettingsError
@@ -80,3 +81,42 @@ class DetectionSettings:
             raise SettingsError(
                 "offset and read_noise need gain. Give it, or omit all three to measure the noise."
             )
+
+
+def remark_on_radius(
+    radius: float | None, shape: Sequence[int], spacing: Sequence[float], unit: str = ""
+) -> list[str]:
+    """A sentence on a radius that is below half a voxel or above half of the image: is it in another unit?
+
+    Parameters
+    ----------
+    radius : float or None
+    shape, spacing : sequences of 3
+        Voxels of a frame along z, y, x, and the size of one.
+    unit : str
+        Of the radius, for the sentence.
+
+    Raises
+    ------
+    SettingsError
+        If the radius is larger than the image.
+
+    Examples
+    --------
+    >>> remark_on_radius(0.2, (1, 64, 64), (1, 1, 1), "px")
+    ['The radius of 0.2 px is smaller than half a voxel: a voxel is 1 wide, the image 64. Is it in another \
+unit?']
+    >>> remark_on_radius(3.0, (1, 64, 64), (1, 1, 1))
+    []
+    """
+    size = spacing[2]
+    widest = max(number * voxel for number, voxel in zip(shape[1:], spacing[1:], strict=True))
+    if radius is None or size / 2 <= radius <= widest / 2:
+        return []
+    how = "smaller than half a voxel" if radius < size else "larger than half of the image"
+    what = f"{radius:g} {unit}".strip()
+    sizes = f"a voxel is {size:g} wide, the image {widest:g}"
+    said = f"The radius of {what} is {how}: {sizes}. Is it in another unit?"
+    if radius > widest:
+        raise SettingsError(said)
+    return [said]

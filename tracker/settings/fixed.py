@@ -75,7 +75,7 @@ def check_known(known: Values) -> None:
     outbid.errors.SettingsError: miss is 1.5; give a probability from 0 to less than 1.
     """
     if not isinstance(known, Mapping):
-        raise SettingsError(f"known is {known!r}; it must name values: {{'miss': 0.05}}.")
+        raise SettingsError(f"fixed is {known!r}; it must name values: {{'miss': 0.05}}.")
     for name, value in known.items():
         if name not in NAMES:
             raise SettingsError(f"No learned value has the name {name!r}. Choose from: {', '.join(NAMES)}.")
@@ -90,6 +90,8 @@ def check_known(known: Values) -> None:
 
 
 def _check_value(name: str, value: float | tuple[float, ...]) -> None:
+    if np.asarray(value).dtype.kind not in "iuf":
+        raise SettingsError(f"{name} is {value!r}; it must be a number.")
     values = np.atleast_1d(np.asarray(value, dtype=np.float64))
     if values.size != 1 and not (name in EACH_AXIS and values.size == 3):
         wanted = "one number, or three: z, y, x" if name in EACH_AXIS else "one number"

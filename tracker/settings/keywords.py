@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
 
+from .declare import present_names
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -27,12 +29,12 @@ class TrackingValues(TypedDict, total=False):
     gap_distance: float | None
     divisions: bool
     merges: bool
-    known: Mapping[str, float | tuple[float, ...]]
+    fixed: Mapping[str, float | tuple[float, ...]]
     exact_margins: bool
     solver: str
     device: str
     periodic: tuple[float, float, float] | None
-    column: Mapping[str, str] | Literal["auto"] | None
+    features: Mapping[str, str] | Literal["auto"] | None
     pins: Sequence[Pin] | str | os.PathLike[str]
 
 
@@ -71,6 +73,7 @@ def with_values(settings: _Settings, values: Mapping[str, object], door: str) ->
     TypeError: track() has no setting 'max_dist'. Did you mean 'max_distance'?
     """
     known = [field.name for field in fields(settings)]
+    values = present_names(values, type(settings))
     for name in values:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import SettingsError
-from .declare import DEVICES, Setting, check_rules, check_values, declare, documented
+from .declare import DEVICES, Setting, check_rules, check_values, declare, documented, with_former_names
 
 if TYPE_CHECKING:
     from ..particles.detections import Detections
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SOLVER = "bid_and_augment"
 
 
+@with_former_names
 @documented
 @dataclass(frozen=True)
 class TrackingSettings:
@@ -68,7 +69,7 @@ class TrackingSettings:
         "continues; 0 with `max_distance`, else learned.",
         "Learned linking does not count frames that were not recorded, in which no particle is seen "
         "although many are expected.",
-        automatic="automatic", least=0, row="missing frames", further=False, metavar="N",
+        automatic="automatic", least=0, row="max. gap", further=False, metavar="N",
     ))  # fmt: skip
     gap_distance: float | None = declare(None, Setting(
         "Gate of gap closing.", automatic="`max_distance`", unit="length", row="over gaps", metavar="D",
@@ -85,12 +86,12 @@ class TrackingSettings:
         "equally frequent, spots cross, and no merge is accepted.",
         row="merges|find where particles fuse", option="--merges/--no-merges", excludes="max_distance",
     ))  # fmt: skip
-    known: Mapping[str, float | tuple[float, ...]] = declare({}, Setting(
+    fixed: Mapping[str, float | tuple[float, ...]] = declare({}, Setting(
         "Fixed values, which are then not learned: step, noise and gate (one number, or one for each of z, "
         "y, x), persistence (frames), end, start, miss and clutter (probabilities for a detection).",
         "Lengths are in the unit of position x spacing. Step is the standard deviation of the "
         "observed displacement along an axis in one frame.",
-        row="known|all is learned; or noise=0.1; gate=2,1,1", option="--set", metavar="NAME=VALUE",
+        row="fixed|all is learned; or noise=0.1; gate=2,1,1", metavar="NAME=VALUE", former="known --set",
         excludes="max_distance",
     ))  # fmt: skip
     exact_margins: bool = declare(False, Setting(
@@ -114,14 +115,14 @@ class TrackingSettings:
         "Linked on the CPU.",
         metavar="Z Y X",
     ))  # fmt: skip
-    column: Mapping[str, str] | Literal["auto"] | None = declare("auto", Setting(
+    features: Mapping[str, str] | Literal["auto"] | None = declare("auto", Setting(
         "Column that may help to link, in addition to those of outbid detect: NAME:KIND, where KIND is "
         "number, angle=PERIOD, label, vector (NAME is a pattern, 'emb_*') or none. Without KIND its values "
         "decide.",
         'In Python a mapping of names to kinds; with the kind "" the values decide. "auto" uses only the '
         "columns of detect, None only positions.",
-        row="columns|those of Detect spots; or area; theta:angle=180; none at all: -", metavar="NAME[:KIND]",
-        excludes="max_distance",
+        row="features|those of Detect spots; or area; theta:angle=180; none at all: -", metavar="NAME[:KIND]",
+        excludes="max_distance", former="column --column",
     ), hashed=False)  # fmt: skip
     pins: Sequence[Pin] | str | os.PathLike[str] = declare((), Setting(
         "Table of pins: statements of a person about links, starts and ends, which the tracks obey.",
@@ -130,25 +131,28 @@ class TrackingSettings:
     ))  # fmt: skip
 
     def __post_init__(self) -> None:
-        from ..pins import check_pins, read_pins
+        from ..pins import Pin, check_pins, read_pins
         from .columns import check_columns
         from .costs import check_box, check_costs
         from .fixed import check_known
 
         check_values(self)
-        check_known(self.known)
+        check_known(self.fixed)
+        given = self.pins
+        read = read_pins(given) if isinstance(given, str | os.PathLike) else given
+        if not isinstance(read, Sequence) or not all(isinstance(one, Pin) for one in read):
+            raise SettingsError(f"pins is {read!r}; it must be a list of Pin, or the path of their table.")
+        read = tuple(read)
+        object.__setattr__(self, "pins", read)
+        check_columns(self.features)
         check_rules(self)
         if self.max_distance is not None:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
-        check_columns(self.column)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:
             check_box(self.periodic, self.device)
         self._check_solver()
-        given = self.pins
-        read = read_pins(given) if isinstance(given, str | os.PathLike) else tuple(given)
-        object.__setattr__(self, "pins", read)
         check_pins(self.stated)
         if self.pins and self.max_distance is None and self.periodic is not None:
             raise SettingsError("In a periodic box pins need a max_distance. Set one, or omit the pins.")
@@ -181,12 +185,11 @@ class TrackingSettings:
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
-        known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
-        box, column, _ = known.pop("periodic"), known.pop("column"), known.pop("pins")
+        known = asdict(self) | {"spacing": list(self.spacing), "fixed": dict(self.fixed)}
+        box, features, _ = known.pop("periodic"), known.pop("features"), known.pop("pins")
         known |= {} if box is None else {"periodic": list(box)}
-        known |= (
-            {} if column == "auto" else {"no_columns": True} if column is None else {"column": dict(column)}
-        )
+        known |= {"no_features": True} if features is None else {}
+        known |= {} if features in (None, "auto") else {"features": dict(features)}
         return known | ({"pins": [pin.as_dict() for pin in self.stated]} if self.pins else {})
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .. import formats
 from ..compute.threads import begun
 from ..compute.timing import lap
-from ..detection.frames import detect_frames, learn_from
+from ..detection.frames import detect_frames, learn_from, null_of
 from ..edit.crop import Crop, CroppedMovie, track_part
 from ..edit.filter import of_length
 from ..errors import InputError, OutbidError
@@ -25,6 +25,7 @@ from ..formats.images.frames import Images
 from ..formats.images.labels import detect_labels
 from ..formats.images.opening import open_images, origin_of
 from ..formats.images.stacks import WHOLE
+from ..formats.images.suited import remarks_on
 from ..formats.tables.columns import AS_NAMED
 from ..gated.batches import RECORDED
 from ..particles.calibration import recorded_interval
@@ -202,18 +203,25 @@ class DetectJob(Job):
         resolved = asdict(used) | self._kind() | opened | _given(self.crop)
         clock = {} if interval is None else {"interval": interval}
         known = {"settings": resolved, "seed": None, "device": used.device}
+        known |= {} if self.labels else {"null": null_of(used)}
         return run_record("detect", origin) | known | clock
 
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
         movie = self.open(source)
+        for remark in self.remarks(movie):
+            _LOG.warning("%s: %s", source, remark)
         found, _ = self.write(movie, source, output, record, overwrite=overwrite)
-        return {"detections": len(found), "frames": self.frame_count(movie)}
+        return {"detections": len(found), "frames": self.frame_count(movie), "units": str(found.calibration)}
 
     def open(self, source: str) -> Images:
         """Open the movie, of which frames may be missing if some are chosen."""
         return self.opening.open(source, partial=self.crop.frames is not None)
+
+    def remarks(self, movie: Images) -> tuple[str, ...]:
+        """Sentences on what was guessed of an open movie, and on settings that hardly fit it."""
+        return *movie.warnings, *remarks_on(movie, self.settings, labels=self.labels)
 
     def write(
         self,
@@ -280,7 +288,8 @@ class TrackJob(Job):
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
         run, _ = self.link(source, output, record, overwrite=overwrite)
-        return {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
+        counts = {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
+        return {**counts, "units": str(run.tracks.detections.calibration)}
 
     def link(
         self,

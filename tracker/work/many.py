@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 from .. import formats
-from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line
+from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line, refuse_unlike
 from ..formats.files.outputs import refuse_output
 from ..formats.files.records import record_bytes
 from ..settings.detection import DetectionSettings
@@ -105,6 +105,7 @@ def track_many(
     >>> [done.state for done in track_many(["a.csv", "b.csv"], "tracks")]
     ['kept', 'kept']
     """
+    refuse_unlike(TrackingSettings, "TrackingSettings", {"settings": settings})
     job = TrackJob(settings or TrackingSettings())
     return run_many(job, sources, out_dir, suffix=suffix, executor=executor, overwrite=overwrite)
 
@@ -138,6 +139,7 @@ def detect_many(
     SettingsError
         As `track_many`.
     """
+    refuse_unlike((DetectionSettings, DetectJob), "DetectionSettings or a DetectJob", {"job": job})
     whole = job if isinstance(job, DetectJob) else DetectJob(job or DetectionSettings())
     return run_many(whole, sources, out_dir, suffix=suffix, executor=executor, overwrite=overwrite)
 
@@ -157,7 +159,13 @@ def run_many(
 
     Other machines must see the same files under the same absolute paths.
     """
-    outputs = outputs_of([os.fspath(source) for source in sources], Path(out_dir), suffix)
+    if not isinstance(sources, Iterable) or isinstance(sources, str | bytes):
+        raise SettingsError(f"The movies are {sources!r}; give a list of names of files.")
+    listed = list(sources)
+    if not all(isinstance(source, str | os.PathLike) for source in listed):
+        raise SettingsError(f"The movies are {listed!r}; give a list of names of files.")
+    refuse_unlike((str, os.PathLike), "the name of a folder", {"out_dir": out_dir})
+    outputs = outputs_of([os.fspath(source) for source in listed], Path(out_dir), suffix)
     try:
         Path(out_dir).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -185,6 +193,7 @@ def outputs_of(sources: Sequence[str], out_dir: Path, suffix: str) -> dict[str, 
     >>> [path.name for path in found.values()]
     ['a_spots.csv', 'b_spots.csv', 'x.csv']
     """
+    refuse_unlike(str, "a suffix such as .csv", {"suffix": suffix})
     if suffix not in formats.WRITTEN and suffix not in _PAGES:
         raise SettingsError(f"{suffix} is no format. Choose from: {', '.join(formats.WRITTEN)}.")
     names = {source: stem_of(source) for source in sources}

@@ -125,7 +125,10 @@ class DetectForm(Form):
         self._ring(shown, used)
         frames = source.movie.frame_count
         what = "labels" if source.labels else f"spots of {_size(used)} {source.transform.symbol}"
-        self.show_message(f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each.")
+        self.show_message(
+            f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each; "
+            f"{source.calibration.of_places}."
+        )
 
     def show_preview(self, result: _Looked) -> None:
         """Show the spots above the threshold, and let the slider choose another one."""

@@ -221,6 +221,7 @@ class Form(QWidget):
                 self._start_preview()
 
     def _finish(self, show: Callable[[Any], None], given: Any) -> None:
+        warnings = [] if self._work is None else self._work.warnings
         self._work = None
         self._show_running(False)
         if self.message.text() == COMPILING:
@@ -229,6 +230,9 @@ class Form(QWidget):
             show(given)
         except OutbidError as problem:
             self.show_problem(problem)
+        if warnings:
+            self.message.setText(" ".join(filter(None, (self.message.text(), *warnings))))
+            self.message.setVisible(True)
 
     def _show_progress(self, done: int, total: int) -> None:
         self.bar.setRange(0, 1000 if total else 0)

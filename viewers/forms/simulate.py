@@ -120,6 +120,6 @@ class SimulateForm(Form):
 
     def _enable(self) -> None:
         motion = self.rows["motion"].currentText()
-        self.rows.enable(("persistence",), motion == "persistent")
+        self.rows.enable(("directionality",), motion == "persistent")
         self.rows.enable(("persistence_time",), motion == "ornstein-uhlenbeck")
         self.rows.enable(("snr", "psf"), self.movie.isChecked())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,8 +24,10 @@ from outbid.work.jobs import DetectJob
 
 from ..from_layers import detections_from
 from .fields import AxesBox, LayerBox
-from .napari_layers import LayerTransform, calibration_of, features_of, transform_of
+from .napari_layers import LayerTransform, calibration_of, features_of, record_of, transform_of
 from .work import Report
+
+_LOG = logging.getLogger("outbid")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,8 @@ class Source:
         With axes t, z, y, x or t, y, x.
     labels : bool
         Whether the image is of labels.
+    white_is_zero : bool
+        Whether the file of the image says so.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Source:
     points: Detections | None
     image: Any = None
     labels: bool = False
+    white_is_zero: bool = False
 
     @cached_property
     def movie(self) -> Images:
@@ -58,7 +64,10 @@ class Source:
         axes = "TZYX" if len(self.image.shape) == 4 else "TYX"
         movie = open_images(self.image, axes=axes, spacing=self.transform.spacing)
         voxels = self.calibration
-        return replace(movie, name=self.name, unit=voxels.unit, interval=voxels.interval)
+        return replace(
+            movie, name=self.name, unit=voxels.unit, interval=voxels.interval, warnings=(),
+            white_is_zero=self.white_is_zero,
+        )  # fmt: skip
 
     def detect(
         self, settings: DetectionSettings, report: Report, frames: range | None = None
@@ -75,6 +84,8 @@ class Source:
         """
         crop = Crop(frames=None if frames is None else f"{frames.start}:{frames.stop}")
         job = DetectJob(settings, labels=self.labels, crop=crop, workers=2)
+        for remark in job.remarks(self.movie):
+            _LOG.warning("%s", remark)
         found, used = job.detect(self.movie, report)
         position = found.position / used.spacing
         return replace(found, position=position, calibration=self.calibration), used
@@ -125,7 +136,8 @@ class SourceFields(QObject):
                 f"The image has {len(data.shape)} axes; needed are t, y, x or t, z, y, x. Open it as a "
                 "movie, or split its channels (right click on the layer)."
             )
-        return Source(layer.name, transform, voxels, None, data, isinstance(layer, Labels))
+        white = bool((record_of(layer) or {}).get("white_is_zero"))
+        return Source(layer.name, transform, voxels, None, data, isinstance(layer, Labels), white)
 
     def looked_at(self, transform: LayerTransform) -> tuple[int, tuple[float, float]]:
         """Number of the frame that is shown, and y, x of the middle of the view in voxels."""
@@ -157,7 +169,9 @@ class SourceFields(QObject):
 
 def settings_of(values: Mapping[str, Any], spacing: tuple[float, float, float]) -> TrackingSettings:
     """Settings of a run record, without its pins, for voxels of this size."""
-    rest = {name: value for name, value in values.items() if name not in ("no_columns", "pins")}
+    rest = {
+        name: value for name, value in values.items() if name not in ("no_columns", "no_features", "pins")
+    }
     box = {"periodic": tuple(values["periodic"])} if values.get("periodic") else {}
-    none = {"column": None} if values.get("no_columns") else {}
+    none = {"features": None} if values.get("no_features", values.get("no_columns")) else {}
     return TrackingSettings(**(rest | box | none | {"spacing": spacing}))

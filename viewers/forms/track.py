@@ -68,7 +68,7 @@ class TrackForm(Form):
         self.rows = SettingRows(
             TrackingSettings(), {"spacing": self.source.voxel, "solver": solver}, fixed=("spacing",)
         )
-        self.columns = ColumnList(self.rows["column"])
+        self.columns = ColumnList(self.rows["features"])
         self.colour = choice_box(COLOURS)
         self.colours, self.uncertain = ConfidenceBar(), UncertainLinks(self.viewer)
         self.live.setText("preview around this frame")
@@ -89,14 +89,14 @@ class TrackForm(Form):
         """
         values = self.rows.values()
         silent = self._without_effect(gated=values["max_distance"] is not None)
-        values |= {one.name: "" if one.name in ("known", "column") else one.default for one in silent}
-        texts = {"known": known_of(parts(values["known"])), "column": column_in(values["column"])}
+        values |= {one.name: "" if one.name in ("fixed", "features") else one.default for one in silent}
+        texts = {"fixed": known_of(parts(values["fixed"])), "features": column_in(values["features"])}
         return TrackingSettings(**values | texts)
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
         settings = settings_of(values, tuple(values.get("spacing") or (1.0, 1.0, 1.0)))
-        texts = {"known": "; ".join(text_of_known(settings.known)), "column": text_of(settings.column)}
+        texts = {"fixed": "; ".join(text_of_known(settings.fixed)), "features": text_of(settings.features)}
         self.rows.show(vars(settings) | texts)
 
     def task(self) -> Task:
@@ -248,8 +248,8 @@ def _refuse_without_spots(found: Detections, source: Source) -> None:
 def _summary(run: TrackingRun) -> str:
     """A summary of the run in a few lines."""
     stats = run.stats
-    proved = "optimal for its costs" if stats["worst_gap"] == 0 else f"optimality gap {stats['worst_gap']:g}"
-    merges = f", {stats['merges']} merges" if run.settings.merges else ""
-    line = f"{run.summary} {stats['divisions']} divisions{merges}; {proved}."
+    gap = f"optimality gap {stats['worst_gap']:g}" if stats["worst_gap"] else ""
+    events = [f"{stats[name]} {name}" for name in ("divisions", "merges") if stats[name]]
+    found = "; ".join(filter(None, [run.summary.removesuffix("."), gap, *events]))
     learned = [] if run.learned is None else [str(run.learned)]
-    return "\n".join([*run.remarks, *filter(None, [run.warning]), line, *learned])
+    return "\n".join([f"{found}.", *run.remarks, *filter(None, [run.warning]), *learned])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 
 from qtpy.QtCore import QObject, Signal
@@ -47,6 +49,8 @@ class Work(QObject):
         self._task = task
         self._cancelled = threading.Event()
         self._last = 0.0
+        self.warnings: list[str] = []
+        """What Outbid warned of while the task ran, each once."""
 
     def call(self, slots: Slots) -> None:
         """Call slots at the signals with these names, until the work is cancelled."""
@@ -72,7 +76,7 @@ class Work(QObject):
 
     def _run(self) -> None:
         try:
-            with compilation_reported(self.compiling.emit):
+            with compilation_reported(self.compiling.emit), _warnings_to(self.warnings):
                 result = self._task(self._report)
         except _CancelledError:
             pass
@@ -82,6 +86,23 @@ class Work(QObject):
             self.returned.emit(result)
         del self._task  # what it holds may be large
         self.ended.emit()
+
+
+@contextmanager
+def _warnings_to(messages: list[str]) -> Iterator[None]:
+    """Collect what Outbid warns of in this thread; other threads may run other tasks."""
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.thread == thread and record.getMessage() not in messages:
+                messages.append(record.getMessage())
+
+    thread, logger, collector = threading.get_ident(), logging.getLogger("outbid"), Collector(logging.WARNING)
+    logger.addHandler(collector)
+    try:
+        yield
+    finally:
+        logger.removeHandler(collector)
 
 
 class _CancelledError(Exception):

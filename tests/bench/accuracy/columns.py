@@ -77,7 +77,7 @@ def whole_way(dimensions: int, kappa: float, snr: float, seed: int) -> Row:
     seen, _ = detect(images, DetectionSettings(spacing=cell.voxel), workers=1)
     row: Row = {"detections": len(seen)}
     row["columns"] = scored(track(seen, workers=1, divisions=False).tracks, truth)
-    row["alone"] = scored(track(seen, workers=1, divisions=False, column=None).tracks, truth)
+    row["alone"] = scored(track(seen, workers=1, divisions=False, features=None).tracks, truth)
     above = [row["alone"]]
     for least in QUALITIES[1:]:
         kept = seen.features["quality"] >= least
@@ -147,7 +147,7 @@ def kinds(kappa: float, seed: int) -> Row:
     truth = columned(kappa, seed)
     row: Row = {}
     for name, column in KINDS.items():
-        found = track(truth.detections, workers=1, divisions=False, column=column).tracks
+        found = track(truth.detections, workers=1, divisions=False, features=column).tracks
         values = score(found, truth, families=["links"], link_rule="edge").values
         assert found.link_probability is not None
         over = float(found.link_probability.mean()) - values["link_precision"]
@@ -167,7 +167,7 @@ def recorded(name: str, every: int) -> Row:
     truth = replace(whole, detections=replace(seen, features=features)).every(every)
     row: Row = {"columns of": list(features)}
     for how, column in (("alone", None), ("columns", kinds)):
-        found = track(truth.detections, workers=1, column=column)
+        found = track(truth.detections, workers=1, features=column)
         row[how] = round(
             score(found.tracks, truth, families=["links"], link_rule="edge").values["link_f1"], 4
         )

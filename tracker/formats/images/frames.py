@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import SettingsError
+from ...errors import InputError, SettingsError
 from ...particles.calibration import Calibration
 from ..files.packages import package
 from .stacks import WHOLE, Box, Chosen, warnings_of
@@ -53,6 +53,8 @@ class Images:
         Numbers of frames that the movie lacks; they are read as zeros.
     origin : tuple of 3 float
         Place of the first voxel along z, y, x, in `unit`.
+    white_is_zero : bool
+        Whether the file says that its lowest number is white: what is bright has low numbers.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Images:
     levels: tuple[tuple[int, ...], ...] = ()
     missing: tuple[int, ...] = ()
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    white_is_zero: bool = False
 
     @property
     def calibration(self) -> Calibration:
@@ -140,8 +143,14 @@ class Images:
 def movie_of(name: str, header: Any, named: str, chosen: Chosen, read: Read) -> Images:
     """The movie of a `Stack` or `Header`, whose axes are named, as the caller chose it."""
     count = dict(zip(named, header.sizes, strict=True)).get("T", 1)
+    spacing = chosen.spacing or header.spacing
+    if not (min(spacing) > 0 and np.isfinite([*spacing, *header.origin]).all()):
+        raise InputError(
+            f"{name} states voxels of {spacing}, from {header.origin} on along z, y, x. Sizes must be above "
+            "0: give them by --spacing Z Y X (Python: spacing=)."
+        )
     return Images(
-        name, named, header.sizes, count, chosen.spacing or header.spacing, header.unit, header.interval,
-        read, chosen.channel, tuple(warnings_of(header, named, chosen)), chosen.scene, header.scenes,
-        header.channels, header.levels, origin=header.origin,
+        name, named, header.sizes, count, spacing, header.unit, header.interval, read, chosen.channel,
+        tuple(warnings_of(header, named, chosen)), chosen.scene, header.scenes, header.channels,
+        header.levels, origin=header.origin, white_is_zero=header.white_is_zero,
     )  # fmt: skip

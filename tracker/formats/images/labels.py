@@ -13,10 +13,8 @@ from ...particles.calibration import Calibration
 from ...particles.detections import Detections
 
 _LOG = logging.getLogger("outbid")
-
-
-_ALIKE = 0.3
-"""Guard: share of neighbouring voxels, neither 0, of one value; below it, labels look like grey values."""
+_SCATTERED = 2
+"""Guard: separate parts of a label, on average, above which labels look like grey values or classes."""
 
 
 def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
@@ -136,17 +134,23 @@ def objects_in(frames: Iterable[NDArray]) -> Iterator[NDArray]:
         yield ndimage.label(image, np.ones((3, 3, 3)))[0] if parts else image
 
 
-def look_grey(image: NDArray) -> bool:
-    """Whether a label image looks like grey values: hardly any two neighbours have the same number.
+def parts_of(image: NDArray) -> tuple[int, int]:
+    """How many labels the fullest plane of an image has, and in how many separate parts they lie.
+
+    Parts are counted by Euler's number, less holes: no search is needed.
 
     Examples
     --------
-    >>> look_grey(np.array([[[7, 7, 7, 2, 2]]])), look_grey(np.arange(1, 99).reshape(1, 2, 49))
-    (False, True)
+    >>> parts_of(np.array([[[7, 7, 0, 2, 2], [7, 7, 0, 0, 7]]]))
+    (2, 3)
     """
-    left, right = image[..., :-1], image[..., 1:]
-    inside = (left != 0) & (right != 0)
-    return int(inside.sum()) >= 10 and float((left == right)[inside].mean()) < _ALIKE
+    plane = image[int(np.argmax(np.count_nonzero(image, axis=(1, 2))))]
+    there = plane != 0
+    across = there[:, 1:] & (plane[:, 1:] == plane[:, :-1])
+    down = there[1:] & (plane[1:] == plane[:-1])
+    square = down[:, 1:] & down[:, :-1] & across[1:]
+    parts = np.count_nonzero(there) - np.count_nonzero(across) - np.count_nonzero(down)
+    return len(np.unique(plane[there])), int(parts + np.count_nonzero(square))
 
 
 def detect_labels(
@@ -191,11 +195,12 @@ def detect_labels(
     names = [f"{name}_{k}" for k in range(len(intensity)) for name in ("mean", "max")]
     shape = [np.empty((2 + len(names), 0))]
     for frame, (image, *channels) in enumerate(zip(objects_in(frames), *intensity, strict=True)):
-        if frame == 0 and look_grey(image):
+        if frame == 0 and (lie := parts_of(image))[1] > _SCATTERED * max(lie[0], 1):
             _LOG.warning(
-                "The label images look like grey values: hardly any two neighbouring voxels have one number. "
-                "Each number is taken for an object. If they show spots: leave --labels out."
-            )
+                "The %d labels of the first image lie in about %d separate parts: are they grey values or "
+                "classes? Each number is taken for an object. If the images show spots: leave --labels out; "
+                "if they show classes: make a mask of one class.", *lie,
+            )  # fmt: skip
         value, centre, voxels = centroids(image)
         number.append(np.full(len(value), frame, dtype=np.int32))
         position.append(centre * spacing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Protocol
 from weakref import finalize
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError, SettingsError
+from ...particles.calibration import checked_spacing
 
 Box = tuple[slice, slice, slice]
 """Region of a frame along z, y and x."""
@@ -29,6 +31,15 @@ class Chosen:
     level: int = 0
     spacing: tuple[float, float, float] | None = None
     partial: bool = False
+
+    def __post_init__(self) -> None:
+        if self.axes is not None and not isinstance(self.axes, str):
+            raise SettingsError(f"axes is {self.axes!r}; it must be letters of TZCYX, such as 'TZYX'.")
+        for name, number in (("channel", self.channel), ("scene", self.scene), ("level", self.level)):
+            if number is not None and (isinstance(number, bool) or not isinstance(number, Integral)):
+                raise SettingsError(f"{name} is {number!r}; it must be a whole number, from 0 up.")
+        if self.spacing is not None:
+            checked_spacing(self.spacing)
 
 
 class Sliced(Protocol):
@@ -55,6 +66,7 @@ class Stack:
     scenes: tuple[str, ...] = ()  # descriptions of the images, if there are several and none was chosen
     levels: tuple[tuple[int, ...], ...] = ()  # sizes at each level of resolution
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)  # place of the first voxel along z, y, x
+    white_is_zero: bool = False  # whether the file says that its lowest number is white
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -62,7 +62,8 @@ def look_at_tiff(path: Path, number: int | None = None, partial: bool = False) -
             else:
                 _refuse_if_cut_short(path, tiff, series, partial)
             _refuse_unlike_pages(path, series, tags)
-        header = Header(scene.axes, sizes, scenes=scene.choice)
+        white = tiff.pages[0].photometric == 0
+        header = Header(scene.axes, sizes, scenes=scene.choice, white_is_zero=white)
         if partial and tiff.is_imagej and scene.axes == "IYX":  # of a header that tifffile does not follow
             header = _of_imagej_pages(header, tiff.imagej_metadata or {})
         if tiff.is_ome:
@@ -94,12 +95,6 @@ def _set_of(path: Path) -> list[str]:
     names = files_of_ome(path)
     here = all(Path(name).name == name and path.with_name(name).is_file() for name in names)
     return names if here and path.name in names else []
-
-
-def white_is_zero(path: Path) -> bool:
-    """Whether a TIFF file says that its lowest number is white, so that what is bright has low numbers."""
-    with _opened(path, alone=True) as tiff:
-        return bool(tiff.pages[0].photometric == 0)
 
 
 @contextmanager

@@ -143,6 +143,7 @@ class Header:
     channels: tuple[str, ...] = ()
     levels: tuple[tuple[int, ...], ...] = ()  # none
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    white_is_zero: bool = False  # whether the file says that its lowest number is white
 
 
 def with_imagej(header: Header, tiff: Any) -> Header:

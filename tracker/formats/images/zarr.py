@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,6 +17,8 @@ from ..files.packages import damage_explained, missing, opened
 from ..files.units import TIMES, unit_of
 from .hdf5 import letters
 from .stacks import ImageFormat, Stack, refuse_absent, refuse_level, scene_in
+
+_LOG = logging.getLogger("outbid")
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
@@ -133,10 +136,19 @@ def _transformed(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scale and shift of each axis after the coordinate transformations, in their order."""
     for each in stated.get("coordinateTransformations") or []:
-        given = np.array(each.get(each.get("type")) or [], dtype=np.float64) if "path" not in each else ()
-        if each.get("type") == "scale" and len(given) == len(scale):
-            scale, shift = scale * given, shift * given
-        elif each.get("type") == "translation" and len(given) == len(shift):
+        kind = each.get("type")
+        given = np.array(each.get(kind, ()), dtype=np.float64)
+        if kind == "identity":
+            continue
+        if kind not in ("scale", "translation") or given.shape != scale.shape:
+            how = "an array of its own" if "path" in each else f"{given.size} numbers for {scale.size} axes"
+            _LOG.warning(
+                "A coordinate transformation of kind %r with %s is not read: sizes and places are without it."
+                " To set the size of a voxel: --spacing Z Y X (Python: spacing=).", kind, how,
+            )  # fmt: skip
+        elif kind == "scale":
+            scale, shift = scale * given, np.where(shift == 0, 0, shift * given)
+        else:
             shift = shift + given
     return scale, shift
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...errors import InputError
+from ...particles.calibration import Calibration
 from ..files.units import LENGTHS
 
 WORDS = (
@@ -195,21 +196,35 @@ def unused_axes(names: Iterable[str], axes: Mapping[str, str], given: Mapping[st
     return found
 
 
-def unit_in_names(axes: Mapping[str, str]) -> tuple[str | None, str]:
-    """The unit that the names of the columns of z, y, x state, if all state one; and units that differ.
+def unit_in_names(axes: Mapping[str, str]) -> tuple[str | None, dict[str, float]]:
+    """The unit that the names of the columns of z, y, x state, and the factors of axes in another one.
+
+    A column that the caller named, and that states none, is in that of x.
+
+    Raises
+    ------
+    InputError
+        If two units cannot be converted into each other.
 
     Examples
     --------
     >>> unit_in_names({"z": "z [µm]", "y": "y [µm]", "x": "x [µm]"}), unit_in_names({"z": "z_um", "x": "x"})
-    (('micrometer', ''), (None, ''))
-    >>> unit_in_names({"z": "z [nm]", "x": "x [px]"})
-    (None, 'z in nanometer, x in pixel')
+    (('micrometer', {}), (None, {}))
+    >>> unit_in_names({"z": "z [nm]", "x": "x [µm]"})
+    ('micrometer', {'z': 0.001})
     """
     stated = {axis: parsed.unit if (parsed := coordinate_of(name)) else None for axis, name in axes.items()}
-    units = {unit for unit in stated.values() if unit is not None}
-    if len(units) > 1:
-        return None, ", ".join(f"{axis} in {unit}" for axis, unit in stated.items() if unit is not None)
-    return (units.pop() if units and None not in stated.values() else None), ""
+    unit = stated.get("x")
+    if unit is None:
+        return None, {}
+    factors = {axis: Calibration(each).factor(unit) for axis, each in stated.items() if each and each != unit}
+    if None in factors.values():
+        each = ", ".join(f"{axis} in {of}" for axis, of in stated.items())
+        raise InputError(
+            f"by their names columns are in several units ({each}). Convert them to one unit: multiply "
+            "numbers of pixels by the size of a pixel."
+        )
+    return unit, {axis: factor for axis, factor in factors.items() if factor is not None}
 
 
 def _may_be_depth(name: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -27,7 +28,7 @@ from ...particles.tracks import LINK_MEASURES
 from ..contract import Record
 from ..files.memory import refuse_if_larger_than_memory
 from ..files.outputs import write_whole
-from ..files.records import record_beside, to_stand_beside, unit_beside
+from ..files.records import record_beside, record_path, to_stand_beside, unit_beside
 from . import table
 from .axes import coordinate_of
 from .columns import is_nameless, plain, roles_of
@@ -36,11 +37,14 @@ from .rows import Rows
 
 Packed = Callable[[BinaryIO], AbstractContextManager[BinaryIO | GzipFile]]
 """Opens what packs the bytes that it is given into a file."""
+_LOG = logging.getLogger("outbid")
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """Text that pyarrow parses as a whole number although authors of tables do not mean one."""
 SAMPLE = 1 << 16
 """Bytes of text by which its need of memory is estimated."""
+_OURS, _OF_MOVIES = ("track_id", "frame", "z", "y", "x"), {"time", "quality"}
+"""Columns with which tables of Outbid begin, and those that tables of a movie have."""
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
 
 
@@ -126,15 +130,28 @@ def rows_in(content: bytes, path: Path, columns: Mapping[str, str]) -> Rows:
     except pa.ArrowInvalid as error:
         raise _complaint(text, layout, reals, path, str(error)) from None
 
+    unit = layout.unit or unit_beside(path)
+    if unit is None and _lost_its_record(path, layout.names):
+        _LOG.warning(
+            "%s: no run record (%s) states the unit: positions are taken for pixels.", path,
+            record_path(path).name,
+        )  # fmt: skip
+
     def cell(row: int, column: str) -> str:
         line, fields = next(record for k, record in enumerate(_records(text, layout, path)) if k == row)
         value = fields[layout.names.index(column)].strip()
         return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
 
     try:
-        return Rows(path, rows, cell, layout.unit or unit_beside(path), columns, layout.clock)
+        return Rows(path, rows, cell, unit, columns, layout.clock)
     except InputError as error:
         raise InputError(str(error).replace(f"{path}:", f"{path}, line {layout.header}:", 1)) from None
+
+
+def _lost_its_record(path: Path, names: list[str]) -> bool:
+    """Whether Outbid wrote a table of a movie that had a unit, by its columns, and its record is gone."""
+    ours = "frame,z,y,x," in ",".join(names[: len(_OURS)]) + "," and not _OF_MOVIES.isdisjoint(names)
+    return ours and not record_path(path).is_file()
 
 
 def refuse_if_too_large(path: Path, size: int, head: bytes) -> None:

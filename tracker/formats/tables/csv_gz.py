@@ -50,11 +50,12 @@ def _unpacked(path: Path) -> Iterator[BinaryIO]:
         raise InputError(f"{path} cannot be unpacked: {error}. Copy it again.") from None
 
 
-def _packed(file: BinaryIO) -> gzip.GzipFile:
+def packed(file: BinaryIO) -> gzip.GzipFile:
+    """The file to which a text is written that is packed into another one, without a time."""
     return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
 
 
 FORMAT = replace(
-    table.format_of_tables(read_table, partial(csv.write_table, packed=_packed)), holds_tracks=holds_tracks,
+    table.format_of_tables(read_table, partial(csv.write_table, packed=packed)), holds_tracks=holds_tracks,
     read_record=csv.FORMAT.read_record,
 )  # fmt: skip

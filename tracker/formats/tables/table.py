@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,9 @@ def tracks_of(rows: Rows) -> Tracks:
         else:
             tracks = _tracks_by_number(rows, detections, order)
     except InputError as error:
+        once = rows if "node" in rows.roles else _without_repeats(rows, detections, order)
+        if len(once.table) < len(rows.table):
+            return tracks_of(once)
         if str(rows.path) in str(error):
             raise
         raise InputError(f"{rows.path}: {error}") from None
@@ -112,6 +116,9 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
             "frames count from 0 up, below 2^31. Fix the row, or shift the frames.",
         )  # fmt: skip
     position = _positions(rows)
+    unit, factors = _unit(rows)
+    if factors:
+        position *= [factors.get(axis, 1.0) for axis in "zyx"]
     order: NDArray[np.int64] | slice = slice(None)
     if (frame[1:] < frame[:-1]).any():
         order = np.argsort(frame, kind="stable")
@@ -130,7 +137,7 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
     if left_out and rows.first:
         _LOG.warning("%s: %s: neither numbers nor text, and left out", rows.path, ", ".join(left_out))
     ordered = frame[order].astype(np.int32)
-    calibration = Calibration(_unit(rows), interval=interval_in(rows, ordered, features))
+    calibration = Calibration(unit, interval=interval_in(rows, ordered, features))
     return Detections(ordered, position[order], calibration, features), order
 
 
@@ -151,13 +158,14 @@ def _name_unused_axes(rows: Rows) -> None:
         )  # fmt: skip
 
 
-def _unit(rows: Rows) -> str:
-    named, several = unit_in_names(rows.axes)
-    if several and rows.first:
-        _LOG.warning(
-            "%s: by their names columns are in several units (%s), and the table is taken for one in %s. "
-            "Convert the columns to one unit.", rows.path, several, unit_of(rows.unit),
-        )  # fmt: skip
+def _unit(rows: Rows) -> tuple[str, dict[str, float]]:
+    """The unit of positions, and the factors of axes in another one."""
+    try:
+        named, factors = unit_in_names(rows.axes)
+    except InputError as error:
+        raise InputError(f"{rows.path}: {error}") from None
+    if factors and rows.first:
+        _LOG.warning("%s: %s converted to %s", rows.path, " and ".join(factors), named)
     unit = rows.unit or named
     for name in rows.table.column_names:
         column = rows.table[name]
@@ -171,7 +179,7 @@ def _unit(rows: Rows) -> str:
             f"{rows.path}: by their names the columns of positions are in {named}, by the file in {unit}. "
             "Rename them."
         )
-    return unit_of(unit)
+    return unit_of(unit), factors
 
 
 def _frames(rows: Rows, name: str) -> tuple[NDArray[np.int64] | NDArray[np.int32], NDArray | None]:
@@ -289,6 +297,23 @@ def _tracks_by_number(rows: Rows, detections: Detections, order: NDArray[np.int6
         for p in given
     ]
     return Tracks(detections, found[0] if len(found) == 1 else np.unique(np.concatenate(found), axis=0))
+
+
+def _without_repeats(rows: Rows, detections: Detections, order: NDArray[np.int64] | slice) -> Rows:
+    """The rows without those that repeat an earlier one in frame, track and position."""
+    label = _whole_numbers(rows, rows.roles["track_id"], blank=-1)[order]
+    key = np.column_stack([detections.frame, label, detections.position])
+    again = np.ones(len(key), np.bool_)
+    again[np.unique(key, axis=0, return_index=True)[1]] = False
+    again &= label >= 0
+    if not again.any():
+        return rows
+    at = int(np.argmax(again))
+    _LOG.warning(
+        "%s: %d rows repeat another one in frame, track and position, the first in frame %d, track %d. Each "
+        "is read once.", rows.path, again.sum().item(), detections.frame[at].item(), label[at].item(),
+    )  # fmt: skip
+    return replace(rows, table=rows.table.take(np.sort(np.arange(len(again))[order][~again])))
 
 
 def _zero_means_none(frame: NDArray, label: NDArray, parent: NDArray) -> bool:

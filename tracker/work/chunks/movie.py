@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -34,6 +35,7 @@ from .learned import LearnChunk, LinkLearned
 from .plan import Chunk, plan
 from .tasks import DetectChunk, LinkChunk, Runner, Task, WriteChunk, here
 
+_LOG = logging.getLogger("outbid")
 ROWS = 1_000_000
 """Rows of a chunk: a task then needs about a gigabyte of memory and some seconds."""
 _WRITERS = 4
@@ -181,7 +183,9 @@ def detect_in_chunks(source: str, output: Path, job: DetectJob, how: How = How()
         As `outbid.detect`.
     """
     formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
-    movie = job.opening.open(source)
+    movie = job.open(source)
+    for remark in job.remarks(movie):
+        _LOG.warning("%s", remark)
     numbers = job.crop.bounds().of(movie).numbers
     model, settings = job.learned(movie)
     if not job.labels:
@@ -208,6 +212,7 @@ def detect_in_chunks(source: str, output: Path, job: DetectJob, how: How = How()
     return {
         "detections": rows, "frames": len(numbers), "axes": movie.axes, "radius": settings.radius,
         "radius_z": settings.radius_z, "unit": movie.unit, "device": settings.device, "ranges": len(tasks),
+        "units": str(movie.calibration),
     }  # fmt: skip
 
 
@@ -228,7 +233,7 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
         learn = [LearnChunk(chunk_files, each, used) for each in chosen]
         _done(learn, folder, how, total)
         model = learned.model_of(learn)
-        given = replace(used, known={**model.known, **used.known})  # what the user fixed goes before
+        given = replace(used, fixed={**model.known, **used.fixed})  # what the user fixed goes before
         extended = learned.around(chunks, counts)
         link = [
             LinkLearned(chunk_files, each, rows, given) for each, rows in zip(chunks, extended, strict=True)
