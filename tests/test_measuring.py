@@ -297,3 +297,56 @@ def test_a_group_by_a_value_of_detections_is_refused_with_a_track() -> None:
     tracks = grouped([[0, 1, 2, 3], [4, 5, 6, 7], [8, 8, 8, 8]])
     with pytest.raises(InputError, match=r"'kind' changes .* track 0 has kind 0 in 1 of 4"):
         outbid.measure(tracks, group="kind")
+
+
+# ---------------------------------------------------------------- drift of any tracks
+
+
+def drifting(seed: int = 5) -> tuple[Tracks, Tracks]:
+    """Diffusing particles, and the same on a stage that shifts by .5 and turns by .01 a frame."""
+    still = walks(seed, count=80, frames=30, missed=0.0)
+    seen = still.detections
+    angle = 0.01 * seen.frame
+    y, x = seen.position[:, 1:].T
+    turned = np.column_stack([
+        0 * y, np.cos(angle) * y - np.sin(angle) * x + 0.4 * seen.frame,
+        np.sin(angle) * y + np.cos(angle) * x - 0.3 * seen.frame,
+    ])  # fmt: skip
+    return still, Tracks(Detections(seen.frame, turned, seen.unit, seen.features), still.links)
+
+
+def diffusion(tracks: Tracks, drift: str) -> float:
+    return float(outbid.measure(tracks, drift=drift).groups.to_pandas().diffusion_um2_per_frame[0])
+
+
+def test_a_shift_and_rotation_that_tracks_share_are_subtracted() -> None:
+    """To 3 %; the mean step leaves the rotation, by which particles far from the centre move a lot."""
+    still, moved = drifting()
+    due = diffusion(still, "none")
+    assert diffusion(moved, "rigid") == pytest.approx(due, rel=0.03)
+    assert not abs(diffusion(moved, "tracks") / due - 1) < 0.1
+
+
+def test_the_drift_that_some_tracks_show_is_subtracted() -> None:
+    """Of four beads that are fixed to the stage: the tracks of particles keep all of their motion."""
+    still, moved = drifting()
+    seen, frames = moved.detections, np.arange(30)
+    corner = np.array([[0, 0], [0, 200], [200, 0], [200, 200]])
+    turn = np.array(
+        [[np.cos(0.01 * frames), -np.sin(0.01 * frames)], [np.sin(0.01 * frames), np.cos(0.01 * frames)]]
+    )
+    bead = np.einsum("abf,nb->fna", turn, corner) + np.stack([0.4 * frames, -0.3 * frames], 1)[:, None]
+    place = np.concatenate([seen.position[:, 1:], bead.reshape(-1, 2)])
+    label = np.concatenate([moved.track_id, np.tile(np.arange(4) + 80, 30)])
+    frame = np.concatenate([seen.frame, np.repeat(frames, 4)])
+    order = np.argsort(frame, kind="stable")
+    both = Detections.from_table(frame[order], place[order], unit="micrometer")
+    numbers = label[order]
+    with_beads = Tracks.from_track_ids(both, numbers)
+    beads = [int(with_beads.track_id[numbers == 80 + k][0]) for k in range(4)]
+    table = outbid.measure(with_beads, drift="rigid=" + ",".join(map(str, beads))).to_dataframe()
+    plain = outbid.measure(still, drift="none").to_dataframe().sort_values("path_um").path_um
+    found = table[~table.track_id.isin(beads)].sort_values("path_um").path_um
+    np.testing.assert_allclose(found, plain, rtol=1e-6)
+    with pytest.raises(SettingsError, match="Track 900 has no links"):
+        outbid.measure(with_beads, drift="tracks=900")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import SettingsError
 from ..particles.tracks import Tracks
 
 _FEWEST = 5
 """Guard: tracks below which nothing is said of their common motion."""
 _ERRORS = 5.0
 """Error level: standard errors by which the common step must differ from 0."""
+_CORNERS = 3
+"""Guard: links from which a rotation is estimated."""
 _SHARE = 0.05
 """Guard: share of the mean square step below which a common step hardly changes any measure."""
 
@@ -46,22 +50,89 @@ def on_common_motion(tracks: Tracks) -> list[str]:
     ]
 
 
-def without_common_motion(tracks: Tracks) -> tuple[Tracks, float]:
-    """Subtract the mean step of all tracks from frame to frame; also the largest shift."""
+class Drift(NamedTuple):
+    """Which drift is subtracted before tracks are measured.
+
+    Parameters
+    ----------
+    source : {"learned", "tracks", "rigid", "none"}
+        What tracking learned, the mean step of tracks, their rigid motion with rotation, or nothing.
+    tracks : tuple of int
+        Numbers of the tracks that it is estimated from; all if empty.
+    """
+
+    source: str
+    tracks: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, given: object) -> Drift:
+        """From words such as ``"rigid"`` or ``"tracks=3,8"``.
+
+        Raises
+        ------
+        SettingsError
+            If it is none of these.
+
+        Examples
+        --------
+        >>> Drift.of("tracks=3,8")
+        Drift(source='tracks', tracks=(3, 8))
+        """
+        source, _, numbers = given.partition("=") if isinstance(given, str) else ("", "", "")
+        fits = source in ("learned", "none") or (source in ("tracks", "rigid") and numbers != "=")
+        chosen = [word.strip() for word in numbers.split(",")] if numbers else []
+        if not fits or (chosen and source in ("learned", "none")) or not all(map(str.isdecimal, chosen)):
+            raise SettingsError(
+                f"The drift is {given!r}; choose learned, tracks, rigid or none, or name the tracks that "
+                "show it, such as tracks=3,8."
+            )
+        return cls(source, tuple(map(int, chosen)))
+
+
+def without_common_motion(tracks: Tracks, drift: Drift) -> tuple[Tracks, float]:
+    """Subtract the motion that tracks share from frame to frame; also the largest shift of a detection.
+
+    A rigid motion is the rotation and shift between two frames with the least square error (Kabsch 1976), of
+    the links of at least three tracks; of fewer, and without rotation, it is their mean step.
+
+    Raises
+    ------
+    SettingsError
+        If a track that is named has no links.
+    """
     seen = tracks.detections
     if not len(tracks.links):
         return tracks, 0.0
-    step, _ = _steps(tracks)
     first = seen.frame.astype(np.int64) - seen.first_frame
-    begin, end = first[tracks.links].T
-    size = int(first.max()) + 1
-    total, many = np.zeros((size, 3)), np.zeros(size)
-    near = end - begin == 1
-    np.add.at(total, end[near], step[near])
-    np.add.at(many, end[near], 1)
-    shift = np.cumsum(total / np.maximum(many, 1)[:, None], axis=0)
-    still = replace(seen, position=seen.position - shift[first])
-    return replace(tracks, detections=still), float(np.linalg.norm(shift, axis=1).max())
+    links = tracks.links[np.diff(first[tracks.links], axis=1)[:, 0] == 1]
+    if drift.tracks:
+        label = tracks.track_id[links[:, 0]]
+        if lost := set(drift.tracks) - set(label.tolist()):
+            raise SettingsError(f"Track {min(lost)} has no links, so it shows no drift. Name other tracks.")
+        links = links[np.isin(label, drift.tracks)]
+    links = links[np.argsort(first[links[:, 1]], kind="stable")]
+    begin = np.searchsorted(first[links[:, 1]], np.arange(int(first.max()) + 2))
+    turned, shift, place = np.eye(3), np.zeros(3), seen.position.copy()
+    for frame in range(1, len(begin) - 1):
+        before, after = seen.position[links[begin[frame] : begin[frame + 1]].T]
+        if len(before):
+            turn = _turn(before, after) if drift.source == "rigid" else np.eye(3)
+            turned = turned @ turn.T
+            shift = shift - turned @ (after.mean(axis=0) - turn @ before.mean(axis=0))
+        here = first == frame
+        place[here] = seen.position[here] @ turned.T + shift
+    still = replace(tracks, detections=replace(seen, position=place))
+    return still, float(np.linalg.norm(place - seen.position, axis=1).max())
+
+
+def _turn(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(3, 3) rotation of points (N, 3) about their centre; none of fewer than three."""
+    if len(before) < _CORNERS:
+        return np.eye(3)
+    moment = (after - after.mean(axis=0)).T @ (before - before.mean(axis=0))
+    left, _, right = np.linalg.svd(moment)
+    mirror = np.diag([1.0, 1.0, np.sign(np.linalg.det(left @ right)) or 1.0])
+    return np.asarray(left @ mirror @ right)
 
 
 def _steps(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -19,7 +19,7 @@ from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
 from ..particles.tracks import Tracks
 from ..settings.declare import refuse_no_numbers
-from .common_motion import on_common_motion, without_common_motion
+from .common_motion import Drift, on_common_motion, without_common_motion
 from .evaluate import evaluated
 from .measures import Measures
 from .paths import most_frequent
@@ -74,8 +74,10 @@ def measure(
         Micrometers of a voxel along z, y, x; positions are multiplied by it. Default: the unit of the tracks.
     interval : float, optional
         Seconds between two frame numbers. Default: that of the run record; else times are in frames.
-    drift : {"learned", "tracks", "none"}
-        Which drift is subtracted: the one that tracking learned, the mean motion of all tracks, or none.
+    drift : str
+        Which drift is subtracted: ``"learned"``, the one that tracking learned; ``"tracks"``, the mean step
+        of all tracks; ``"rigid"``, their common shift and rotation; or ``"none"``. ``"tracks=3,8"`` takes
+        that of some tracks, such as beads that are fixed.
     axes : str, optional
         Axes that count, such as ``"yx"``. Default: those along which positions vary.
     seed : int
@@ -109,8 +111,7 @@ def measure(
         raise SettingsError(f"seed is {seed!r}; it must be a whole number, 0 or more.")
     if group is not None and not isinstance(group, str):
         raise SettingsError(f"group is {group!r}; it must be the name of a column.")
-    if not isinstance(drift, str) or drift not in ("learned", "tracks", "none"):
-        raise SettingsError(f"The drift is {drift!r}; choose learned, tracks or none.")
+    taken = Drift.of(drift)
     given = _conditions(tracks)
     movies, remarks = [], []
     for one in itertools.chain(*given.values()):
@@ -122,9 +123,9 @@ def measure(
                 f"Positions are multiplied by {', '.join(f'{size:g}' for size in known)}, the voxel size of "
                 "the tracking, whose unit is not known; px stands for it. In micrometers: --spacing Z Y X."
             )
-        if drift != "none":
-            learned = drift == "learned"
-            read, farthest = without_drift(read, record) if learned else without_common_motion(read)
+        if taken.source != "none":
+            learned = taken.source == "learned"
+            read, farthest = without_drift(read, record) if learned else without_common_motion(read, taken)
             if farthest:
                 remarks.append(f"Drift is subtracted: up to {farthest:.3g} {read.detections.unit}.")
         remarks += on_common_motion(read)
