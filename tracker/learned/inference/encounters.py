@@ -20,7 +20,6 @@ from ...geometry.neighbours import nearest
 from ..model import AssociationModel, Model, MotionModel
 from ..model.movie import Movie, chain_ends
 from .blocks import in_blocks
-from .candidates import distinct
 from .encounters_cpu import NEVER, follow_tracks, may_exchange, meet
 from .jpda import steps_of
 
@@ -98,12 +97,12 @@ def _near(
     rows, (after, before) = np.arange(len(movie)), tracks
     within = _NEAR * _spread(motion)
     near, square = nearest(movie.position, movie.frame_start, rows, _RIVALS, within=within)
-    row, place = np.nonzero((near >= 0) & (square <= within**2))
-    pair = np.sort(np.stack([row, near[row, place]], axis=1), axis=1).astype(np.int64)
-    linked = (after >= 0) | (before >= 0)
-    key = distinct([pair[:, 0] * len(movie) + pair[:, 1]])
-    pair = np.stack(np.divmod(key, max(len(movie), 1)), axis=1)
-    return pair[linked[pair].any(axis=1)]  # of two detections without links nothing can be exchanged
+    near = np.where((near >= 0) & (square <= within**2), near, -1)
+    row, place = np.nonzero(near >= 0)
+    other, linked = near[row, place].astype(np.int64), (after >= 0) | (before >= 0)
+    # Each pair once; and of two detections without links nothing can be exchanged.
+    kept = (linked[row] | linked[other]) & ((row < other) | (near[other] != row[:, None]).all(axis=1))
+    return np.column_stack([row[kept], other[kept]])
 
 
 def _runs(movie: Movie, pair: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
