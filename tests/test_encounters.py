@@ -87,3 +87,30 @@ def test_an_exchange_of_persistent_tracks_is_counted_once() -> None:
     assert into[9] == pytest.approx(into[10], rel=0.3)  # into and out of the nearest
     assert 0.02 < into[9] < 5
     assert into[:5].max() < 1e-3
+
+
+@pytest.mark.parametrize(("clutter", "least", "most"), [(0.0, 0.05, 0.3), (0.05, 0.0, 0.01)])
+def test_a_track_is_not_cut_beside_clutter(clutter: float, least: float, most: float) -> None:
+    """What is left alone may be clutter; a track that ends there and another that starts cost more."""
+    frames, first = 20, 9
+    path = np.zeros((frames + 1, 3))
+    path[:frames, 2] = 0.05 * np.arange(frames)
+    path[-1, 2] = 0.05 * first - 0.25  # a detection alone, behind the particle
+    frame = np.append(np.arange(frames), first)
+    order = np.lexsort((np.arange(frames + 1), frame))
+    start = np.searchsorted(frame[order], np.arange(frames + 1))
+    movie, one = movie_of(path[order], start, spacing=1.0), np.ones(1)
+    motion = MotionModel(
+        0.01 * one[:, None] * [1.0, 1, 1],
+        0 * one,
+        one,
+        0 * one + 1e-9,
+        1e-6 * np.ones(3),
+        np.ones(frames - 1),
+    )
+    rates = AssociationModel(0.98 * one, 0.98 * one, clutter)
+    model = Model(motion, rates, LocalFields.uniform(np.zeros((frames + 1, 3))))
+    row = np.argsort(order)[:frames]
+    odds = odds_of_exchange(movie, model, np.column_stack([row[:-1], row[1:]]))
+    assert least <= odds[first - 1] <= most  # into the frame with the other
+    assert odds[: first - 2].max() == 0
