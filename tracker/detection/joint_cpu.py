@@ -68,13 +68,16 @@ def is_peak(values, sign, z, y, x):  # pragma: no cover
 @kernel
 def peaks_above(values, sign, low):  # pragma: no cover
     """Voxels (n, 3) of sign · values above `low` that no neighbour exceeds."""
-    room, n = 64, 0
+    room, n, above = 64, 0, np.empty(values.shape[2], np.int64)
     out = np.empty((room, 3), np.int64)
     for z in range(values.shape[0]):
         for y in range(values.shape[1]):
-            row = values[z, y]
-            for x in range(values.shape[2]):
-                if sign * row[x] > low and is_peak(values, sign, z, y, x):
+            row, count = values[z, y], 0
+            for x in range(len(row)):  # without a branch
+                above[count] = x
+                count += sign * row[x] > low
+            for x in above[:count]:
+                if is_peak(values, sign, z, y, x):
                     if n == room:
                         room *= 2
                         more = np.empty((room, 3), np.int64)

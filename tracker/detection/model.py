@@ -30,7 +30,7 @@ OTHER_SIGN = {
     True: "Bright spots on a dark background stand out more than dark ones. To find those, leave --dark out.",
 }
 """The warning if `other_sign_stands_out`; the key is whether dark spots were sought."""
-_SEARCHED = 1_400_000
+_SEARCHED = 700_000
 """Guard: voxels of parts of frames in which widths are tried, or two parts."""
 _SIGN_WIDTHS = (1.5, 3.0)
 """Prior: widths in the plane, in voxels, at which signs are compared besides the given one."""
