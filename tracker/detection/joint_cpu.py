@@ -147,7 +147,11 @@ def interpolated(values, position, weight, index):  # pragma: no cover
         weight[axis, 4] = before * (t - 1) * (t - 3) * (-1 / 24)
         weight[axis, 5] = before * (t - 1) * (t - 2) * (1 / 120)
         for a in range(6):
-            index[axis, a] = mirrored(low + a - 2, size)
+            k = low + a - 2
+            if k < 0 or k >= size:
+                k %= 2 * size
+                k = k if k < size else 2 * size - 1 - k
+            index[axis, a] = k
     flat, out = values.shape[0] == 1, 0.0
     for a in range(2 if flat else 0, 3 if flat else 6):
         for b in range(6):
@@ -199,15 +203,6 @@ def overlaps(position, other, kernel_, half):  # pragma: no cover
             total += 1
         indptr[i + 1] = total
     return indptr, indices[:total].copy(), data[:total].copy()
-
-
-@inner_kernel
-def mirrored(k, size):  # pragma: no cover
-    """The voxel that is seen at an index, which may be beyond a boundary."""
-    if k < 0 or k >= size:
-        k %= 2 * size
-        k = k if k < size else 2 * size - 1 - k
-    return k
 
 
 @inner_kernel
