@@ -180,7 +180,8 @@ def on_a_terminal(*arguments: str) -> str:
 
 def test_progress_shows_on_a_terminal_after_a_second() -> None:
     shown = on_a_terminal("1.3")
-    assert "Linking" in shown and "1/4" in shown
+    assert "Linking" in shown
+    assert "1/4" in shown
     assert on_a_terminal("0.1") == ""
     assert on_a_terminal("1.3", "--quiet") == ""
 
