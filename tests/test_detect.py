@@ -257,7 +257,9 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert used.device == "cpu"
 
 
-@pytest.mark.parametrize(("shape", "small"), [((1, 30, 40), (1, 15, 22)), ((6, 20, 24), (4, 10, 24))])
+@pytest.mark.parametrize(
+    ("shape", "small"), [((1, 30, 40), (1, 15, 22)), ((6, 20, 24), (4, 10, 24)), ((3, 9, 8), (1, 5, 8))]
+)
 def test_transforms_of_a_band_are_those_of_the_frame_cut_or_padded(
     shape: tuple[int, ...], small: tuple[int, ...]
 ) -> None:
