@@ -16,6 +16,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import fft
 
 from outbid import InputError, ResourceError, SettingsError, match, open_images, read_detections, read_record
 from outbid.detection import detect
@@ -254,6 +255,21 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FRAMES, "GPU_FROM_VOXELS", 1)
     _, used = detect([speckled()], DetectionSettings(3), count=1)
     assert used.device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("shape", "small"), [((1, 30, 40), (1, 15, 22)), ((6, 20, 24), (4, 10, 24)), ((3, 9, 8), (1, 5, 8))]
+)
+def test_transforms_of_a_band_are_those_of_the_frame_cut_or_padded(
+    shape: tuple[int, ...], small: tuple[int, ...]
+) -> None:
+    values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    cut, dct = tuple(slice(n) for n in small), CosineTransform()
+    modes = fft.dctn(values, norm="ortho")[cut]
+    np.testing.assert_allclose(dct.forward(values, small), modes, atol=1e-5)
+    padded = np.zeros(shape, np.float32)
+    padded[cut] = modes
+    np.testing.assert_allclose(dct.back(modes, shape), fft.idctn(padded, norm="ortho"), atol=1e-5)
 
 
 def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

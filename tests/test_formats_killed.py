@@ -179,7 +179,9 @@ def on_a_terminal(*arguments: str) -> str:
 
 
 def test_progress_shows_on_a_terminal_after_a_second() -> None:
-    assert "Linking" in on_a_terminal("1.3")
+    shown = on_a_terminal("1.3")
+    assert "Linking" in shown
+    assert "1/4" in shown
     assert on_a_terminal("0.1") == ""
     assert on_a_terminal("1.3", "--quiet") == ""
 

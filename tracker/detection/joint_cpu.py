@@ -68,13 +68,16 @@ def is_peak(values, sign, z, y, x):  # pragma: no cover
 @kernel
 def peaks_above(values, sign, low):  # pragma: no cover
     """Voxels (n, 3) of sign · values above `low` that no neighbour exceeds."""
-    room, n = 64, 0
+    room, n, above = 64, 0, np.empty(values.shape[2], np.int64)
     out = np.empty((room, 3), np.int64)
     for z in range(values.shape[0]):
         for y in range(values.shape[1]):
-            row = values[z, y]
-            for x in range(values.shape[2]):
-                if sign * row[x] > low and is_peak(values, sign, z, y, x):
+            row, count = values[z, y], 0
+            for x in range(len(row)):  # without a branch
+                above[count] = x
+                count += sign * row[x] > low
+            for x in above[:count]:
+                if is_peak(values, sign, z, y, x):
                     if n == room:
                         room *= 2
                         more = np.empty((room, 3), np.int64)
@@ -144,7 +147,11 @@ def interpolated(values, position, weight, index):  # pragma: no cover
         weight[axis, 4] = before * (t - 1) * (t - 3) * (-1 / 24)
         weight[axis, 5] = before * (t - 1) * (t - 2) * (1 / 120)
         for a in range(6):
-            index[axis, a] = mirrored(low + a - 2, size)
+            k = low + a - 2
+            if k < 0 or k >= size:
+                k %= 2 * size
+                k = k if k < size else 2 * size - 1 - k
+            index[axis, a] = k
     flat, out = values.shape[0] == 1, 0.0
     for a in range(2 if flat else 0, 3 if flat else 6):
         for b in range(6):
@@ -196,15 +203,6 @@ def overlaps(position, other, kernel_, half):  # pragma: no cover
             total += 1
         indptr[i + 1] = total
     return indptr, indices[:total].copy(), data[:total].copy()
-
-
-@inner_kernel
-def mirrored(k, size):  # pragma: no cover
-    """The voxel that is seen at an index, which may be beyond a boundary."""
-    if k < 0 or k >= size:
-        k %= 2 * size
-        k = k if k < size else 2 * size - 1 - k
-    return k
 
 
 @inner_kernel

@@ -38,7 +38,7 @@ _DIM = 0.1
 """Prior: share of bodies that may be dimmer."""
 _STANDS_OUT = 5.0
 """Error level: height of nine bodies in ten, in standard deviations of noise, which hardly reaches it."""
-_SEARCHED = 1_400_000
+_SEARCHED = 700_000
 """Guard: voxels of parts of frames in which widths are tried, or two parts."""
 _SIGN_WIDTHS = (1.5, 3.0)
 """Prior: widths in the plane, in voxels, at which signs are compared besides the given one."""

@@ -86,9 +86,9 @@ def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:
 
 def _line(differences: Sequence[tuple[NDArray, NDArray]]) -> tuple[float, float]:
     """Intercept and slope of means and mixed second differences of some images."""
-    mean, rough = (np.concatenate(column) for column in zip(*differences, strict=True))
-    if not len(mean):
+    if not any(len(mean) for mean, _ in differences):
         return _QUIET, 0.0
+    mean, rough = (np.concatenate(column) for column in zip(*differences, strict=True))
     order = np.argsort(mean)
     mean, rough = mean[order], np.abs(rough[order])
     cuts = np.unique((np.array(_BINS) * len(mean)).astype(int))

@@ -55,10 +55,8 @@ def stand_out(light, dark, values, line):  # pragma: no cover
     dark, values: the background in grey values and in units of the noise.
     """
     base, slope, least = line
+    unit = math.sqrt(max(base, least))
     for i in range(len(light)):
-        if light[i] == 0:
-            continue
-        if slope == 0:
-            light[i] = (dark[i] + light[i]) / math.sqrt(max(base, least)) - values[i]
-        else:
-            light[i] = transformed(dark[i] + light[i], line) - values[i]
+        value = dark[i] + light[i]
+        high = (value / unit if slope == 0 else transformed(value, line)) - values[i]
+        light[i] = high if light[i] != 0 else 0.0

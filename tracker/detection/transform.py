@@ -41,13 +41,13 @@ class CosineTransform:
     def _transformed(
         self, name: str, values: NDArray[np.float32], axes: tuple[int, ...], shape: tuple[int, ...]
     ) -> NDArray[np.float32]:
-        """Axis by axis, the long ones of the smaller shape: an axis of one voxel does not change."""
+        """Axis by axis, so that what is cut is not transformed again; an axis of one voxel stays as it is."""
         out = to_device(values) if self.on_gpu else values
         library = import_module("cupyx.scipy.fft") if self.on_gpu else fft
         how = {} if self.on_gpu else {"workers": self.workers}
         for axis in axes:
-            if values.shape[axis] > 1:
-                n = shape[axis] if shape and name == "idct" else None
+            n = shape[axis] if shape and name == "idct" else values.shape[axis]
+            if n > 1:
                 out = getattr(library, name)(out, n=n, axis=axis, norm="ortho", **how)
             if shape and name == "dct":
                 out = out[tuple(slice(shape[axis]) if axis == other else slice(None) for other in range(3))]
@@ -89,10 +89,6 @@ class Band(NamedTuple):
     def gain(self) -> float:
         """Of a value of both frames, in units of white noise."""
         return float(np.prod(self.scale)) ** -0.5
-
-    def down(self, values: NDArray[np.float32], dct: CosineTransform) -> NDArray[np.float32]:
-        """The smaller frame."""
-        return values if self.small == self.shape else dct.back(dct.forward(values, self.small))
 
     def up(self, values: NDArray[np.float32], dct: CosineTransform) -> NDArray[np.float32]:
         """The frame without what the smaller one lacks."""
