@@ -129,3 +129,18 @@ def test_spots_are_found_where_light_is_uneven(kind: str, least: float) -> None:
     rows = [uneven.measured(renderer, kind, 320) for renderer in uneven.RENDERERS]
     assert min(row["jsc"] for row in rows) > least
     assert all(row["oracle"] < row["jsc"] + 0.05 for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["2D flat R3 SNR4", "2D filtered R3 SNR3"])
+def test_a_radius_that_is_a_fifth_off_costs_nothing(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The width is measured beside it, and a message says where they disagree."""
+    image, truth = uneven.image_of("gaussian", kind, 711)
+    index, said = {}, {}
+    for factor in (0.8, 1.0, 1.25):
+        caplog.clear()
+        seen, used = detect([image[None]], DetectionSettings(radius=3 * factor, device="cpu"))
+        index[factor] = uneven.jaccard(seen.position[:, 1:], truth, uneven.KINDS[kind].sigma)
+        said[factor] = "times as wide" in caplog.text
+        assert used.radius == pytest.approx(3.2, rel=0.12)
+    assert min(index.values()) > index[1.0] - 0.02
+    assert said[0.8]
