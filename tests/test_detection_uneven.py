@@ -144,3 +144,16 @@ def test_a_radius_that_is_a_fifth_off_costs_nothing(kind: str, caplog: pytest.Lo
         assert used.radius == pytest.approx(3.2, rel=0.12)
     assert min(index.values()) > index[1.0] - 0.02
     assert said[0.8]
+
+
+def test_the_halo_of_a_bright_bead_is_no_spot() -> None:
+    """One bead a frame with a wide halo of 15 % of its amplitude; a dim spot away from it stays."""
+    rng = np.random.default_rng(5)
+    y, x = np.ogrid[:200, :200]
+    frames = []
+    for _ in range(6):
+        away, dim = ((y - v) ** 2 + (x - u) ** 2 for v, u in (rng.uniform(60, 90, 2), (150, 150)))
+        light = 30 + 260 * (0.85 * np.exp(-away / 9) + 0.15 * np.exp(-away / 44)) + 40 * np.exp(-dim / 9)
+        frames.append(rng.poisson(light)[None])
+    seen, _ = detect(frames, DetectionSettings(device="cpu"))
+    assert np.bincount(seen.frame, minlength=6).tolist() == [2] * 6
