@@ -85,7 +85,7 @@ def learn(
     SpotModel or None
         None if no spot stands out.
     DetectionSettings
-        Settings with the radii; learning with these gives the same result.
+        Settings with the radii, and with `bodies` if these are chosen.
     """
     sample = sample_of(frames, settings)
     noise = noise_of(frames, sample, settings)
