@@ -129,3 +129,31 @@ def test_spots_are_found_where_light_is_uneven(kind: str, least: float) -> None:
     rows = [uneven.measured(renderer, kind, 320) for renderer in uneven.RENDERERS]
     assert min(row["jsc"] for row in rows) > least
     assert all(row["oracle"] < row["jsc"] + 0.05 for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["2D flat R3 SNR4", "2D filtered R3 SNR3"])
+def test_a_radius_that_is_a_fifth_off_costs_nothing(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The width is measured beside it, and a message says where they disagree."""
+    image, truth = uneven.image_of("gaussian", kind, 711)
+    index, said = {}, {}
+    for factor in (0.8, 1.0, 1.25):
+        caplog.clear()
+        seen, used = detect([image[None]], DetectionSettings(radius=3 * factor, device="cpu"))
+        index[factor] = uneven.jaccard(seen.position[:, 1:], truth, uneven.KINDS[kind].sigma)
+        said[factor] = "times as wide" in caplog.text
+        assert used.radius == pytest.approx(3.2, rel=0.12)
+    assert min(index.values()) > index[1.0] - 0.02
+    assert said[0.8]
+
+
+def test_the_halo_of_a_bright_bead_is_no_spot() -> None:
+    """One bead a frame with a wide halo of 15 % of its amplitude; a dim spot away from it stays."""
+    rng = np.random.default_rng(5)
+    y, x = np.ogrid[:200, :200]
+    frames = []
+    for _ in range(6):
+        away, dim = ((y - v) ** 2 + (x - u) ** 2 for v, u in (rng.uniform(60, 90, 2), (150, 150)))
+        light = 30 + 260 * (0.85 * np.exp(-away / 9) + 0.15 * np.exp(-away / 44)) + 40 * np.exp(-dim / 9)
+        frames.append(rng.poisson(light)[None])
+    seen, _ = detect(frames, DetectionSettings(device="cpu"))
+    assert np.bincount(seen.frame, minlength=6).tolist() == [2] * 6

@@ -5,6 +5,7 @@
 `preview`                  number of spots as a function of the threshold
 `spots`                    the spots of one frame, as columns; large frames in tiles
 `model`, `width`, `noise`  what is learned of a movie first: width and sign of spots, noise of the camera
+`choice`                   spots or bodies: which of the two explain a movie
 `blobs`                    blobs without a common profile, such as nuclei
 `fit`                      the last fit, in grey values: positions, amplitudes, sizes and their errors
 `decision`                 which candidates are kept, and the probability of each one

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 from scipy.special import expit
 
 from .decision_cpu import fitted_mixture
@@ -34,6 +35,10 @@ _STARTS = (0.5, 0.8, 0.95)
 """Where the fit starts: shares of the candidates that are noise."""
 _NO_SPOTS = 1e-9
 """Guard: number of spots where there are none."""
+_HALO = 0.15
+"""Prior: amplitude of the halo of a spot relative to the spot."""
+_HALO_WIDTH, _HALO_REACH = 2.2, 5.0
+"""Prior: width of the halo, and the distance to which it counts, in widths of a spot."""
 _HEIGHTS = 4_000
 """Guard: heights of a table of noise."""
 
@@ -143,3 +148,20 @@ def decide(
         total = max(float(np.exp(theta[2])), float(true[-1]))
         keep = int(np.argmax(true / (rank + total - true))) + 1
     return Decision(order, keep, p)
+
+
+def beside_bright(
+    position: NDArray[np.float64],
+    height: NDArray[np.float64],
+    significance: NDArray[np.float64],
+    sigma: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(n,) significances if the halo of much brighter spots is noise at each candidate."""
+    wide = np.where(sigma > 0, sigma, 1.0)
+    pairs = cKDTree(position / wide).query_pairs(_HALO_REACH, output_type="ndarray")
+    away = np.linalg.norm((position[pairs[:, 0]] - position[pairs[:, 1]]) / wide, axis=1)
+    bright, dim = height[pairs].max(axis=1), height[pairs].min(axis=1)
+    halo = np.where(dim < _HALO * bright, bright, 0) * _HALO * np.exp(-((away / _HALO_WIDTH) ** 2) / 2)
+    noise = np.zeros(len(position))
+    np.maximum.at(noise, pairs[np.arange(len(pairs)), height[pairs].argmin(axis=1)], halo)
+    return significance / np.sqrt(1 + (significance * noise / np.maximum(height, 1e-9)) ** 2)

@@ -34,6 +34,10 @@ _CHOSEN = {
     "holds about {1} spots or {2} bodies. For bodies: --bodies.",
 }
 """The message if bodies are chosen, or nearly so."""
+_OTHER_WIDTH = "Spots are {:.2f} times as wide as the given radius says; the measured one is used."
+"""The message if the given radius is not that of the spots."""
+_DIFFERS = 0.15
+"""Error level: logarithm of the ratio of both from which this is said."""
 _DIM = 0.1
 """Prior: share of bodies that may be dimmer."""
 _STANDS_OUT = 5.0
@@ -81,7 +85,7 @@ def learn(
     SpotModel or None
         None if no spot stands out.
     DetectionSettings
-        Settings with the radii; learning with these gives the same result.
+        Settings with the radii, and with `bodies` if these are chosen.
     """
     sample = sample_of(frames, settings)
     noise = noise_of(frames, sample, settings)
@@ -95,7 +99,12 @@ def learn(
     flat = sigma[0] == 0
     along, plane = (float(sigma[axis]) * sqrt(2 if flat else 3) * settings.spacing[axis] for axis in (0, 1))
     radius_z = settings.radius_z or (None if flat else along)
-    used = replace(settings, radius=settings.radius or plane, radius_z=radius_z, bodies=bodies)
+    used = replace(
+        settings,
+        radius=plane if settings.radius_z is None or settings.radius is None else settings.radius,
+        radius_z=radius_z,
+        bodies=bodies,
+    )
     return SpotModel(sample.middle, sample.unit, noise, sigma), used
 
 
@@ -124,14 +133,19 @@ def _widths(
     wide = None if settings.radius is None else float(given[1])
     deep = float(given[0]) if settings.radius_z else None
     sigma = find_widths(search, wide, deep)
-    if sigma is not None and wide is not None and (deep is not None or sigma[0] == 0):
+    if sigma is not None and deep is not None:
         return sigma, settings.bodies
     refined = None if sigma is None else refine_widths(parts, sigma, noise, settings, search.dct)
     if settings.bodies is None and wide is None:
         blobs = _bodies_instead(search, parts, refined, noise.saturation, settings)
         if blobs is not None:
             return blobs, True
-    return None if refined is None else (refined[0], settings.bodies)
+    if refined is None:
+        return None if wide is None or sigma is None else (sigma, settings.bodies)
+    measured = refined[0]
+    if wide is not None and abs(np.log(measured[1] / wide)) > _DIFFERS:
+        _LOG.warning(_OTHER_WIDTH.format(measured[1] / wide))
+    return measured, settings.bodies
 
 
 def _bodies_instead(

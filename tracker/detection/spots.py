@@ -19,7 +19,7 @@ from scipy.fft import next_fast_len
 from ..settings.detection import DetectionSettings
 from .blobs import find_blobs
 from .candidates import CandidateSpots, find_candidates
-from .decision import Decision, decide
+from .decision import Decision, beside_bright, decide
 from .fit import FittedSpots, fit_in_grey
 from .model import SpotModel
 from .prepare import prepared
@@ -164,7 +164,8 @@ def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: Cosine
     fitted = fitted._replace(position=fitted.position + np.array([0, *tile.start]))
     own = tile.owns(fitted.position[:, 1:])
     maxima = candidates.filter_.maxima
-    return _Part(candidates.significance[own], fitted.of(own), maxima, candidates.least, tile.share)
+    seen = beside_bright(candidates.position, candidates.height, candidates.significance, model.sigma)
+    return _Part(seen[own], fitted.of(own), maxima, candidates.least, tile.share)
 
 
 def _one_of_each(candidates: CandidateSpots, saturated: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -35,6 +35,8 @@ _STEPS = (1.41, 1.12, 1.06)
 """Guard: ratios by which both are then improved."""
 _TURNS = 3
 """Guard: improvements at each ratio."""
+_NEAR = 1.4
+"""Prior: factor by which the width of spots may differ from a given one."""
 _ROOM = 10
 """Guard: widths that the plane has at least."""
 _DEEP = 3
@@ -117,7 +119,7 @@ def find_widths(
     ----------
     search : Search
     wide : float, optional
-        The width in the plane, if it is given.
+        The width in the plane, if it is given: a start, unless that along z is given as well.
     deep : float, optional
         That along z.
 
@@ -127,7 +129,9 @@ def find_widths(
         None if nothing stands out at any width.
     """
     flat = search.frames[0].shape[0] == 1
-    ladder = [wide] if wide else (NARROWEST * NEXT ** np.arange(TRIED)).tolist()
+    fixed = wide is not None and deep is not None
+    ladder = (wide * NEXT ** np.arange(-1, 2) if wide else NARROWEST * NEXT ** np.arange(TRIED)).tolist()
+    ladder, low, high = [wide] if fixed else ladder, (wide or 0) / _NEAR, (wide or np.inf) * _NEAR
     stretches: tuple[float, ...] = (0.0,) if flat else _STRETCHES
     if wide and deep:
         stretches = (deep / wide,)
@@ -137,12 +141,13 @@ def find_widths(
             before = (w, r)
             if not (flat or deep):
                 r = max((r / step, r, r * step), key=lambda each: search.score(w, each))
-            if wide is None and step < NEXT:
-                w = max((w / step, w, w * step), key=lambda each: search.score(each, r))
+            if not fixed and step < NEXT:
+                near = [each for each in (w / step, w, w * step) if low <= each <= high]
+                w = max(near, key=lambda each: search.score(each, r))
             if (w, r) == before:
                 break
-    if search.score(w, r) <= 0 and wide is None:
-        return None
+    if search.score(w, r) <= 0:
+        return None if wide is None else np.array([deep or wide * stretches[-1], wide, wide])
     return np.array([w * r, w, w])
 
 
@@ -157,7 +162,6 @@ def refine_widths(
 
     Widths that stand out most are some tenths too large where light is even. Uneven light only widens a fit.
     """
-    free = np.array([settings.radius_z is None, settings.radius is None, settings.radius is None])
     for _ in range(_REFINED):
         fits = []
         for part in parts:
@@ -173,7 +177,7 @@ def refine_widths(
         if not grown:
             return None
         plane, deep = np.clip(np.mean(grown, axis=0), -_MOST, 0.0)
-        sigma = sigma * np.where(free, np.exp([deep, plane, plane]), 1.0)
+        sigma = sigma * np.exp([deep, plane, plane])
         if max(-plane, -deep) < _ENOUGH:
             break
     return sigma, fits
