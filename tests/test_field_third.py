@@ -1,6 +1,8 @@
 """Inputs of the kinds met in the field, at further doors: forms, many files, Python."""
 
 import gzip
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -276,3 +278,25 @@ def test_a_table_whose_record_is_gone_says_so(caplog: pytest.LogCaptureFixture) 
     assert "no run record (a.csv.json) states the unit: positions are taken for pixels" in caplog.text
     done = succeed("measure", "a.csv", "-o", "m.csv")
     assert done.stderr.count("states the unit") == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_names_that_are_not_utf8_at_further_doors() -> None:
+    def name(end: str) -> str:
+        return os.fsdecode(b"5\xb5m") + end
+
+    spots(name=name(".tif"))
+    outbid.write_tracks(name(".csv"), walk_in("pixel", 1, None))
+    Path("sub").mkdir()
+    shutil.copy(name(".csv"), "sub")
+    succeed(
+        "measure", name(".csv"), f"sub/{name('.csv')}", "-o", "m.csv", "--groups", "g.xlsx", "--plot", "p.png"
+    )
+    succeed("report", name(".csv"), "--movie", name(".tif"), "-o", name(".html"))
+    succeed("convert", name(".csv"), name(".xml"), "--image", name(".tif"))
+    succeed("convert", name(".csv"), name(".pq"))
+    succeed("track", name(".pq"), "-o", name("_t.pq"), "--stream", "--max-distance", 3)
+    assert outbid.read_tracks(name(".xml")).track_count == 10
+    Path(ome_zarr("z.zarr", [SCALE])).rename(name(".zarr"))
+    done = run("detect", name(".zarr"), "-o", "s.csv")
+    assert done.exit_code == 0 or "Rename it" in done.stderr

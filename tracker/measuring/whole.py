@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import formats
-from ..errors import InputError, SettingsError
+from ..errors import InputError, SettingsError, one_line
 from ..formats.coerce import TracksLike, tracks_of
 from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
@@ -126,7 +126,7 @@ def measure(
         remedy = "Measure those of one interval together" if alike else "Give --spacing and --interval"
         raise SettingsError(f"The conditions differ in their units: {units}. {remedy}.")
     read_all = [read for read, _ in movies]
-    label, names = _labels(read_all, list(given), group)
+    label, names = _labels(read_all, [one_line(str(name)) for name in given], group)
     whole, label, own = _joined(read_all, label)
     if group is not None:
         remarks += _on_changes(whole, label, own, group, names)
