@@ -150,21 +150,14 @@ TRACKS = "track_id,frame,y,x,type,well no,code\n" + "".join(
 
 
 @pytest.mark.usefixtures("here")
-def test_rows_that_are_repeated_are_read_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_that_are_repeated_are_refused_as_such() -> None:
     head, *rows = TRACKS.splitlines(keepends=True)
-    repeated = (
-        [head, *rows, *rows[2:4]],
-        [head, *[row for row in rows for _ in range(2)]],
-        [head, *rows[::-1], *rows],
-    )
-    for count, lines in zip((2, 6, 6), repeated, strict=True):
-        Path("t.csv").write_text("".join(lines))
-        found = outbid.read_tracks("t.csv")
-        assert (found.track_count, len(found.detections)) == (2, 6)
-        assert f"{count} rows repeat another one" in caplog.text
-        assert sorted(found.detections.features["type"].tolist()) == ["A"] * 3 + ["B b"] * 3
-        caplog.clear()
-    Path("t.csv").write_text("".join([head, *rows, rows[0], "0,2,0,9,A,no,0\n"]))
+    doubled = [row for row in rows for _ in range(2)]
+    for count, lines in ((2, [*rows, *rows[2:4]]), (6, doubled), (6, [*rows[::-1], *rows])):
+        Path("t.csv").write_text("".join([head, *lines]))
+        with pytest.raises(InputError, match=rf"{count} rows repeat another one .* drop_duplicates"):
+            outbid.read_tracks("t.csv")
+    Path("t.csv").write_text("".join([head, *rows, "0,2,0,9,A,no,0\n"]))
     with pytest.raises(InputError, match="Track 0 has two detections in frame 2"):
         outbid.read_tracks("t.csv")
 
