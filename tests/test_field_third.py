@@ -1,6 +1,8 @@
 """Inputs of the kinds met in the field, at further doors: forms, many files, Python."""
 
 import gzip
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -148,21 +150,14 @@ TRACKS = "track_id,frame,y,x,type,well no,code\n" + "".join(
 
 
 @pytest.mark.usefixtures("here")
-def test_rows_that_are_repeated_are_read_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_that_are_repeated_are_refused_as_such() -> None:
     head, *rows = TRACKS.splitlines(keepends=True)
-    repeated = (
-        [head, *rows, *rows[2:4]],
-        [head, *[row for row in rows for _ in range(2)]],
-        [head, *rows[::-1], *rows],
-    )
-    for count, lines in zip((2, 6, 6), repeated, strict=True):
-        Path("t.csv").write_text("".join(lines))
-        found = outbid.read_tracks("t.csv")
-        assert (found.track_count, len(found.detections)) == (2, 6)
-        assert f"{count} rows repeat another one" in caplog.text
-        assert sorted(found.detections.features["type"].tolist()) == ["A"] * 3 + ["B b"] * 3
-        caplog.clear()
-    Path("t.csv").write_text("".join([head, *rows, rows[0], "0,2,0,9,A,no,0\n"]))
+    doubled = [row for row in rows for _ in range(2)]
+    for count, lines in ((2, [*rows, *rows[2:4]]), (6, doubled), (6, [*rows[::-1], *rows])):
+        Path("t.csv").write_text("".join([head, *lines]))
+        with pytest.raises(InputError, match=rf"{count} rows repeat another one .* drop_duplicates"):
+            outbid.read_tracks("t.csv")
+    Path("t.csv").write_text("".join([head, *rows, "0,2,0,9,A,no,0\n"]))
     with pytest.raises(InputError, match="Track 0 has two detections in frame 2"):
         outbid.read_tracks("t.csv")
 
@@ -276,3 +271,25 @@ def test_a_table_whose_record_is_gone_says_so(caplog: pytest.LogCaptureFixture) 
     assert "no run record (a.csv.json) states the unit: positions are taken for pixels" in caplog.text
     done = succeed("measure", "a.csv", "-o", "m.csv")
     assert done.stderr.count("states the unit") == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_names_that_are_not_utf8_at_further_doors() -> None:
+    def name(end: str) -> str:
+        return os.fsdecode(b"5\xb5m") + end
+
+    spots(name=name(".tif"))
+    outbid.write_tracks(name(".csv"), walk_in("pixel", 1, None))
+    Path("sub").mkdir()
+    shutil.copy(name(".csv"), "sub")
+    succeed(
+        "measure", name(".csv"), f"sub/{name('.csv')}", "-o", "m.csv", "--groups", "g.xlsx", "--plot", "p.png"
+    )
+    succeed("report", name(".csv"), "--movie", name(".tif"), "-o", name(".html"))
+    succeed("convert", name(".csv"), name(".xml"), "--image", name(".tif"))
+    succeed("convert", name(".csv"), name(".pq"))
+    succeed("track", name(".pq"), "-o", name("_t.pq"), "--stream", "--max-distance", 3)
+    assert outbid.read_tracks(name(".xml")).track_count == 10
+    Path(ome_zarr("z.zarr", [SCALE])).rename(name(".zarr"))
+    done = run("detect", name(".zarr"), "-o", "s.csv")
+    assert done.exit_code == 0 or "Rename it" in done.stderr

@@ -92,7 +92,7 @@ def report(
         page = job.page(str(tracks))
     if page.gate is not None and gate is None:
         say(str(page.gate))
-    content = page.text.encode("utf-8")
+    content = page.text.encode("utf-8", "backslashreplace")  # names of files need not be UTF-8
     write_whole(output, lambda file: file.write(content), overwrite=overwrite)
     say(f"{page.tracks} tracks, {clock.seconds:.2f} s: {output}")
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import formats
-from ..errors import InputError, SettingsError
+from ..errors import InputError, SettingsError, one_line
 from ..formats.coerce import TracksLike, tracks_of
 from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
@@ -257,7 +257,7 @@ def _labels(
     names = _movie_names(list(itertools.chain(*given.values())))
     if group is None:
         condition = np.repeat(np.arange(len(given)), [len(each) for each in given.values()])
-        return Labels(condition[number], number, list(given), names)
+        return Labels(condition[number], number, [one_line(name) for name in given], names)
     for features in (movie.detections.features for movie in movies):
         if group not in features:
             known = ", ".join(features) or "none"
@@ -271,7 +271,7 @@ def _movie_names(movies: Sequence[object]) -> list[str]:
     """Names of files and of `Recorded` tracks; others by their number from 1 on."""
     files = [str(one) if isinstance(one, str | os.PathLike) else getattr(one, "name", "") for one in movies]
     if all(files):
-        return _short_names([Path(file) for file in files])
+        return [one_line(name) for name in _short_names([Path(file) for file in files])]
     return [str(number + 1) for number in range(len(movies))]
 
 

@@ -60,7 +60,7 @@ def rows_for(gigabytes: float | None) -> int:
 
 def _refuse_what_is_no_stream(source: Path, output: Path, settings: TrackingSettings) -> None:
     """Raise an error if the files are no Parquet, or the settings ask for what needs the whole movie."""
-    if {source.suffix, output.suffix} != {".parquet"}:
+    if not {source.suffix, output.suffix} <= {".parquet", ".pq"}:
         raise SettingsError(
             f"--stream reads and writes Parquet; got {source.name} and {output.name}. Convert the input "
             "(outbid convert) and name the output .parquet."

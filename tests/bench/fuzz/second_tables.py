@@ -149,7 +149,7 @@ def _mothers(parents: Sequence[Any], labels: Sequence[int], rows: Sequence[Row])
     of_track = {
         (label, None if parent in none else parent) for label, parent in zip(labels, parents, strict=True)
     }
-    if len(of_track) > len(first) or -1 in first:
+    if len(of_track) > len(first) or min(first, default=0) < 0:
         raise Unsure("parents that are not plain")
     pairs = [(parent, label) for label, parent in of_track if parent not in (None, label)]
     if any(not isinstance(parent, int) or parent <= 0 or parent not in last for parent, _ in pairs):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 from xml.sax import SAXException, SAXParseException
 from xml.sax.handler import ContentHandler
-from xml.sax.xmlreader import AttributesImpl, Locator
+from xml.sax.xmlreader import AttributesImpl, InputSource, Locator
 
 from defusedxml import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
@@ -43,7 +43,9 @@ def read_xml(path: Path, begin: Begin, text: Text | None = None, end: End | None
     parser.setContentHandler(_Handler(path, begin, text, end))
     try:
         with path.open("rb") as file:
-            parser.parse(file)
+            source = InputSource()  # without the name, which need not be UTF-8
+            source.setByteStream(file)
+            parser.parse(source)
     except InputError:
         raise
     except Enough:

@@ -50,7 +50,11 @@ def _opened(source: str) -> Any:
         except (ImportError, ModuleNotFoundError) as error:
             raise missing(f"{source} ({error})", "zarr") from None
         except FileNotFoundError:
-            raise InputError(f"There is no Zarr at {source}. Check the name.") from None
+            there = "://" not in source and Path(source).exists()
+            why = "cannot be opened by its name. Rename it, to letters of ASCII." if there else ""
+            raise InputError(
+                f"{source} {why}" if why else f"There is no Zarr at {source}. Check the name."
+            ) from None
 
 
 def _images(node: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...compute.threads import Ahead
 from ...compute.timing import lap
-from ...errors import InputError
+from ...errors import InputError, one_line
 from ...particles.calibration import Calibration, recorded_interval
 from ...particles.detections import Detections
 from ..contract import Record
@@ -207,9 +207,12 @@ def write_table(path: Path, rows: pa.Table, _unit: str, record: Record, overwrit
 def _opened(path: Path) -> Iterator[pa.parquet.ParquetFile]:
     """Open a file; errors about damaged data become an InputError."""
     said, kinds = "cannot be read as Parquet", (pa.ArrowException, OSError, ValueError)
+    # pyarrow takes no name that is not UTF-8, but what Python has opened, which threads read one by one.
+    plain = one_line(str(path)) == str(path)
     with (
         refused_if_damaged(path, said, "It may be damaged; write it again.", kinds),
-        pa.parquet.ParquetFile(path, page_checksum_verification=True) as file,
+        nullcontext(path) if plain else path.open("rb") as source,
+        pa.parquet.ParquetFile(source, page_checksum_verification=True) as file,
     ):
         yield file
 

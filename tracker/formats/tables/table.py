@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,12 +81,10 @@ def tracks_of(rows: Rows) -> Tracks:
         else:
             tracks = _tracks_by_number(rows, detections, order)
     except InputError as error:
-        once = rows if "node" in rows.roles else _without_repeats(rows, detections, order)
-        if len(once.table) < len(rows.table):
-            return tracks_of(once)
         if str(rows.path) in str(error):
             raise
-        raise InputError(f"{rows.path}: {error}") from None
+        repeated = "" if "node" in rows.roles else _on_repeats(rows, detections, order)
+        raise InputError(f"{rows.path}: {repeated or error}") from None
     measures = [_of_links(rows, tracks, order, name) for name in LINK_MEASURES]
     return Tracks(detections, tracks.links, *measures)
 
@@ -299,21 +296,20 @@ def _tracks_by_number(rows: Rows, detections: Detections, order: NDArray[np.int6
     return Tracks(detections, found[0] if len(found) == 1 else np.unique(np.concatenate(found), axis=0))
 
 
-def _without_repeats(rows: Rows, detections: Detections, order: NDArray[np.int64] | slice) -> Rows:
-    """The rows without those that repeat an earlier one in frame, track and position."""
+def _on_repeats(rows: Rows, detections: Detections, order: NDArray[np.int64] | slice) -> str:
+    """A sentence on rows that repeat an earlier one in frame, track and position; empty if none does."""
     label = _whole_numbers(rows, rows.roles["track_id"], blank=-1)[order]
     key = np.column_stack([detections.frame, label, detections.position])
     again = np.ones(len(key), np.bool_)
     again[np.unique(key, axis=0, return_index=True)[1]] = False
     again &= label >= 0
-    if not again.any():
-        return rows
     at = int(np.argmax(again))
-    _LOG.warning(
-        "%s: %d rows repeat another one in frame, track and position, the first in frame %d, track %d. Each "
-        "is read once.", rows.path, again.sum().item(), detections.frame[at].item(), label[at].item(),
-    )  # fmt: skip
-    return replace(rows, table=rows.table.take(np.sort(np.arange(len(again))[order][~again])))
+    if not again.any():
+        return ""
+    return (
+        f"{again.sum()} rows repeat another one in frame, track and position, the first in frame "
+        f"{detections.frame[at]}, track {label[at]}. Remove them (pandas: drop_duplicates())."
+    )
 
 
 def _zero_means_none(frame: NDArray, label: NDArray, parent: NDArray) -> bool:
