@@ -113,7 +113,7 @@ def test_neither_size_nor_number_of_batches_changes_a_link(movie, full, lanes, m
 
 def test_the_record_states_what_became_of_the_memory(movie, tmp_path):
     write_detections(tmp_path / "movie.parquet", movie)
-    words = ["--max-distance", "0.6", "--device", "gpu", "--json"]
+    words = ["--max-distance", "0.6", "--device", "gpu", "--json", "-v"]
     records, names = [], set(batches.RECORDED) - {"swept_on", "unmatched_pins"}  # of learned linking, of pins
     for mode in ([], ["--stream"]):
         out = tmp_path / f"out{len(records)}.parquet"
