@@ -6,7 +6,7 @@ from accuracy.measured import Record, name_of
 from accuracy.movies import HERE, recorded, simulated
 from accuracy.run import BASELINE, chosen, over
 
-FEW = ("few@0.14#0", "few_and_still@0.14#1", "dividing_few@0.14#0", "in_wells@0.07#0", "swimmers@0.14#0")
+FEW = ("diffusion@0.14#0", "few_and_still@0.14#1", "dividing_few@0.14#0", "in_wells@0.07#0", "hopping@0.14#0")
 
 
 @pytest.mark.slow
