@@ -90,9 +90,11 @@ def find_candidates(
     restored = with_peaks_restored(voxels, sigma, noise.saturation)
     frame = stabilised(restored, noise)
     band = Band.of(frame.shape, sigma)
-    modes = dct.forward(frame, band.small)
-    values = frame if band.small == band.shape else dct.back(modes)
-    fit, background, filter_ = _in_passes(values, modes, sigma * band.scale, noise.scaled(band.gain), dct)
+    mean = np.float32(frame.mean(dtype=np.float64))
+    modes = dct.forward(frame - mean, band.small)
+    values = frame - mean if band.small == band.shape else dct.back(modes)
+    dark = Background(np.full(values.shape, mean * band.gain, np.float32), noise.scaled(band.gain))
+    fit, background, filter_ = _in_passes(values, modes, sigma * band.scale, dark, dct)
     significance = fit.peaks.significance / _tail(fit, filter_)
     return CandidateSpots(
         band.in_frame(fit.peaks.position),
@@ -111,12 +113,14 @@ def _in_passes(
     values: NDArray[np.float32],
     modes: NDArray[np.float32],
     sigma: NDArray[np.float64],
-    noise: Noise,
+    dark: Background,
     dct: CosineTransform,
 ) -> tuple[JointFit, Background, Filter]:
-    """The last joint fit of a frame, its background, and the filter that is whitened without spots."""
-    numbers, floor = Modes(values.shape), 1.0 if noise.given else 0.0
-    background = Background(np.full(values.shape, values.mean(dtype=np.float64), np.float32), noise)
+    """The last joint fit of a frame, its background, and the filter that is whitened without spots.
+
+    Values and modes are without the mean, `dark`, which would drown a dim frame in rounding.
+    """
+    numbers, floor, background = Modes(values.shape), 1.0 if dark.noise.given else 0.0, dark
     first = spectrum(numbers, modes, floor)
     filter_ = Filter(numbers, sigma, first, dct)
     significant = Peaks.none()
@@ -125,7 +129,7 @@ def _in_passes(
         before = len(significant.position)
         significant = fit.peaks.of(fit.peaks.significance > filter_.threshold())
         without = dct.forward(values - significant.light(background, filter_))
-        background = Background(dct.back(without * filter_.wiener), noise)
+        background = Background(dct.back(without * filter_.wiener) + dark.values, dark.noise)
         if turn == _PASSES - 1 or (turn and len(significant.position) <= _MORE * before):
             break
         residual = spectrum(numbers, without, floor)

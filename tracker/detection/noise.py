@@ -51,6 +51,9 @@ def noise_of(frames: Sequence[NDArray], sample: Sample, settings: DetectionSetti
     else:
         base, slope = _line([(sign * mean, rough) for mean, rough in differences])
     least = _least_variance(parts, [mean for mean, _ in differences], base, sign * slope)
+    rise = abs(slope) * max((float(np.ptp(mean)) for mean, _ in differences if len(mean)), default=0.0)
+    if settings.gain is None and rise < _FLAT_RISE * least:  # or values would be small beside their offset
+        base, slope = max(base, 0.0), 0.0
     saturation = np.inf if settings.dark else (_saturation(frames) - middle) / unit
     return Noise(base, sign * slope, least, saturation, settings.gain is not None)
 

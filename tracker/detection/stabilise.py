@@ -34,6 +34,10 @@ _HOT_SHARE = 0.12
 """Prior: share of a hot voxel's excess in its neighbours; a spot of half a voxel has .14 and more."""
 _HOT_NOISE = 5.0
 """Error level: standard deviations by which the neighbours of a hot voxel may differ besides."""
+_NONE = 1e-3
+"""Guard: measured variance, in the least one, below which images have no noise."""
+_DITHER = np.float32(4.0)
+"""Prior: noise that such images get, in the least noise: 1/250 of their range."""
 _MEAN_OF = 100_000
 """Guard: voxels of which a mean is taken."""
 _RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
@@ -64,6 +68,11 @@ class Noise(NamedTuple):
     def line(self) -> tuple[float, float, float]:
         """Base, slope and least variance."""
         return self.base, self.slope, self.least
+
+    @property
+    def missing(self) -> bool:
+        """Whether images have no noise, as computed ones: theirs would be that of rounding."""
+        return not self.given and self.slope == 0 and self.base < _NONE * self.least
 
     def scaled(self, gain: float) -> Noise:
         """Noise of grey values that are larger by a gain, as are values in its units."""
@@ -107,6 +116,8 @@ def _hot(plane: NDArray[np.float32], noise: Noise, least_mean: float) -> NDArray
 def stabilised(voxels: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]:
     """Values whose camera noise has variance 1; voxels that are not finite get those about them.
 
+    Images without noise get some, the same for the same shape: filters are whitened by it.
+
     Examples
     --------
     >>> light = np.random.default_rng(0).poisson(np.linspace(20, 200, 300), (1, 300, 300)).astype(np.float32)
@@ -115,6 +126,8 @@ def stabilised(voxels: NDArray[np.float32], noise: Noise) -> NDArray[np.float32]
     """
     out = np.empty(voxels.shape, np.float32)
     to_noise(voxels.ravel(), out.ravel(), noise.line)
+    if noise.missing:
+        out += _DITHER * np.random.default_rng(0).standard_normal(out.shape, np.float32)
     dead = ~np.isfinite(out)
     if dead.any():
         out[dead] = _filled(out, dead)[dead]
