@@ -106,7 +106,7 @@ def movie(tmp_path):
 @pytest.mark.usefixtures("gpu")
 def test_a_solver_without_kernels_is_counted_and_named(solver, mode, movie):
     out = movie.with_name("out.parquet")
-    words = ["--max-distance", "0.6", "--device", "gpu", "--solver", solver, "--json"]
+    words = ["--max-distance", "0.6", "--device", "gpu", "--solver", solver, "--json", "-v"]
     done = succeed("track", movie, "-o", out, *words, *mode)
     summary, record = json.loads(done.stdout), read_record(out)
     assert (summary["device"], summary["candidates_on"], summary["solved_on"]) == ("cpu", "gpu", "cpu")

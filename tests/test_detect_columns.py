@@ -46,8 +46,8 @@ def test_the_columns_are_those_of_the_spot() -> None:
 
 def test_a_camera_that_is_given_is_taken() -> None:
     image = speckled()
-    given, _ = detect([image], DetectionSettings(3, gain=1.0, offset=0.0, read_noise=0.0))
-    twice, _ = detect([image], DetectionSettings(3, gain=4.0, offset=0.0, read_noise=0.0))
+    given, _ = detect([image], DetectionSettings(3, radius_z=3, gain=1.0, offset=0.0, read_noise=0.0))
+    twice, _ = detect([image], DetectionSettings(3, radius_z=3, gain=4.0, offset=0.0, read_noise=0.0))
     pairs = match(given.position, twice.position, 0.5)
     ratio = given.features["quality"][pairs.source] / twice.features["quality"][pairs.target]
     assert len(pairs.source) > 5

@@ -17,7 +17,20 @@ REGION = ":,8:30,10:40"
 
 def spots(path: Path, *options: object) -> Detections:
     output = path.with_name("spots.csv")
-    succeed("detect", path, "-o", output, "--radius", 1.5, "--threshold", 15, "--overwrite", *options)
+    succeed(
+        "detect",
+        path,
+        "-o",
+        output,
+        "--radius",
+        1.5,
+        "--radius-z",
+        3,
+        "--threshold",
+        15,
+        "--overwrite",
+        *options,
+    )
     return read_detections(output)
 
 

@@ -42,13 +42,12 @@ def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, mon
     monkeypatch.setattr(door, "gated_links", None)
     monkeypatch.setattr(door, "learned_links", None)
     done = succeed(*written(tmp_path, frame, GRID[: len(frame)]), *options)
-    first, links, last = done.stderr.splitlines()
+    first, last = done.stderr.splitlines()
     assert said in first
     assert "so nothing is linked" in first
-    assert links.startswith("0 links, ")
     count = len(frame)
     tracks = f"{count} tracks, {count} of them single detections," if count else "0 tracks"
-    assert last.startswith(f"{tracks} from {count} detections; 0 links.")
+    assert f"{tracks} from {count} detections; 0 links" in last
     assert (tmp_path / "tracks.csv").read_text().startswith("track_id,frame")
 
 

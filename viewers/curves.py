@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from outbid.measuring.choice import fitted
 from outbid.measuring.groups import rows_apart
-from outbid.measuring.pooled import fitted
 from outbid.particles.tracks import Tracks
 
 from .judged import JudgedLinks
@@ -30,15 +30,18 @@ class Displacement(NamedTuple):
     pairs : (L,) int64 array
         How many pairs of detections each mean is taken over.
     fit : (L,) float64 array or None
-        Of fractional Brownian motion with localisation error; None where there are too few steps.
+        Of the motion that explains the steps best, as in `outbid.measure`; None for too few steps.
+    motion : str
+        That motion.
     exponent : float
-        Of this motion: 1 for diffusion, 2 for straight motion.
+        Of fractional Brownian motion: 1 for diffusion, 2 for straight motion.
     """
 
     lag: NDArray[np.int64]
     mean_square: NDArray[np.float64]
     pairs: NDArray[np.int64]
     fit: NDArray[np.float64] | None
+    motion: str
     exponent: float
 
 
@@ -211,10 +214,11 @@ def mean_square_displacement(
     seen = np.flatnonzero(pairs) + 1
     mean = np.array([one.mean() for one in squares if len(one)])
     some = position[:, np.ptp(position, axis=0) > 0] if len(position) else position
-    fit = fitted(some, frame, np.unique(track, return_inverse=True)[1])
-    curve = None if fit is None else fit.displacement(seen.astype(np.float64))
-    exponent = np.nan if fit is None else fit.parameter
-    return Displacement(seen, mean, pairs[seen - 1], curve, exponent)
+    fits = fitted(some, frame, np.unique(track, return_inverse=True)[1])
+    curve = None if fits.best is None else fits.best.displacement(seen.astype(np.float64))
+    anomalous = fits.fit["anomalous"]
+    exponent = np.nan if anomalous is None else anomalous.parameter
+    return Displacement(seen, mean, pairs[seen - 1], curve, fits.chosen or "", exponent)
 
 
 def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> WorstLinks:

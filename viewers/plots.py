@@ -103,7 +103,8 @@ def displacement(curve: Displacement, of: Calibration) -> Figure:
     if len(lag):
         axes.loglog(lag, mean, color=_BLUE, lw=0, marker="o", ms=3)
         if curve.fit is not None:
-            label = f"fit: exponent {curve.exponent:.2f}"
+            label = f"fit: {curve.motion} motion" if curve.motion != "diffusion" else "fit: diffusion"
+            label += f"; exponent {curve.exponent:.2f}"
             axes.plot(lag, curve.fit[positive], color=_ORANGE, lw=1.4, label=label)
             axes.legend(frameon=False)
     axes.set(xlabel=f"lag ({of.clock})", ylabel=f"mean square displacement\n({_shown(of.symbol)}²)")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .likelihood import CONFINED, FRACTIONAL, PERSISTENT, Floats, Motion, Pieces
+from .paths import Rows, pieces_of
 from .pooled import Pooled, pooled
 
 MOTIONS: Mapping[str, tuple[Motion, float | None]] = {
@@ -64,6 +65,18 @@ class Fits:
     def diffusing(self) -> Pooled | None:
         """The fit that a diffusion coefficient comes from; an anomalous motion has none."""
         return None if self.chosen == "anomalous" else self.best
+
+
+def fitted(position: Floats, frame: Rows, owner: Rows) -> Fits:
+    """All motions of all tracks together, over steps of a frame.
+
+    Parameters
+    ----------
+    position, frame, owner
+        As for `pieces_of`.
+    """
+    count = int(owner.max(initial=-1)) + 1
+    return Fits.of(pieces_of(position, frame, owner, 1, count), np.ones(count))
 
 
 def diffusion_of(fit: Pooled, interval: float) -> tuple[float, Floats]:

@@ -71,7 +71,7 @@ class Drift(NamedTuple):
         Raises
         ------
         SettingsError
-            If it is none of these.
+            If it has another form.
 
         Examples
         --------

@@ -9,8 +9,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
-from .likelihood import BLUR, FRACTIONAL, Floats, Motion, Pieces, Sums, squares_and_logdets, whitening
-from .paths import Rows, pieces_of
+from .likelihood import BLUR, Floats, Motion, Pieces, Sums, squares_and_logdets, whitening
 
 _MOST = 60.0
 """Largest ρ: less than a hundredth of the steps is motion."""
@@ -52,18 +51,6 @@ class Pooled:
         after = self.motion.displacement(intervals, self.parameter)
         one = self.motion.displacement(np.ones(1), self.parameter)[0]
         return np.asarray(self.scale.sum() * after / one + 2 * (self.scale * self.ratio).sum())
-
-
-def fitted(position: Floats, frame: Rows, owner: Rows) -> Pooled | None:
-    """Fractional Brownian motion of all tracks together, over steps of a frame; as `pooled`.
-
-    Parameters
-    ----------
-    position, frame, owner
-        As for `pieces_of`.
-    """
-    count = int(owner.max(initial=-1)) + 1
-    return pooled(pieces_of(position, frame, owner, 1, count), np.ones(count), FRACTIONAL)
 
 
 def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None = None) -> Pooled | None:
