@@ -294,7 +294,7 @@ def test_memory_of_one_frame() -> None:
 
     def peak(count: int) -> int:
         tracemalloc.start()
-        detect(frames(count), DetectionSettings(radius=3))
+        detect(frames(count), DetectionSettings(radius=3), workers=1)
         top = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return top
