@@ -31,7 +31,7 @@ def test_a_frame_that_shows_no_flow_goes_on_as_the_last_one_that_does() -> None:
 def test_gaps_are_closed_on_a_stage_that_jitters(disc: float) -> None:
     truth = carried(0.4, disc=disc)
     _, tracks, f1 = linked(truth)
-    assert over_gaps(truth, tracks) > 0.98
+    assert over_gaps(truth, tracks) > 0.985
     assert f1 > 0.998
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,9 +47,6 @@ class Fits:
         best = max(evidence.values(), default=0.0)
         odds = {name: float(np.exp(value - best)) for name, value in evidence.items()}
         return cls(fit, {name: one / sum(odds.values()) for name, one in odds.items()})
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.fit)
 
     @property
     def chosen(self) -> str | None:

@@ -192,24 +192,33 @@ class _Trials:
         return other if other.criterion > now.criterion else None
 
     def started(self, first: FirstOrder) -> _Trial:
-        """A few rounds of EM over the movie, from what was found over a part of it."""
+        """A few rounds of EM over the movie, from what was found over a part of it.
+
+        The last model of the part has little noise. Before links are known it misleads EM, so the model
+        of the best start comes first.
+        """
         movie = self.movie
         part, links, sample = part_of(movie, first.posterior, self.options.trial)
         if len(part) == len(movie):
-            return self.best_start(first)
+            return self.best_start(first)[-1]
         fits = _Trials(part, Fields.of(part), self.options)
-        best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows])).model
-        motion = replace(best.motion, step_scale=np.ones(len(movie.intervals)))
-        model = replace(best, motion=motion, local=LocalFields.uniform(first.flow))
-        return self.after(model, narrow(first.posterior), em.FIRST[:2])
+        best = fits.best_start(FirstOrder(links, first.share, first.flow[sample.rows]))
+        scale, around = np.ones(len(movie.intervals)), LocalFields.uniform(first.flow)
+        now = _Trial(best[0].model, narrow(first.posterior))
+        for learned in (one.model for one in best):
+            motion = replace(learned.motion, step_scale=scale)
+            model = replace(learned, motion=motion, local=around)
+            now = self.after(model, now.posterior, em.FIRST[:2])
+            scale, around = now.model.motion.step_scale, now.model.local
+        return now
 
-    def best_start(self, first: FirstOrder) -> _Trial:
-        """The best of the starts, with the noise of its displacements."""
+    def best_start(self, first: FirstOrder) -> tuple[_Trial, _Trial]:
+        """The best of the starts; and what it comes to with the noise of its displacements."""
         start = narrow(first.posterior)
         models = start_models(self.movie, first, self.options)
         starts = [self.evaluate(self.after(model, start, em.FIRST)) for model in models]
         best = max(starts, key=lambda now: now.criterion)
-        return self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
+        return best, self.after(by_moments(self.movie, best.model, best.posterior), best.posterior)
 
     def with_features(self, now: _Trial, start: LinkPosterior) -> _Trial:
         """The fit in which links are compared by features too, if tracks keep any and the criterion grows.
