@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from .evaluate import evaluated
 from .measures import Measures
 from .paths import most_frequent
 from .recording import Labels, Recording
-from .scales import Record, recorded_spacing, scaled, without_drift
+from .scales import Record, on_scales, recorded_spacing, scaled, without_drift
 
 _ALL = "all"
 """The group of all tracks, where there is one group."""
@@ -114,7 +114,7 @@ def measure(
     taken = Drift.of(drift)
     given = _conditions(tracks)
     movies, remarks = [], []
-    for one in itertools.chain(*given.values()):
+    for one in chain(*given.values()):
         read, record = tracks_of(one), _record_of(one)
         remarks += scaled_twice(read.detections.unit, spacing)
         known = recorded_spacing(record)
@@ -132,10 +132,9 @@ def measure(
         movies.append(scaled(read, record, spacing, interval))
     scales = {scale for _, scale in movies}
     if len(scales) > 1:
-        units = " and ".join(sorted(f"{one.length}, {one.frame:g} {one.time}" for one in scales))
-        alike = len({(one.length, one.time) for one in scales}) == 1
-        remedy = "Measure those of one interval together" if alike else "Give --spacing and --interval"
-        raise SettingsError(f"The movies differ in their units: {units}. {remedy}.")
+        raise SettingsError(
+            on_scales([scale for _, scale in movies], _movie_names([*chain(*given.values())]))
+        )
     read_all = [read for read, _ in movies]
     whole, order = _joined(read_all)
     own = np.concatenate([movie.track_id for movie in read_all])[order]
@@ -153,7 +152,7 @@ def _conditions(tracks: object) -> dict[str, list[TracksLike]]:
     listed = {
         str(name): list(one) if isinstance(one, list | tuple) else [one] for name, one in tracks.items()
     }
-    if not all(_is_tracks(one) for one in itertools.chain(*listed.values())):
+    if not all(_is_tracks(one) for one in chain(*listed.values())):
         return {_ALL: [tracks]}
     empty = next((name for name, movies in listed.items() if not movies), None)
     if empty is not None or not listed:
@@ -254,7 +253,7 @@ def _labels(
     """The group and the movie of each detection of all movies in this order."""
     sizes = [len(movie.detections) for movie in movies]
     number = np.repeat(np.arange(len(movies)), sizes)[order]
-    names = _movie_names(list(itertools.chain(*given.values())))
+    names = _movie_names(list(chain(*given.values())))
     if group is None:
         condition = np.repeat(np.arange(len(given)), [len(each) for each in given.values()])
         return Labels(condition[number], number, [one_line(name) for name in given], names)
