@@ -23,6 +23,8 @@ _DIFFERENCE_COLOURS = ["lightgrey", "orange", "deepskyblue"]
 """Of links in two results, in the first alone, in the second alone."""
 RECORD = "outbid"
 """Key of the run record in a layer's metadata."""
+PLACES = "outbid places"
+"""Key in a layer's metadata: (N, 3) places of its rows along z, y, x, as they were detected."""
 
 OF_TRACKS = {"track_id", "track_length", "speed", "confidence", *LINK_MEASURES}
 """Features of a layer of tracks that are not features of its detections."""
