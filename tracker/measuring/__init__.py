@@ -10,6 +10,7 @@
 `choice`       the motion that explains the steps of a group best, by BIC
 `groups`       means of groups, by a bootstrap over tracks and movies
 `replicates`   conditions of several movies; conditions compared
+`edge`         intervals of persistence times, which may be 0
 `curves`       mean square displacement with its fit, autocorrelation, distributions
 `recording`    what all measures are made of
 `evaluate`     all tables of a recording

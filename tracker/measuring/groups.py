@@ -68,6 +68,8 @@ class Estimate:
         The value of each movie, if the group has several; `value` is then their mean, and `error` its error.
     within : float
         Standard error of the value of a movie, by its tracks.
+    limits : (4,) float64 array
+        Low and high ends of the 68 % and the 95 % interval, if these are not symmetric.
     """
 
     value: float
@@ -76,6 +78,7 @@ class Estimate:
     samples: Floats
     movies: Floats = field(default_factory=lambda: np.empty(0))
     within: float = np.nan
+    limits: Floats = field(default_factory=lambda: np.full(4, np.nan))
 
     @property
     def between(self) -> float:
