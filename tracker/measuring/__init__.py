@@ -1,6 +1,7 @@
 """Measuring: from tracks to tables of motion, in micrometers and seconds, with errors that include linking.
 
 `scales`       units, and positions without drift
+`times`        times of frames, where they are irregular
 `draws`        links drawn by their probabilities, and the different tracks in the draws
 `paths`        lengths, speeds, shape and angles of single tracks; their steps without gaps
 `likelihood`   the Gaussian likelihood of steps with localisation error and motion blur

@@ -51,7 +51,7 @@ class _Part:
 
 def evaluated(movie: Recording, remarks: list[str]) -> Measures:
     """All tables of a movie, or of conditions of several movies each."""
-    simple = paths(movie.position, movie.frame, movie.owner, movie.lag, movie.scale.frame)
+    simple = paths(movie.position, movie.frame, movie.owner, movie.lag, movie.time)
     motion = {name + end: np.full(len(movie.group), np.nan) for name in FITTED for end in ("", "_error")}
     simple["confinement"] = np.full(len(movie.group), np.nan)
     pieces = pieces_of(movie.position, movie.frame, movie.owner, movie.lag, len(movie.group))
@@ -200,9 +200,9 @@ def _row(movie: Recording, part: _Part, found: dict[str, Estimate]) -> Columns:
     error = dict(zip(movie.axes, noise, strict=False))
     row |= {f"localisation_error_{axis}": error.get(axis, np.nan) for axis in "zyx"}
     born, lost = starts_and_ends(movie.tracks)
-    family = families(movie.tracks, movie.scale.frame)
+    family = families(movie.tracks, movie.detected)
     cycle = family["cycle_time"][inside]
-    lasting = cycles_so_far(movie.tracks, family, movie.scale.frame)[inside]
+    lasting = cycles_so_far(movie.tracks, family, movie.detected)[inside]
     row["cycle_time_median"], row["cycle_time_median_error"] = median_cycle(
         lasting, np.isfinite(cycle), movie.rng
     )
@@ -224,7 +224,7 @@ def _track_columns(movie: Recording, simple: Columns, motion: Columns) -> Column
         first["group"] = [movie.names[index] for index in movie.group[own]]
     if len(movie.movies) > len(movie.names):
         first["movie"] = [movie.movies[index] for index in movie.movie[own]]
-    family = families(movie.tracks, movie.scale.frame)
+    family = families(movie.tracks, movie.detected)
     mother = family["mother"]
     finite = np.isfinite(mother)
     mother[finite] = movie.own[mother[finite].astype(np.int64)]
