@@ -13,6 +13,7 @@ from outbid import (
     SettingsError,
     TrackingSettings,
     Tracks,
+    advise,
     read_record,
     track,
     write_detections,
@@ -34,6 +35,8 @@ def test_former_names_are_accepted_with_a_message() -> None:
     seen = {"frame": [0, 0, 1, 1, 2, 2], "y": [0, 9, 0, 9, 0, 9], "x": [0, 9, 1, 8, 2, 7.5]}
     with pytest.warns(FutureWarning, match="known is called fixed"):
         assert track(seen, known={"noise": 0.1}).settings.fixed == {"noise": 0.1}  # type: ignore[call-arg]
+    with pytest.warns(FutureWarning, match="column is called features"):
+        assert advise(seen | {"size": [4.0, 9] * 3}, column={"size": ""}).columns is not None  # type: ignore[call-arg]
     write_detections("s.csv", seen)
     done = succeed("track", "s.csv", "-o", "t.csv", "--set", "noise=0.1", "--no-columns")
     assert "--set is called --fixed now" in done.stderr

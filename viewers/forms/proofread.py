@@ -29,13 +29,14 @@ from outbid.pins import read_pins
 from outbid.tracking import TrackingSettings
 
 from .. import proofreading
+from ..coloured import coloured, names_of
 from ..explained import why
-from ..lineage import Spans
+from ..forest import forest_of
 from ..proofreading import Edit, Question, Session
 from .answers import pins_of, ray, ready, solved
 from .fields import LayerBox
+from .forest_plot import ForestPlot
 from .form import Form
-from .lineage import LineagePlot
 from .napari_layers import LayerTransform, record_of, transform_of
 from .pair import can_be_held
 from .places import placed_tracks, points_in
@@ -80,7 +81,7 @@ class ProofreadForm(Form):
         self.layers = LayerBox(self.viewer, lambda layer: can_be_held(layer) or isinstance(layer, Points))
         self.file, self.headline, self.where = QLineEdit(), QLabel(), QLabel()
         self.changes, self.tabs = QListWidget(), QTabWidget()
-        self.table, self.lineage = NumbersTable(), LineagePlot()
+        self.table, self.lineage = NumbersTable(), ForestPlot()
         self.learn_button, self.save_button = QPushButton("Learn again with pins held"), QPushButton("Save")
         self.keys = QGridLayout()
         self.buttons = {key: QPushButton(f"{text} ({key})") for key, text in KEYS.items()}
@@ -131,7 +132,8 @@ class ProofreadForm(Form):
         self.session = session
         self.headline.setText(proofreading.headline(session))
         self.table.hold(columns)
-        self.lineage.hold(Spans(*(columns[name] for name in ("mother", "from", "to"))))
+        values = coloured(session.tracks, names_of(session.tracks)[0])
+        self.lineage.hold(forest_of(session.tracks), columns["track"], values.share)
         self._list_changes(session)
         unmatched = session.now.found.unmatched
         missing = f" {len(unmatched)} pins name no detection: {unmatched[0]}, …" if unmatched else ""
@@ -305,7 +307,7 @@ class ProofreadForm(Form):
         audit = "Audit, a random link: " if asked.audit else ""
         self.where.setText(f"{audit}track {track} after frame {frame}: {texts_of(asked)}. {reason}")
         self.table.select(track)
-        self.lineage.show_track(track)
+        self.lineage.select([row])
 
     def _list_changes(self, session: Session) -> None:
         tracks = session.tracks
@@ -397,7 +399,7 @@ class ProofreadForm(Form):
         self.save_button.clicked.connect(lambda _=False: self.save())
         self.layers.chosen.connect(self._layer_chosen)
         self.table.chosen.connect(self._go_to_track)
-        self.lineage.chosen.connect(self._go_to_track)
+        self.lineage.chosen.connect(lambda row, _more: self.ask(row))
         self.changes.itemClicked.connect(lambda item: self.ask(item.data(Qt.ItemDataRole.UserRole)))
         self._blink.timeout.connect(self._blinked)
         self.drawing.timeout.connect(self._draw_on)
