@@ -118,7 +118,7 @@ class ExportForm(Form):
         self.folder_button.setFixedWidth(30)
         for number, (kind, box) in enumerate(self.boxes.items()):
             box.setChecked(kind != "report")
-            ticks.addWidget(box, *divmod(number, 3))
+            ticks.addWidget(box, *divmod(number, 2))
         self.results.addLayout(ticks)
         self.fields.addRow("folder", row)
         self.fields.addRow("name", self.stem)

@@ -18,7 +18,7 @@ from outbid.particles.tracks import Tracks
 
 from ..motion import write_plot
 from ..report import report
-from .session import SUFFIX, SavedLayer, Session, command_lines
+from .session import CORRECTED, SUFFIX, SavedLayer, Session, command_lines
 
 Record = Mapping[str, Any]
 Held = Detections | Tracks
@@ -152,7 +152,7 @@ def _session(wanted: Wanted) -> list[Path]:
     made = {"detect": wanted.spots, "track": wanted.tracks}
     known = {command: layers[number] for command, number in made.items() if number is not None}
     records = {command: one.record for command, one in known.items() if one.record.get("command") == command}
-    pins = next((str(one.record["pins"]) for one in known.values() if one.record.get("pins")), "")
+    pins = next((str(one.record[CORRECTED]) for one in known.values() if one.record.get(CORRECTED)), "")
     named = {command: one.file for command, one in known.items()}
     lines = command_lines(wanted.path, records, named, pins)
     session = Session(layers, wanted.settings, pins, lines, wanted.shown)

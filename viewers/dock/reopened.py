@@ -64,17 +64,12 @@ def _positions(viewer: Any, saved: SavedLayer, file: Path) -> Any:
     grid = Calibration(transform.unit, transform.spacing, origin=transform.shift)
     if saved.kind == "points":
         placed = formats.read_detections(file)
-        shown = points_layer(placed.on_grid(grid), spacing=transform.spacing, name=saved.name)
+        shown = points_layer(placed.on_grid(grid), name=saved.name)
         layer = show(viewer, shown, transform, record=saved.record)
         keep_places(layer, placed.position)
         return layer
     tracks = formats.read_tracks(file)
     voxels = replace(tracks, detections=tracks.detections.on_grid(grid))
-    layer = show(
-        viewer,
-        tracks_layer(voxels, spacing=transform.spacing, name=saved.name),
-        transform,
-        record=saved.record,
-    )
+    layer = show(viewer, tracks_layer(voxels, name=saved.name), transform, record=saved.record)
     keep_places_of_tracks(layer, tracks, tracks.detections.position)
     return layer

@@ -21,7 +21,11 @@ from outbid.settings.detection import DetectionSettings
 from outbid.settings.fixed import text_of
 from outbid.settings.tracking import TrackingSettings
 
+from ..layers import ASKED
+
 SUFFIX = ".session.json"
+CORRECTED = "corrected"
+"""Key in a run record of tracks: the table of pins with which they were corrected."""
 _SETTINGS = {"detect": DetectionSettings, "track": TrackingSettings}
 _OF_IMAGES = ("axes", "channel", "scene", "level")
 """Settings of `outbid detect` that say which image of a file it is."""
@@ -132,7 +136,9 @@ def command_lines(
     lines, sources = [], {"detect": movie, "track": files.get("detect", "")}
     for command, source in sources.items():
         if command in records and source:
-            own = options_of(command, records[command].get("settings", {}))
+            record = records[command]
+            # Of what was estimated the last bit may differ where it is given.
+            own = options_of(command, record.get(ASKED, record.get("settings", {})))
             own += ["--pins", pins] if command == "track" and pins else []
             words = ["outbid", command, source, "-o", files[command], *own, "--overwrite"]
             lines.append(" ".join(map(quote, words)))

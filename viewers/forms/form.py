@@ -85,6 +85,7 @@ class Form(QWidget):
         self.viewer.dims.events.current_step.connect(self.changed)
         self.viewer.layers.events.removed.connect(self._layer_removed)
         self._missing, self._checks = "", False
+        self.narrow = False  # whether its fields may be wider than it
         self.cancel_button.hide()
         works = self._works = set[Work]()
         self.destroyed.connect(lambda _=None: _cancel(works))
@@ -339,7 +340,8 @@ class Form(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Show the preview again when the form is reopened; called by Qt."""
         super().showEvent(event)
-        self.setMinimumWidth(self._inside.minimumSizeHint().width() + 20)  # and a scroll bar
+        if not self.narrow:
+            self.setMinimumWidth(self._inside.minimumSizeHint().width() + 20)  # and a scroll bar
         if not self._checks:  # after all boxes of layers, which are renewed before
             self._checks = True
             for event in (self.viewer.layers.events.inserted, self.viewer.layers.events.removed):

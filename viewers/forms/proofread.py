@@ -83,6 +83,7 @@ class ProofreadForm(Form):
         self.changes, self.tabs = QListWidget(), QTabWidget()
         self.table, self.lineage = NumbersTable(), ForestPlot()
         self.learn_button, self.save_button = QPushButton("Learn again with pins held"), QPushButton("Save")
+        self.keys = QGridLayout()
         self.buttons = {key: QPushButton(f"{text} ({key})") for key, text in KEYS.items()}
         self._fill()
         self._connect()
@@ -373,19 +374,22 @@ class ProofreadForm(Form):
         self.file.setToolTip(
             "File in which Save writes the tracks. Each answer is written at once to a table next to it."
         )
-        keys = QGridLayout()
-        for k, button in enumerate(self.buttons.values()):
-            keys.addWidget(button, *divmod(k, 4))
+        self.lay_keys(4)
         self.changes.setMaximumHeight(90)
         self.tabs.addTab(self.table, "Tracks")
         self.tabs.addTab(self.lineage, "Lineage")
         self.fields.addRow("layer", self.layers)
         self.fields.addRow("save as", self.file)
-        for row in (self.headline, self.where, keys):
+        for row in (self.headline, self.where, self.keys):
             self.fields.addRow(row)
         self.fields.addRow("changed", self.changes)
         for row in (self.learn_button, self.save_button, self.tabs):
             self.fields.addRow(row)
+
+    def lay_keys(self, columns: int) -> None:
+        """Put so many buttons beside each other."""
+        for k, button in enumerate(self.buttons.values()):
+            self.keys.addWidget(button, *divmod(k, columns))
 
     def _connect(self) -> None:
         for key, button in self.buttons.items():

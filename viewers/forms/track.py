@@ -18,7 +18,7 @@ from outbid.settings.fixed import known_of
 from outbid.settings.fixed import text_of as text_of_known
 from outbid.tracking import TrackingRun, TrackingSettings, track
 
-from ..layers import points_layer, tracks_layer
+from ..layers import ASKED, points_layer, tracks_layer
 from ..nearby import frames_around, part_around
 from ..objects import labels_by_track
 from .columns import ColumnList, column_in, parts, text_of
@@ -178,7 +178,8 @@ class TrackForm(Form):
             spots = points_layer(run.tracks.detections, name=f"Spots of {source.name}")
             used = result.used
             found = self.record(source.name, asdict(used), used.device, source.calibration)
-            shown = show(self.viewer, spots, source.transform, record=found | {"command": "detect"})
+            found |= {"command": "detect", ASKED: asdict(DetectionSettings(spacing=used.spacing))}
+            shown = show(self.viewer, spots, source.transform, record=found)
             keep_places(shown, result.detections.position)
         of = run.settings.as_dict(), str(run.stats["device"]), source.calibration
         record = self.record(source.name, *of)
