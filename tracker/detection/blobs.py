@@ -1,7 +1,6 @@
 """Blobs without a common profile, such as nuclei: maxima of a Laplacian of Gaussian against minima.
 
-Each blob has the response of the narrower or the wider of two filters, whichever is larger: the narrower one
-divides blobs that touch.
+Each blob has the larger response of a narrower and a wider filter: the narrower one divides blobs that touch.
 
 A bright blob is surrounded by a ring of minima, which would count as decoys against dim blobs. So the filter
 response of accepted blobs is subtracted before the others are tested, as in CLEAN (Högbom, Astron.
