@@ -23,10 +23,12 @@ from . import agree, cells, grid, uneven
 
 RECORD = Path(__file__).resolve().parents[1] / "detection_sensitivity.json"
 MODULES = (
-    "candidates", "decision", "fit", "joint", "model", "noise", "prepare", "spectrum", "stabilise",
+    "candidates", "choice", "decision", "fit", "joint", "model", "noise", "prepare", "spectrum", "stabilise",
     "transform", "width",
 )  # fmt: skip
 """Modules whose constants act with nothing set."""
+SHARED = (("fit", "SIZES"), ("model", "MARGIN"))
+"""Constants that other modules use as well, in the modules where they act."""
 FACTORS = (0.5, 2.0)
 SEED = 361
 Change = tuple[str, str, float]
@@ -38,6 +40,7 @@ def names() -> Iterator[tuple[str, str]]:
         for name, value in vars(import_module(f"outbid.detection.{module}")).items():
             if name.startswith("_") and name.isupper() and isinstance(value, int | float):
                 yield module, name
+    yield from SHARED
 
 
 def changed(value: float, factor: float) -> float:
