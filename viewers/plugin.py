@@ -7,6 +7,7 @@ names these functions, and the forms in `forms`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,14 +85,15 @@ def layers_of_positions(path: str) -> list[LayerData]:
         record: Mapping[str, Any] = formats.read_record(path)
     except InputError:
         record = {}
-    spacing = spacing_of(record) if record.get("command") == "track" else (1.0, 1.0, 1.0)
+    size = spacing_of(record) if record.get("command") == "track" else (1.0, 1.0, 1.0)
     name = Path(path).name
     if formats.holds_tracks(path):
         tracks = formats.read_tracks(path)
-        layer, seen = tracks_layer(tracks, spacing=spacing, name=name), tracks.detections
+        seen = tracks.detections
+        layer = tracks_layer(tracks, calibration=replace(seen.calibration, spacing=size), name=name)
     else:
         seen = formats.read_detections(path)
-        layer = points_layer(seen, spacing=spacing, name=name)
+        layer = points_layer(seen, calibration=replace(seen.calibration, spacing=size), name=name)
     if seen.calibration.interval is not None:
         record = {**record, "calibration": seen.calibration.as_dict()}
     if not layer.data[:, -3].any():

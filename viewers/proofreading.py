@@ -282,7 +282,7 @@ def _solved(frozen: FrozenModel, given: Tracks | None, pins: Sequence[Pin]) -> R
         return resolve(frozen, pins)
     seen, count = given.detections, len(given.detections)
     plain = [pin._replace(kind="link") if pin.kind == "same_cell" else pin for pin in pins]
-    found = resolve_pins(plain, seen, spacing=frozen.settings.spacing)
+    found = resolve_pins(plain, seen, calibration=frozen.settings.calibration_of(seen))
     rows = PinnedRows.of(found, count)
     kept = rows.allows(*given.links.T) & ~rows.row_closed[given.links[:, 0]]  # the others are stated
     links = np.concatenate([given.links[kept], rows.pairs])
@@ -301,7 +301,8 @@ def _uncertain(now: Resolved, frozen: FrozenModel, skipped: int = 0) -> tuple[Un
     """The least certain links; the longest ones if links have neither probability nor margin."""
     tracks = now.run.tracks
     if not tracks.measures.keys() & {"link_probability", "link_margin"}:
-        tracks = replace(tracks, link_margin=-link_speed(tracks, frozen.settings.spacing))
+        of = frozen.settings.calibration_of(tracks.detections)
+        tracks = replace(tracks, link_margin=-link_speed(tracks, of))
         now = now._replace(run=replace(now.run, tracks=tracks))
     return tuple(uncertain_links(now, _QUEUE + skipped))
 

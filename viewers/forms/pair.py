@@ -140,7 +140,7 @@ class PairForm(Form):
             back = tuple(1 / size for size in transform.spacing)
             shift = tuple(-by / size for by, size in zip(transform.shift, transform.spacing, strict=True))
             in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
-            layers = error_layers(in_voxels, self.names, spacing=transform.spacing)
+            layers = error_layers(in_voxels, self.names)
             remark = remark if given is not None else f"{gate} {remark}".strip()
             return PairResult(values, record, remark, layers, transform, gate.distance, (first, second))
 

@@ -274,9 +274,8 @@ class ProofreadForm(Form):
         self.drawing.start()
         links = np.flatnonzero(tracks.links[:, 0] == row)
         track, frame = int(tracks.track_id[row]), session.spot(row)[0]
-        reason = (
-            why(tracks, int(links[0]), session.frozen.settings.spacing) if len(links) else "Its track ends."
-        )
+        of = session.frozen.settings.calibration_of(tracks.detections)
+        reason = why(tracks, int(links[0]), of) if len(links) else "Its track ends."
         audit = "Audit, a random link: " if asked.audit else ""
         self.where.setText(f"{audit}track {track} after frame {frame}: {texts_of(asked)}. {reason}")
         self.table.select(track)

@@ -150,9 +150,8 @@ class TrackForm(Form):
 
     def show_preview(self, result: _Tracked) -> None:
         """Show the tracks of the preview, and what was learned from them."""
-        layer = tracks_layer(
-            result.run.tracks, spacing=result.source.transform.spacing, name="Preview of tracks"
-        )
+        voxels = result.source.calibration
+        layer = tracks_layer(result.run.tracks, calibration=voxels, name="Preview of tracks")
         self._recolour(self.show_preview_layer(layer, result.source.transform))
         seen = result.detections
         self.show_message(
@@ -170,7 +169,7 @@ class TrackForm(Form):
         record = self.record(source.name, *of)
         if run.learned is not None:
             record["learned"] = run.learned.as_dict()
-        layer = tracks_layer(run.tracks, spacing=source.transform.spacing, name=f"Tracks of {source.name}")
+        layer = tracks_layer(run.tracks, calibration=source.calibration, name=f"Tracks of {source.name}")
         self._recolour(self.show_layer(layer, source.transform, record))
         self.uncertain.hold(run.tracks, source.transform)
         if source.labels:
