@@ -17,6 +17,7 @@ from pathlib import Path
 
 import detection_tables
 import paper_tables
+import peer_tables
 import scale_tables
 import tables
 
@@ -29,7 +30,8 @@ import records  # noqa: E402
 
 TABLES_OF = {
     "assignments": ("certified",),
-    "detection": ("detection_grid", "detection_recorded", "detection_summary", "detection_whole_way"),
+    "detection": ("detection_grid", "detection_recorded", "detection_summary"),
+    "whole way": ("whole_way",),
     "damaged files": ("faults",),
     "GPU": ("gpu_record",),
     "GPU, longer": ("gpu_scaling", "huge_movie"),
@@ -75,7 +77,7 @@ def _age(table: str) -> str:
 
 def _made(name: str) -> str:
     """A table, or a value in a sentence (``<!-- value: NAME -->``)."""
-    modules = (tables, paper_tables, detection_tables, scale_tables)
+    modules = (tables, paper_tables, peer_tables, detection_tables, scale_tables)
     module = next(each for each in modules if hasattr(each, name))
     return str(getattr(module, name)()).strip()
 
