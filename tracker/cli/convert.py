@@ -140,7 +140,8 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
     left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
     wide = f" They have 32 bits, for more labels than {ctc.MOST}." if len(rows) > ctc.MOST else ""
     counted = f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt, in voxels and frames"
-    say(f"{counted}: {output}.{left_out}{wide}")
+    units = _measured_with(movie, _interval(movie, found))
+    say(f"{counted}: {output}.{left_out}{wide}{units}")
 
 
 def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
@@ -174,5 +175,21 @@ def _write(output: Path, frames: Iterator[NDArray], movie: Images, found: Tracks
     """Write label images as TIFF."""
     from ..formats.images.tiff_write import write_like
 
-    write_like(output, frames, movie, "uint32", overwrite)
-    say(f"{movie.frame_count} label images, {found.track_count} tracks, in voxels and frames: {output}")
+    interval = _interval(movie, found)
+    write_like(output, frames, movie, "uint32", overwrite, interval)
+    kept = replace(movie.calibration, interval=interval)
+    say(f"{movie.frame_count} label images, {found.track_count} tracks, {kept}: {output}")
+
+
+def _interval(movie: Images, found: Tracks) -> float | None:
+    """Seconds between frames by the movie, else by the tracks."""
+    return movie.interval or found.detections.calibration.interval
+
+
+def _measured_with(movie: Images, interval: float | None) -> str:
+    """How to measure a folder that has no place for units; empty if there are none."""
+    z, y, x = movie.spacing
+    known = movie.calibration.factor("micrometer")
+    size = "" if known is None else f" --spacing {z * known:g} {y * known:g} {x * known:g}"
+    size += "" if interval is None else f" --interval {interval:g}"
+    return f" It has no place for units; they are stated as{size}, to outbid measure." if size else ""
