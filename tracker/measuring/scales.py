@@ -14,6 +14,9 @@ from ..particles.tracks import Tracks
 
 _SHORT = SYMBOLS | {"micrometer": "um"}
 
+SAME = 0.01
+"""Error level: share by which intervals of movies that are pooled may differ; D does as much."""
+
 Record = Mapping[str, Any]
 
 
@@ -41,6 +44,11 @@ class Scale:
     def time(self) -> str:
         """Short name of the unit of time."""
         return "s" if self.interval else "frame"
+
+    def is_like(self, other: Scale) -> bool:
+        """Whether tracks of the other scale can be measured together with those of this one."""
+        alike = (self.length, self.time) == (other.length, other.time)
+        return alike and abs(self.frame - other.frame) <= SAME * self.frame
 
     def unit(self, length: int, time: int) -> str:
         """The unit of a quantity from its exponents of length and time.
