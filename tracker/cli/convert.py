@@ -140,8 +140,7 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
     left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
     wide = f" They have 32 bits, for more labels than {ctc.MOST}." if len(rows) > ctc.MOST else ""
     counted = f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt, in voxels and frames"
-    units = _measured_with(movie, _interval(movie, found))
-    say(f"{counted}: {output}.{left_out}{wide}{units}")
+    say(f"{counted}: {output}.{left_out}{wide}{_measured_with(movie)}")
 
 
 def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
@@ -157,7 +156,8 @@ def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str
             "images, TRACKS and OUTPUT."
         )
     refuse_output(output, overwrite=overwrite, inputs=[source, image])
-    movie, found = open_images(image), read_tracks(source, columns=columns)
+    found = read_tracks(source, columns=columns)
+    movie = _timed(open_images(image), found)
     drawn = drawn_contours(found, movie.shape, movie.frame_count, movie.calibration)
     _write(output, drawn, movie, found, overwrite)
 
@@ -168,28 +168,28 @@ def _in_voxels(image: Path, tracks: Path, columns: dict[str, str]) -> tuple[Imag
     from ..formats.images.opening import open_images
 
     movie, found = open_images(image), read_tracks(tracks, columns=columns)
-    return movie, replace(found, detections=found.detections.on_grid(movie.calibration))
+    found = replace(found, detections=found.detections.on_grid(movie.calibration))
+    return _timed(movie, found), found
 
 
 def _write(output: Path, frames: Iterator[NDArray], movie: Images, found: Tracks, overwrite: bool) -> None:
     """Write label images as TIFF."""
     from ..formats.images.tiff_write import write_like
 
-    interval = _interval(movie, found)
-    write_like(output, frames, movie, "uint32", overwrite, interval)
-    kept = replace(movie.calibration, interval=interval)
-    say(f"{movie.frame_count} label images, {found.track_count} tracks, {kept}: {output}")
+    write_like(output, frames, movie, "uint32", overwrite)
+    counted = f"{movie.frame_count} label images, {found.track_count} tracks"
+    say(f"{counted}, {movie.calibration}: {output}")
 
 
-def _interval(movie: Images, found: Tracks) -> float | None:
-    """Seconds between frames by the movie, else by the tracks."""
-    return movie.interval or found.detections.calibration.interval
+def _timed(movie: Images, found: Tracks) -> Images:
+    """The movie with the interval of the tracks if it states none."""
+    return replace(movie, interval=movie.interval or found.detections.calibration.interval)
 
 
-def _measured_with(movie: Images, interval: float | None) -> str:
+def _measured_with(movie: Images) -> str:
     """How to measure a folder that has no place for units; empty if there are none."""
     z, y, x = movie.spacing
     known = movie.calibration.factor("micrometer")
     size = "" if known is None else f" --spacing {z * known:g} {y * known:g} {x * known:g}"
-    size += "" if interval is None else f" --interval {interval:g}"
+    size += "" if movie.interval is None else f" --interval {movie.interval:g}"
     return f" It has no place for units; they are stated as{size}, to outbid measure." if size else ""
