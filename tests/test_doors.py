@@ -135,7 +135,7 @@ def test_masks_of_tracks_give_their_places_diffusion_and_speed(
 
 def test_a_folder_of_the_challenge_says_how_it_is_measured(objects: Path, tmp_path: Path) -> None:
     done = succeed("convert", objects.with_name("masks.ome.tif"), objects, tmp_path / "01_RES")
-    assert "--spacing 1 0.4 0.4 --interval 20, to outbid measure" in done.stderr
+    assert "give outbid measure --spacing 1 0.4 0.4 --interval 20." in done.stderr
 
 
 def test_live_takes_voxels_and_places_alike(truth: Tracks) -> None:

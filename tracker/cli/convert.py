@@ -188,8 +188,5 @@ def _timed(movie: Images, found: Tracks) -> Images:
 
 def _measured_with(movie: Images) -> str:
     """How to measure a folder that has no place for units; empty if there are none."""
-    z, y, x = movie.spacing
-    known = movie.calibration.factor("micrometer")
-    size = "" if known is None else f" --spacing {z * known:g} {y * known:g} {x * known:g}"
-    size += "" if movie.interval is None else f" --interval {movie.interval:g}"
-    return f" It has no place for units; they are stated as{size}, to outbid measure." if size else ""
+    options = movie.calibration.as_options()
+    return f" It has no place for units: give outbid measure {options}." if options else ""
