@@ -9,6 +9,7 @@ from napari_scenes import Window
 
 from outbid import Detections, Tracks, read_tracks
 from outbid.edit.filter import filter as filtered
+from outbid.particles.calibration import Calibration
 from outbid.viewers.layers import tracks_layer
 
 _WHY = "Qt is not installed, or does not start: pip install 'outbid[napari]' PyQt6"
@@ -31,7 +32,9 @@ def dividing() -> Tracks:
 
 
 def shown(window: Window, tracks: Tracks, scale: float = 2.0) -> Any:
-    layer = tracks_layer(tracks, spacing=(1.0, scale, scale), name="cells").in_plane()
+    layer = tracks_layer(
+        tracks, calibration=Calibration(spacing=(1.0, scale, scale)), name="cells"
+    ).in_plane()
     data, more, _ = layer.as_tuple()
     return window.viewer.add_tracks(data, **more)
 

@@ -71,7 +71,7 @@ def coloured(tracks: Tracks, name: str, measured: Mapping[str, NDArray] | None =
         value = np.asarray(measured[name], np.float64)
     elif name == SPEED:
         value = np.full(len(tracks.detections), np.nan)
-        speed = link_speed(tracks, tracks.detections.calibration.spacing)
+        speed = link_speed(tracks)
         value[tracks.links[::-1, 0]] = speed[::-1]
         value[tracks.links[:, 1]] = speed
     else:
