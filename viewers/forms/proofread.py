@@ -184,7 +184,7 @@ class ProofreadForm(Form):
         elif key == "N":
             self.next()
         elif key in "ZR":
-            steps, what = (session.steps, "undo") if key == "Z" else (session.undone, "redo")
+            steps, what = (session.past, "undo") if key == "Z" else (session.future, "redo")
             if steps:
                 self.do(proofreading.undo if key == "Z" else proofreading.redo)
             else:
@@ -216,7 +216,7 @@ class ProofreadForm(Form):
     def _enable(self) -> None:
         """Enable the buttons that can act now."""
         session, asked = self.session, self.asked
-        able = {} if session is None else {"N": True, "A": True, "Z": session.steps, "R": session.undone}
+        able = {} if session is None else {"N": True, "A": True, "Z": session.past, "R": session.future}
         if asked is not None:
             able |= dict.fromkeys([*pins_of(asked), "J", "V", "M", "D", "Space"], True)
         for key, button in self.buttons.items():
