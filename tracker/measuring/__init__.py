@@ -21,6 +21,7 @@
 """
 
 from .measures import Measures
+from .surroundings import Surroundings
 from .whole import measure
 
-__all__ = ["Measures", "measure"]
+__all__ = ["Measures", "Surroundings", "measure"]

@@ -25,6 +25,7 @@ from .measures import Measures
 from .paths import most_frequent
 from .recording import Labels, Recording
 from .scales import Record, Scale, recorded_spacing, scaled, without_drift
+from .surroundings import Surroundings
 from .times import Timed, timed
 
 _ALL = "all"
@@ -49,6 +50,7 @@ def measure(
     drift: str = "learned",
     axes: str | None = None,
     seed: int = 0,
+    around: Surroundings | None = None,
 ) -> Measures:
     r"""Measure the motion of every track, and of all tracks of a movie or group together.
 
@@ -83,6 +85,9 @@ def measure(
         Axes that count, such as ``"yx"``. Default: those along which positions vary.
     seed : int
         Of the draws and the bootstrap.
+    around : Surroundings, optional
+        Regions whose visits are measured, and the distance of contacts: ``Surroundings.of({"nucleus":
+        "20,30,5"}, contact=2.0)``. Regions are places in the first frame if drift is subtracted.
 
     Raises
     ------
@@ -116,9 +121,11 @@ def measure(
     given = _conditions(tracks)
     movies: list[Timed] = []
     scales: list[Scale] = []
+    places: list[tuple[NDArray, NDArray]] = []
     remarks: list[str] = []
     for one in itertools.chain(*given.values()):
         read, record = tracks_of(one), _record_of(one)
+        as_read = read
         remarks += scaled_twice(read.detections.unit, spacing)
         known = recorded_spacing(record)
         if read.detections.unit == "pixel" and spacing is None and (known != 1).any():
@@ -133,6 +140,9 @@ def measure(
                 remarks.append(f"Drift is subtracted: up to {farthest:.3g} {read.detections.unit}.")
         remarks += on_common_motion(read)
         read, scale = scaled(read, record, spacing, interval)
+        before, _ = scaled(as_read, record, spacing, interval)
+        shift = before.detections.position - read.detections.position
+        places.append((read.detections.frame.astype(np.int64), shift))
         movies.append(timed(read, scale.interval, given=interval is not None))
         scales.append(replace(scale, interval=movies[-1].interval))
         remarks += filter(None, [movies[-1].remark])
@@ -144,12 +154,15 @@ def measure(
     read_all = [movie.tracks for movie in movies]
     whole, order = _joined(read_all)
     own = np.concatenate([movie.track_id for movie in read_all])[order]
-    labels = _labels(read_all, given, group, order)
+    frames, shift = (np.concatenate(one)[order] for one in zip(*places, strict=True))
+    labels = replace(_labels(read_all, given, group, order), frame=frames, shift=shift)
     if group is not None:
         remarks += _on_changes(whole, labels, own, group)
     chosen = _axes(whole.detections, axes)
     time = np.concatenate([movie.time for movie in movies])[order]
-    return evaluated(Recording.of(whole, labels, own, time, chosen, scales[0], seed), remarks)
+    return evaluated(
+        Recording.of(whole, labels, own, time, chosen, scales[0], seed), remarks, around or Surroundings()
+    )
 
 
 def _conditions(tracks: object) -> dict[str, list[TracksLike]]:
@@ -199,8 +212,8 @@ def read_with_records(
     return found
 
 
-def named_patterns(given: Sequence[str]) -> dict[str, str]:
-    """Conditions and their patterns from NAME=PATTERN.
+def named_patterns(given: Sequence[str], option: str = "--condition") -> dict[str, str]:
+    """Conditions and their patterns from NAME=PATTERN, or what another option names.
 
     Raises
     ------
@@ -216,9 +229,8 @@ def named_patterns(given: Sequence[str]) -> dict[str, str]:
     for one in given:
         name, _, pattern = one.partition("=")
         if not name or not pattern or name in found:
-            raise SettingsError(
-                f"--condition {one} is no NAME=PATTERN of a new name; give control='control/*'."
-            )
+            example = "control='control/*'" if option == "--condition" else "cell=10:20,0:50"
+            raise SettingsError(f"{option} {one} is no NAME=… of a new name; give such as {example}.")
         found[name] = pattern
     return found
 
@@ -261,16 +273,17 @@ def _labels(
     sizes = [len(movie.detections) for movie in movies]
     number = np.repeat(np.arange(len(movies)), sizes)[order]
     names = _movie_names(list(itertools.chain(*given.values())))
+    nowhere = np.empty(0, np.int64), np.empty((0, 3))
     if group is None:
         condition = np.repeat(np.arange(len(given)), [len(each) for each in given.values()])
-        return Labels(condition[number], number, [one_line(name) for name in given], names)
+        return Labels(condition[number], number, *nowhere, [one_line(name) for name in given], names)
     for features in (movie.detections.features for movie in movies):
         if group not in features:
             known = ", ".join(features) or "none"
             raise InputError(f"There is no column {group!r} of numbers to group by. Columns are: {known}.")
     values = np.concatenate([movie.detections.features[group] for movie in movies])[order]
     distinct, of = np.unique(values, return_inverse=True)
-    return Labels(of, number, [f"{group} {value}" for value in distinct], names)
+    return Labels(of, number, *nowhere, [f"{group} {value}" for value in distinct], names)
 
 
 def _movie_names(movies: Sequence[object]) -> list[str]:
