@@ -72,9 +72,9 @@ _FILE = click.Path(path_type=Path)
     help="Seconds between frames.  [default: that of the run record; else times are in frames]",
 )  # fmt: skip
 @click.option(
-    "--drift", default="learned", show_default=True, metavar="learned|tracks|rigid|none",
-    help="Drift that is subtracted: what tracking learned, the mean step of all tracks, or their shift and "
-    "rotation. tracks=3,8 takes that of some tracks, such as beads.",
+    "--drift", default="learned", show_default=True, metavar="learned|tracks|smooth|rigid|none",
+    help="Drift that is subtracted: what tracking learned, the mean step of all tracks, this step smoothed "
+    "over frames, or their shift and rotation. tracks=3,8 takes that of some tracks, such as beads.",
 )  # fmt: skip
 @click.option("--axes", metavar="AXES", help="Axes that count, such as yx.  [default: all that vary]")
 @click.option(

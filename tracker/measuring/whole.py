@@ -79,8 +79,8 @@ def measure(
         Seconds between two frame numbers. Default: that of the run record; else times are in frames.
     drift : str
         Which drift is subtracted: ``"learned"``, the one that tracking learned; ``"tracks"``, the mean step
-        of all tracks; ``"rigid"``, their common shift and rotation; or ``"none"``. ``"tracks=3,8"`` takes
-        that of some tracks, such as beads that are fixed.
+        of all tracks; ``"smooth"``, this step smoothed over frames; ``"rigid"``, their common shift and
+        rotation; or ``"none"``. ``"tracks=3,8"`` takes that of some tracks, such as beads that are fixed.
     axes : str, optional
         Axes that count, such as ``"yx"``. Default: those along which positions vary.
     seed : int
