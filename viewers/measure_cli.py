@@ -61,7 +61,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--group",
     metavar="COLUMN",
-    help="Column of TRACKS that divides the tracks into groups, by its most frequent value in each.",
+    help="Column of TRACKS that divides the tracks into groups, by its most frequent value in each.  "
+    "[default: condition, if there is one; column movie then names its movies]",
 )
 @click.option(
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
@@ -111,6 +112,7 @@ def measure(
     from outbid.formats.files.outputs import refuse_one_for_two, refuse_output
     from outbid.measuring import Surroundings
     from outbid.measuring import measure as measured
+    from outbid.measuring.labels import column_of_conditions
     from outbid.measuring.tables import refuse_table, write_table
     from outbid.measuring.whole import named_patterns, read_with_records
     from outbid.work.jobs import run_record
@@ -126,6 +128,8 @@ def measure(
     if plot is not None:
         refuse_output(plot, overwrite=overwrite, inputs=files)
     read = read_with_records(files, columns, named_patterns(conditions))
+    if group is None and not conditions:
+        group = column_of_conditions([one.tracks for movies_of in read.values() for one in movies_of])
     settings: dict[str, Any] = {
         "group": group, "spacing": spacing, "interval": interval, "drift": drift, "axes": axes, "seed": seed,
     }  # fmt: skip

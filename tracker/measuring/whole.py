@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import formats
-from ..errors import InputError, SettingsError, one_line
+from ..errors import InputError, SettingsError
 from ..formats.coerce import TracksLike, tracks_of
 from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
@@ -21,9 +21,9 @@ from ..particles.tracks import Tracks
 from ..settings.declare import refuse_no_numbers
 from .common_motion import Drift, on_common_motion, without_common_motion
 from .evaluate import evaluated
+from .labels import column_of_conditions, labels_of, on_changes, short_names
 from .measures import Measures
-from .paths import most_frequent
-from .recording import Labels, Recording
+from .recording import Recording
 from .scales import Record, Scale, recorded_spacing, scaled, without_drift
 from .surroundings import Surroundings
 from .times import Timed, timed
@@ -72,7 +72,8 @@ def measure(
         gives its interval and drift.
     group : str, optional
         Feature that divides the tracks into groups, by its most frequent value in each; a remark states how
-        many tracks have several.
+        many tracks have several. Default: the column ``condition`` of a single table, if it has one; its
+        movies are then those of its column ``movie``.
     spacing : 3 float, optional
         Micrometers of a voxel along z, y, x; positions are multiplied by it. Default: the unit of the tracks.
     interval : float, optional
@@ -119,6 +120,8 @@ def measure(
         raise SettingsError(f"group is {group!r}; it must be the name of a column.")
     taken = Drift.of(drift)
     given = _conditions(tracks)
+    if group is None and not isinstance(tracks, Mapping):
+        group = column_of_conditions([tracks_of(tracks)])
     movies: list[Timed] = []
     scales: list[Scale] = []
     places: list[tuple[NDArray, NDArray]] = []
@@ -155,9 +158,9 @@ def measure(
     whole, order = _joined(read_all)
     own = np.concatenate([movie.track_id for movie in read_all])[order]
     frames, shift = (np.concatenate(one)[order] for one in zip(*places, strict=True))
-    labels = replace(_labels(read_all, given, group, order), frame=frames, shift=shift)
+    labels = replace(labels_of(read_all, given, group, order), frame=frames, shift=shift)
     if group is not None:
-        remarks += _on_changes(whole, labels, own, group)
+        remarks += on_changes(whole, labels, own, group)
     chosen = _axes(whole.detections, axes)
     time = np.concatenate([movie.time for movie in movies])[order]
     return evaluated(
@@ -199,7 +202,7 @@ def read_with_records(
         If a file is of no condition, or a condition has no file.
     """
     found: dict[str, list[Recorded]] = {name: [] for name in conditions or ()}
-    for file, short in zip(files, _short_names(files), strict=True):
+    for file, short in zip(files, short_names(files), strict=True):
         of = short
         if conditions:
             of = next((name for name, pattern in conditions.items() if _fits(file, pattern)), "")
@@ -241,12 +244,6 @@ def _fits(file: Path, pattern: str) -> bool:
     return fnmatch(name, pattern) or fnmatch(name, f"{pattern.rstrip('/')}/*")
 
 
-def _short_names(files: Sequence[Path]) -> list[str]:
-    """Names of the files without folder and ending, or their paths if these are not distinct."""
-    names = [file.stem for file in files]
-    return names if len(set(names)) == len(names) else [str(file) for file in files]
-
-
 def _is_tracks(one: object) -> bool:
     return isinstance(one, Tracks | str | os.PathLike) or hasattr(one, "tracks") or hasattr(one, "columns")
 
@@ -264,56 +261,6 @@ def _record_of(one: object) -> Record:
     if learned is None or settings is None:
         return {}
     return {"command": "track", "learned": learned.as_dict(), "settings": settings.as_dict()}
-
-
-def _labels(
-    movies: list[Tracks], given: Mapping[str, Sequence[object]], group: str | None, order: NDArray
-) -> Labels:
-    """The group and the movie of each detection of all movies in this order."""
-    sizes = [len(movie.detections) for movie in movies]
-    number = np.repeat(np.arange(len(movies)), sizes)[order]
-    names = _movie_names(list(itertools.chain(*given.values())))
-    nowhere = np.empty(0, np.int64), np.empty((0, 3))
-    if group is None:
-        condition = np.repeat(np.arange(len(given)), [len(each) for each in given.values()])
-        return Labels(condition[number], number, *nowhere, [one_line(name) for name in given], names)
-    for features in (movie.detections.features for movie in movies):
-        if group not in features:
-            known = ", ".join(features) or "none"
-            raise InputError(f"There is no column {group!r} of numbers to group by. Columns are: {known}.")
-    values = np.concatenate([movie.detections.features[group] for movie in movies])[order]
-    distinct, of = np.unique(values, return_inverse=True)
-    return Labels(of, number, *nowhere, [f"{group} {value}" for value in distinct], names)
-
-
-def _movie_names(movies: Sequence[object]) -> list[str]:
-    """Names of files and of `Recorded` tracks; others by their number from 1 on."""
-    files = [str(one) if isinstance(one, str | os.PathLike) else getattr(one, "name", "") for one in movies]
-    if all(files):
-        return [one_line(name) for name in _short_names([Path(file) for file in files])]
-    return [str(number + 1) for number in range(len(movies))]
-
-
-def _on_changes(tracks: Tracks, labels: Labels, own: NDArray, group: str) -> list[str]:
-    """What is said of a group that changes within tracks; refused if it is a value of detections."""
-    names, order = labels.groups, np.argsort(tracks.track_id, kind="stable")
-    of = tracks.track_id[order]
-    found, most = most_frequent(labels.group[order], of, tracks.track_count)
-    length = np.bincount(of, minlength=tracks.track_count)
-    changed = np.flatnonzero(most < length)
-    if not len(changed):
-        return []
-    number = own[order][np.searchsorted(of, changed[0])]
-    example = f"track {number} has {names[found[changed[0]]]} in {most[changed[0]]} of {length[changed[0]]}"
-    if (2 * most <= length).sum() > (length > 1).sum() / 2:
-        raise InputError(
-            f"Column {group!r} changes within tracks and is no value of a track: {example} detections. Group "
-            "by a column that a track keeps."
-        )
-    return [
-        f"Column {group!r} changes within {len(changed):,} of {tracks.track_count:,} tracks ({example} "
-        "detections): each counts in the group of its most frequent value."
-    ]
 
 
 def _joined(movies: list[Tracks]) -> tuple[Tracks, NDArray[np.int64]]:
