@@ -30,7 +30,7 @@ def labels_of(
     """The group and the movie of each detection of all movies in this order."""
     sizes = [len(movie.detections) for movie in movies]
     number = np.repeat(np.arange(len(movies)), sizes)[order]
-    names = _movie_names(list(itertools.chain(*given.values())))
+    names = movie_names(list(itertools.chain(*given.values())))
     nowhere = np.empty(0, np.int64), np.empty((0, 3))
     if group is None:
         condition = np.repeat(np.arange(len(given)), [len(each) for each in given.values()])
@@ -50,7 +50,7 @@ def labels_of(
     return Labels(of, number.ravel(), *nowhere, called, names)
 
 
-def _movie_names(movies: Sequence[object]) -> list[str]:
+def movie_names(movies: Sequence[object]) -> list[str]:
     """Names of files and of `Recorded` tracks; others by their number from 1 on."""
     files = [str(one) if isinstance(one, str | os.PathLike) else getattr(one, "name", "") for one in movies]
     if all(files):

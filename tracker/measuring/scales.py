@@ -64,6 +64,26 @@ class Scale:
         return above if time == 0 else f"{above or 1}/{self.time}" + ("" if time == -1 else f"^{-time}")
 
 
+def on_scales(scales: Sequence[Scale], movies: Sequence[str]) -> str:
+    """Why movies of several scales are not measured together, and what to do; `movies` are their names."""
+    several: dict[Scale, list[str]] = {}
+    for scale, movie in zip(scales, movies, strict=True):
+        several.setdefault(scale, []).append(movie)
+    if len({(scale.length, scale.time) for scale in several}) > 1:
+        units = " and ".join(sorted({f"{one.length}, {one.frame:g} {one.time}" for one in several}))
+        return f"The movies differ in their units: {units}. Give --spacing and --interval."
+    each = "; ".join(
+        f"{scale.frame:g} {scale.time}: {names[0]}" + (f" and {len(names) - 1} more" if names[1:] else "")
+        for scale, names in sorted(several.items(), key=lambda one: one[0].frame)
+    )
+    return (
+        f"The movies differ in their intervals ({each}), and a motion is fitted to steps over one. Run "
+        "outbid measure once for each interval: diffusion, persistence and speeds are in s in every table, "
+        "so their rows can be compared; mean square displacements over different lags cannot be averaged. "
+        "If an interval is wrong, --interval S states one for all."
+    )
+
+
 def scaled(
     tracks: Tracks, record: Record, spacing: Sequence[float] | None, interval: float | None
 ) -> tuple[Tracks, Scale]:

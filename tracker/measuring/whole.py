@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +21,10 @@ from ..particles.tracks import Tracks
 from ..settings.declare import refuse_no_numbers
 from .common_motion import Drift, on_common_motion, without_common_motion
 from .evaluate import evaluated
-from .labels import column_of_conditions, labels_of, on_changes, short_names
+from .labels import column_of_conditions, labels_of, movie_names, on_changes, short_names
 from .measures import Measures
 from .recording import Recording
-from .scales import Record, Scale, recorded_spacing, scaled, without_drift
+from .scales import Record, Scale, on_scales, recorded_spacing, scaled, without_drift
 from .surroundings import Surroundings
 from .times import Timed, timed
 
@@ -126,7 +126,7 @@ def measure(
     scales: list[Scale] = []
     places: list[tuple[NDArray, NDArray]] = []
     remarks: list[str] = []
-    for one in itertools.chain(*given.values()):
+    for one in chain(*given.values()):
         read, record = tracks_of(one), _record_of(one)
         as_read = read
         remarks += scaled_twice(read.detections.unit, spacing)
@@ -150,10 +150,7 @@ def measure(
         scales.append(replace(scale, interval=movies[-1].interval))
         remarks += filter(None, [movies[-1].remark])
     if not all(one.is_like(scales[0]) for one in scales):
-        units = " and ".join(sorted(f"{one.length}, {one.frame:g} {one.time}" for one in scales))
-        alike = len({(one.length, one.time) for one in scales}) == 1
-        remedy = "Measure those of one interval together" if alike else "Give --spacing and --interval"
-        raise SettingsError(f"The movies differ in their units: {units}. {remedy}.")
+        raise SettingsError(on_scales(scales, movie_names([*chain(*given.values())])))
     read_all = [movie.tracks for movie in movies]
     whole, order = _joined(read_all)
     own = np.concatenate([movie.track_id for movie in read_all])[order]
@@ -175,7 +172,7 @@ def _conditions(tracks: object) -> dict[str, list[TracksLike]]:
     listed = {
         str(name): list(one) if isinstance(one, list | tuple) else [one] for name, one in tracks.items()
     }
-    if not all(_is_tracks(one) for one in itertools.chain(*listed.values())):
+    if not all(_is_tracks(one) for one in chain(*listed.values())):
         return {_ALL: [tracks]}
     empty = next((name for name, movies in listed.items() if not movies), None)
     if empty is not None or not listed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -169,6 +170,35 @@ def uneven(times: Sequence[float]) -> tuple[float, ...]:
 def same_interval(one: float | None, other: float | None) -> bool:
     """Whether two intervals that are known are the same."""
     return one is None or other is None or abs(one - other) <= _SAME * max(one, other)
+
+
+def calibration_given(
+    given: Calibration | Sequence[float] | None,
+    own: Calibration = UNKNOWN,
+    spacing: Sequence[float] | None = None,
+) -> Calibration:
+    """The calibration that a caller gave, else `own`; a voxel size, the former argument, is warned of.
+
+    Raises
+    ------
+    SettingsError
+        If it is neither a calibration nor a voxel size.
+
+    Examples
+    --------
+    >>> calibration_given(None, Calibration("micrometer"))
+    Calibration(unit='micrometer', spacing=(1.0, 1.0, 1.0), interval=None, origin=(0.0, 0.0, 0.0))
+    """
+    if isinstance(given, Calibration):
+        return given
+    size = given if spacing is None else spacing
+    if size is None:
+        return own
+    warnings.warn(
+        "The size of a voxel is given as calibration=outbid.Calibration(unit, (z, y, x)) now; a bare spacing "
+        "ends with the next release.", FutureWarning, stacklevel=3,
+    )  # fmt: skip
+    return replace(own, spacing=checked_spacing(size))
 
 
 def checked_spacing(spacing: Sequence[float]) -> tuple[float, float, float]:

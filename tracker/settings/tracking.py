@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import SettingsError
 from .declare import DEVICES, Setting, check_rules, check_values, declare, documented, with_former_names
 
 if TYPE_CHECKING:
+    from ..particles.calibration import Calibration
     from ..particles.detections import Detections
     from ..pins import Found, Pin
 
@@ -88,7 +89,7 @@ class TrackingSettings:
     ))  # fmt: skip
     fixed: Mapping[str, float | tuple[float, ...]] = declare({}, Setting(
         "Fixed values, which are then not learned: step, noise and gate (one number, or one for each of z, "
-        "y, x), persistence (frames), end, start, miss and clutter (probabilities for a detection).",
+        "y, x), persistence_frames, end, start, miss and clutter (probabilities for a detection).",
         "Lengths are in the unit of position x spacing. Step is the standard deviation of the "
         "observed displacement along an axis in one frame.",
         row="fixed|all is learned; or noise=0.1; gate=2,1,1", metavar="NAME=VALUE", former="known --set",
@@ -134,9 +135,10 @@ class TrackingSettings:
         from ..pins import Pin, check_pins, read_pins
         from .columns import check_columns
         from .costs import check_box, check_costs
-        from .fixed import check_known
+        from .fixed import by_present_names, check_known
 
         check_values(self)
+        object.__setattr__(self, "fixed", by_present_names(self.fixed))
         check_known(self.fixed)
         given = self.pins
         read = read_pins(given) if isinstance(given, str | os.PathLike) else given
@@ -181,7 +183,11 @@ class TrackingSettings:
         """The pins among detections."""
         from ..pins import resolve_pins
 
-        return resolve_pins(self.stated, detections, spacing=self.spacing)
+        return resolve_pins(self.stated, detections, calibration=self.calibration_of(detections))
+
+    def calibration_of(self, detections: Detections) -> Calibration:
+        """What the positions of detections mean with the size of a voxel that these settings state."""
+        return replace(detections.calibration, spacing=self.spacing)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
