@@ -5,7 +5,8 @@ in pixels and times in frames. Each motion is sampled exactly here, without the 
 the true links; `tracked` ones are linked by `outbid.track` with nothing set, at κ = .15 and 3 % missed
 detections. `held` is the share of movies whose interval holds the true value: one and 1.96 standard errors,
 and for the persistence time its stated limits. trackpy's D and exponent are those of its tutorial, a power
-law through `emsd` of the same tracks; it states no errors. The speed is compared with that of the true positions.
+law through `emsd` of the same tracks; it states no errors. The speed is compared with that of the true
+positions.
 `--record` writes tests/bench/motions_record.json, from which docs/tables.py makes its table.
 """
 
