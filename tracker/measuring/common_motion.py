@@ -99,7 +99,7 @@ class Drift(NamedTuple):
 def without_common_motion(tracks: Tracks, drift: Drift) -> tuple[Tracks, float]:
     """Subtract the motion that tracks share from frame to frame; also the largest shift of a detection.
 
-    A smooth motion is the mean step, smoothed over frames as far as its scatter between tracks explains its
+    A smooth motion is the mean step, smoothed over frames where its scatter between tracks explains its
     changes (`smoothed`). A rigid motion is the rotation and shift between two frames with the least square
     error (Kabsch 1976), of the links of at least three tracks; of fewer, and without rotation, it is their
     mean step.

@@ -47,7 +47,7 @@ class Region:
         Raises
         ------
         SettingsError
-            If it is none of these.
+            If it has another form.
 
         Examples
         --------
@@ -70,7 +70,7 @@ class Region:
         if Path(text).exists():
             return cls(name, mask=Path(text))
         raise SettingsError(
-            f"The region {name}={text} is none. Give ranges such as 10:20,0:50 (y, x), a centre and a radius "
+            f"The region {name}={text} is not known. Give ranges such as 10:20,0:50 (y, x), a centre and a radius "
             "such as 15,25,8 (y, x, radius), or a file with labels."
         )
 
