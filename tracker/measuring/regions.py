@@ -70,8 +70,8 @@ class Region:
         if Path(text).exists():
             return cls(name, mask=Path(text))
         raise SettingsError(
-            f"The region {name}={text} is not known. Give ranges such as 10:20,0:50 (y, x), a centre and a radius "
-            "such as 15,25,8 (y, x, radius), or a file with labels."
+            f"The region {name}={text} is not known. Give ranges such as 10:20,0:50 (y, x), a centre and a "
+            "radius such as 15,25,8 (y, x, radius), or a file with labels."
         )
 
     def inside(self, position: Floats, frame: NDArray) -> dict[str, Inside]:
