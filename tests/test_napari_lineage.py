@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from napari_scenes import Window
 
-from outbid import Detections, Tracks, read_tracks
+from outbid import Calibration, Detections, Tracks, read_tracks
 from outbid.edit.filter import filter as filtered
 from outbid.viewers.layers import tracks_layer
 
@@ -31,7 +31,9 @@ def dividing() -> Tracks:
 
 
 def shown(window: Window, tracks: Tracks, scale: float = 2.0) -> Any:
-    layer = tracks_layer(tracks, spacing=(1.0, scale, scale), name="cells").in_plane()
+    layer = tracks_layer(
+        tracks, calibration=Calibration(spacing=(1.0, scale, scale)), name="cells"
+    ).in_plane()
     data, more, _ = layer.as_tuple()
     return window.viewer.add_tracks(data, **more)
 

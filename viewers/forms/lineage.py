@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from napari.layers import Points
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 from qtpy.QtGui import QHideEvent
@@ -21,14 +22,14 @@ from outbid.work.jobs import run_record
 from ..coloured import measures_of
 from ..explained import why
 from ..forest import ORDERS, forest_of
-from ..from_layers import tracks_from
+from ..from_layers import detections_from, tracks_from
 from ..layers import tracks_layer
 from .colour_box import ColourBox
 from .fields import LayerBox
 from .filter_box import FilterBox
 from .forest_plot import ForestPlot
 from .form import Form
-from .marks import Marks
+from .marks import Marks, marks
 from .napari_layers import LayerTransform, calibration_of, features_of, go_to, show, transform_of
 from .pair import can_be_held
 from .work import Report, Task
@@ -68,22 +69,22 @@ class LineageForm(Form):
 
     def takes(self, layer: Any) -> bool:
         """Whether a layer can be chosen."""
-        return can_be_held(layer)
+        return can_be_held(layer) or (isinstance(layer, Points) and not marks(layer))
 
     # ------------------------------------------------------------ what is held
 
     def _hold_layer(self) -> None:
         """Show the lineages of the layer that is chosen."""
         layer = self.layers.layer()
-        if layer is None or not can_be_held(layer):
+        if layer is None:
             return
         try:
-            tracks, rows = placed_tracks(layer)
+            tracks, rows, number = placed_tracks(layer)
         except OutbidError as problem:
             self.show_problem(problem)
             return
         self._transform = transform_of(layer).world
-        self.hold_tracks(tracks, rows, layer.data[:, 0].astype(np.int64))
+        self.hold_tracks(tracks, rows, number)
         self.fit()
 
     def hold_tracks(self, tracks: Tracks, rows: NDArray[np.int64], number: NDArray[np.int64]) -> None:
@@ -129,13 +130,11 @@ class LineageForm(Form):
             return
         shown, scope = self._shown, SCOPES.index(self.scope.currentText())
         if scope == 1 and self.selected:
-            whole = forest_of(self.tracks)
-            family = whole.family_of(self.tracks.track_id[self.selected])
+            family = forest_of(self.tracks).family_of(self.tracks.track_id[self.selected])
             shown = shown & np.isin(self.tracks.track_id, family)
         elif scope == 2:
             shown = shown & self._in_image()
-        whole = shown.all()
-        forest = forest_of(self.tracks, None if whole else shown, self.order.currentText())
+        forest = forest_of(self.tracks, None if shown.all() else shown, self.order.currentText())
         self.lineage.hold(forest, self.number, self.colour.coloured.share)
         self.lineage.select(self.selected, go=False)
 
@@ -148,6 +147,11 @@ class LineageForm(Form):
         self.lineage.colour(values.share, self.colour.table)
         layer = self.layers.layer()
         if layer is None or len(layer.data) != len(self._rows):
+            return
+        if isinstance(layer, Points):
+            kept = np.empty(len(self._rows), np.bool_)
+            kept[self._rows] = self._shown
+            layer.shown = kept
             return
         colours = np.empty((len(self._rows), 4))
         colours[self._rows] = self.colour.colours(values)
@@ -205,7 +209,7 @@ class LineageForm(Form):
     def search(self) -> None:
         """Select the first detection of the track whose number was typed."""
         text = self.find.text().strip()
-        found = np.flatnonzero(self.number == int(text)) if text.isdecimal() else ()
+        found = np.flatnonzero(self.number == int(text)) if text.isdecimal() else np.empty(0, np.int64)
         if self.tracks is None or not len(found):
             self.show_message(f"There is no track {text!r}. Type the number of a track.", error=True)
             return
@@ -216,11 +220,11 @@ class LineageForm(Form):
         """Show all lineages."""
         self.lineage.fit()
 
-    def nearest(self, world: Sequence[float], direction: Sequence[float] | None) -> int:
-        """Row of the detection of the frame shown nearest to a click, -1 if the frame has none."""
+    def nearest(self, world: Sequence[float], direction: Sequence[float] | None, *, later: int = 0) -> int:
+        """Row of the detection of the frame shown, or later, nearest to a click; -1 if there is none."""
         assert self.tracks is not None
         frame, at, along = ray(world, direction, self._transform)
-        rows = self.tracks.detections.rows_of(frame)
+        rows = self.tracks.detections.rows_of(frame + later)
         way = self.tracks.detections.position[rows] - at
         away = np.linalg.norm(way - np.outer(way @ along, along), axis=1)
         away[~self._shown[rows]] = np.inf
@@ -298,6 +302,10 @@ class LineageForm(Form):
         if self._mouse not in self.viewer.mouse_drag_callbacks:
             self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
 
+    def _show_running(self, running: bool) -> None:
+        super()._show_running(running)
+        self.cancel_button.setVisible(running)
+
     def _stop_watching(self) -> None:
         self.viewer.mouse_drag_callbacks[:] = [
             one for one in self.viewer.mouse_drag_callbacks if one != self._mouse
@@ -331,8 +339,8 @@ class LineageForm(Form):
         self.fields.addRow(self.lineage)
         self.fields.addRow(self.where)
         self.fields.addRow(self.filter)
-        for widget in (self.run_button, self.cancel_button):
-            widget.hide()
+        self.run_button.hide()
+        self.cancel_button.hide()
 
     def _connect_lineage(self) -> None:
         self.layers.chosen.connect(self._hold_layer)
@@ -351,13 +359,28 @@ class LineageForm(Form):
             getattr(self.viewer.scene.camera.events, event).connect(self._follow_view)
 
 
-def placed_tracks(layer: Any) -> tuple[Tracks, NDArray[np.int64]]:
-    """The tracks of a layer in places, as in files, and the row of the layer that each detection is."""
-    features = features_of(layer) | {_ROW: np.arange(len(layer.data))}
-    tracks = tracks_from(layer.data, calibration=calibration_of(layer), features=features, graph=layer.graph)
-    seen = tracks.detections
+def placed_tracks(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.int64]]:
+    """The tracks of a layer in places, as in files; points are tracks without links.
+
+    Returns
+    -------
+    tracks : Tracks
+    rows : (N,) int64 array
+        The row of the layer that each detection is.
+    number : (N,) int64 array
+        What each row of the layer calls its track.
+    """
+    of, features = calibration_of(layer), features_of(layer) | {_ROW: np.arange(len(layer.data))}
+    if isinstance(layer, Points):
+        seen = detections_from(layer.data, calibration=of, features=features)
+        tracks, number = Tracks(seen, np.empty((0, 2), np.int64)), np.arange(len(layer.data))
+        number[seen.features[_ROW]] = np.arange(len(seen))
+    else:
+        tracks = tracks_from(layer.data, calibration=of, features=features, graph=layer.graph)
+        seen, number = tracks.detections, layer.data[:, 0].astype(np.int64)
     own = {name: values for name, values in seen.features.items() if name != _ROW}
-    return replace(tracks, detections=replace(seen, features=own).placed()), seen.features[_ROW]
+    placed = replace(tracks, detections=replace(seen, features=own).placed())
+    return placed, seen.features[_ROW], number
 
 
 def ray(
