@@ -39,11 +39,16 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.style.context(["default", _STYLE], after_reset=True)
 
 
+_UNDATED: Mapping[str, dict[str, None]] = {
+    "png": {"Software": None}, "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}  # fmt: skip
+
+
 def saved(figure: Figure, kind: str = "png", dpi: int = 110) -> bytes:
     """The figure as a file, without date and version: the same input gives the same bytes."""
     buffer = io.BytesIO()
-    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    figure.savefig(buffer, format=kind, dpi=dpi, metadata=_UNDATED[kind])
     return buffer.getvalue()
 
 

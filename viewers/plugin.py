@@ -178,11 +178,14 @@ def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     """
     from outbid import formats
 
-    from .from_layers import detections_from
+    from .from_layers import detections_from, exact
+    from .layers import PLACES
 
     features = {name: np.asarray(values) for name, values in attributes.get("features", {}).items()}
     numbers = {name: values for name, values in features.items() if values.dtype.kind in "iufbOU"}
     detections = detections_from(data, calibration=_calibration(attributes), features=numbers)
+    kept = attributes.get("metadata", {}).get(PLACES)
+    detections = exact(detections, kept, np.argsort(data[:, 0], kind="stable"))
     formats.write_detections(path, detections, record=_record(attributes), overwrite=True)
     return [path]
 
@@ -197,12 +200,16 @@ def write_tracks(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     """
     from outbid import formats
 
-    from .from_layers import tracks_from
+    from .from_layers import exact, tracks_from
+    from .layers import PLACES
 
     tracks = tracks_from(
         data, calibration=_calibration(attributes), features=dict(attributes.get("features", {})),
         graph=attributes.get("graph"),
     )  # fmt: skip
+    kept = attributes.get("metadata", {}).get(PLACES)
+    seen = exact(tracks.detections, kept, np.argsort(data[:, 1], kind="stable"))
+    tracks = replace(tracks, detections=seen)
     formats.write_tracks(path, tracks, record=_record(attributes), overwrite=True)
     return [path]
 

@@ -153,6 +153,20 @@ def interval_of(frame: NDArray, features: Mapping[str, NDArray]) -> float | None
     return interval if (off <= _UNEVEN * interval).all() else None
 
 
+def uneven(times: Sequence[float]) -> tuple[float, ...]:
+    """Times of frames if they grow, but not evenly; else none, as an interval states all.
+
+    Examples
+    --------
+    >>> uneven([0.0, 10.0, 31.0]), uneven([0.0, 10.0, 20.0])
+    ((0.0, 10.0, 31.0), ())
+    """
+    time = np.asarray(times, np.float64)
+    grows = len(time) > 2 and bool((np.diff(time) > 0).all()) and bool(np.isfinite(time).all())
+    even = grows and interval_of(np.arange(len(time)), {"time": time}) is not None
+    return tuple(time.tolist()) if grows and not even else ()
+
+
 def same_interval(one: float | None, other: float | None) -> bool:
     """Whether two intervals that are known are the same."""
     return one is None or other is None or abs(one - other) <= _SAME * max(one, other)

@@ -27,6 +27,7 @@ from ..layers import tracks_layer
 from ..proofreading import Session
 from .lineage import LineageForm, ray
 from .napari_layers import calibration_of, record_of, show, transform_of
+from .places import keep_places_of_tracks
 from .source import settings_of
 from .work import Report
 
@@ -59,6 +60,7 @@ class CorrectForm(LineageForm):
         self._key = ""  # of an act that waits for clicks
         self._showing = False  # the layer is changed by this form
         self.file, self.changes, self.save_button = QLineEdit(), QListWidget(), QPushButton("Save")
+        self.keys = QGridLayout()
         self.buttons = {key: QPushButton(f"{text} ({key})") for key, text in self.acts.items()}
         super().__init__(napari_viewer)
         self._fill_acts()
@@ -128,11 +130,10 @@ class CorrectForm(LineageForm):
         rows[order] = np.arange(len(order))
         self._showing = True
         if layer is not None and not isinstance(layer, Points):
-            of = calibration_of(layer)
-            voxels = (tracks.detections.position - np.array(of.origin)) / np.array(of.spacing)
-            seen = replace(tracks.detections, position=voxels, calibration=of)
-            made = tracks_layer(replace(tracks, detections=seen), name=layer.name)
+            on_grid = replace(tracks, detections=tracks.detections.on_grid(calibration_of(layer)))
+            made = tracks_layer(on_grid, name=layer.name)
             shown = show(self.viewer, made, transform_of(layer), record=self._record, instead_of=layer)
+            keep_places_of_tracks(shown, tracks, tracks.detections.position)
             self.layers.renew()
             self.layers.choose(shown)
         self._showing = False
@@ -239,7 +240,7 @@ class CorrectForm(LineageForm):
 
     def save(self) -> None:
         """Write the tracks; the pins are already in the table next to them."""
-        session, path = self.session, Path(self.file.text())
+        session, path = self.session, Path(self.file.text()).absolute()
         if session is None:
             self.show_message("There is nothing to save: nothing was corrected.")
             return
@@ -251,7 +252,7 @@ class CorrectForm(LineageForm):
             formats.write_tracks(path, session.tracks, record=record, overwrite=True)
             return session
 
-        said = f"{path.resolve()} is written, {calibration}; its pins are in {self.pins_path.name}."
+        said = f"{path} is written, {calibration}; its pins are in {self.pins_path.name}."
         self.do(write, said=said)
 
     def _propose_file(self) -> None:
@@ -277,17 +278,19 @@ class CorrectForm(LineageForm):
         self.file.setToolTip(
             "File in which Save writes the tracks. Each correction is written at once to a table next to it."
         )
-        keys = QGridLayout()
-        keys.setSpacing(3)
-        for k, button in enumerate(self.buttons.values()):
-            keys.addWidget(button, *divmod(k, 4))
-        keys.addWidget(self.save_button, *divmod(len(self.buttons), 4))
+        self.keys.setSpacing(3)
+        self.lay_keys(4)
         at = self.fields.getWidgetPosition(self.where)[0] + 1
         self.changes.setMaximumHeight(70)
         self.changes.hide()
-        for row in (self.changes, keys):
+        for row in (self.changes, self.keys):
             self.fields.insertRow(at, row)
         self.fields.insertRow(1, "save as", self.file)
+
+    def lay_keys(self, columns: int) -> None:
+        """Put so many buttons beside each other."""
+        for k, button in enumerate([*self.buttons.values(), self.save_button]):
+            self.keys.addWidget(button, *divmod(k, columns))
 
     def _connect_acts(self) -> None:
         for key, button in self.buttons.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from outbid.work.jobs import run_record
 from ..coloured import measures_of
 from ..explained import why
 from ..forest import ORDERS, forest_of
-from ..from_layers import detections_from, tracks_from
 from ..layers import tracks_layer
 from .colour_box import ColourBox
 from .fields import LayerBox
@@ -30,12 +28,12 @@ from .filter_box import FilterBox
 from .forest_plot import ForestPlot
 from .form import Form
 from .marks import Marks, marks
-from .napari_layers import LayerTransform, calibration_of, features_of, go_to, show, transform_of
+from .napari_layers import LayerTransform, go_to, show, transform_of
 from .pair import can_be_held
+from .places import placed_tracks, points_in
 from .work import Report, Task
 
 SCOPES = ("all tracks", "lineage of the selection", "what the image shows")
-_ROW = "row of the layer"
 _FOLLOWS = 80
 """Milliseconds after which the lineage follows what the image shows."""
 _MOST_SELECTED = 3
@@ -67,6 +65,12 @@ class LineageForm(Form):
         self._connect_lineage()
         self._hold_layer()
 
+    def missing(self) -> str:
+        """What to do without a layer."""
+        return (
+            "" if self.layers.layer() is not None else "There are no tracks. Open some, or track particles."
+        )
+
     def takes(self, layer: Any) -> bool:
         """Whether a layer can be chosen."""
         return can_be_held(layer) or (isinstance(layer, Points) and not marks(layer))
@@ -79,7 +83,7 @@ class LineageForm(Form):
         if layer is None:
             return
         try:
-            tracks, rows, number = placed_tracks(layer)
+            tracks, rows, number = tracks_and_rows(layer)
         except OutbidError as problem:
             self.show_problem(problem)
             return
@@ -302,10 +306,6 @@ class LineageForm(Form):
         if self._mouse not in self.viewer.mouse_drag_callbacks:
             self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
 
-    def _show_running(self, running: bool) -> None:
-        super()._show_running(running)
-        self.cancel_button.setVisible(running)
-
     def _stop_watching(self) -> None:
         self.viewer.mouse_drag_callbacks[:] = [
             one for one in self.viewer.mouse_drag_callbacks if one != self._mouse
@@ -340,7 +340,6 @@ class LineageForm(Form):
         self.fields.addRow(self.where)
         self.fields.addRow(self.filter)
         self.run_button.hide()
-        self.cancel_button.hide()
 
     def _connect_lineage(self) -> None:
         self.layers.chosen.connect(self._hold_layer)
@@ -359,7 +358,7 @@ class LineageForm(Form):
             getattr(self.viewer.scene.camera.events, event).connect(self._follow_view)
 
 
-def placed_tracks(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.int64]]:
+def tracks_and_rows(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.int64]]:
     """The tracks of a layer in places, as in files; points are tracks without links.
 
     Returns
@@ -370,17 +369,11 @@ def placed_tracks(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.int
     number : (N,) int64 array
         What each row of the layer calls its track.
     """
-    of, features = calibration_of(layer), features_of(layer) | {_ROW: np.arange(len(layer.data))}
     if isinstance(layer, Points):
-        seen = detections_from(layer.data, calibration=of, features=features)
-        tracks, number = Tracks(seen, np.empty((0, 2), np.int64)), np.arange(len(layer.data))
-        number[seen.features[_ROW]] = np.arange(len(seen))
-    else:
-        tracks = tracks_from(layer.data, calibration=of, features=features, graph=layer.graph)
-        seen, number = tracks.detections, layer.data[:, 0].astype(np.int64)
-    own = {name: values for name, values in seen.features.items() if name != _ROW}
-    placed = replace(tracks, detections=replace(seen, features=own).placed())
-    return placed, seen.features[_ROW], number
+        rows = np.argsort(layer.data[:, 0], kind="stable")
+        return Tracks(points_in(layer)[1], np.empty((0, 2), np.int64)), rows, np.argsort(rows)
+    rows = np.argsort(layer.data[:, 1], kind="stable")
+    return placed_tracks(layer), rows, layer.data[:, 0].astype(np.int64)
 
 
 def ray(

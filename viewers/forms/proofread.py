@@ -50,6 +50,11 @@ class ProofreadForm(CorrectForm):
 
     # ------------------------------------------------------------ what runs in the background
 
+    def missing(self) -> str:
+        """What to do without a layer."""
+        none = "There is no layer to proofread. Open tracks or detections."
+        return none if self.layers.layer() is None else ""
+
     def task(self) -> Task:
         """The step that was asked for; or to open the layer, and to go on with the pins of its file."""
         if self._job is not None:
@@ -108,7 +113,7 @@ class ProofreadForm(CorrectForm):
         if key not in QUESTIONS:
             super().press(key)
         elif session is None:
-            self.show_message("Open the tracks first.", error=True)
+            self.show_message("No tracks are open yet. Open does that.")
         elif self._work is None and key == "N":
             self.next()
         elif self._work is None and asked is not None:
@@ -118,7 +123,7 @@ class ProofreadForm(CorrectForm):
         assert self.session is not None
         ways = [row for row, _ in asked.link.alternatives if row >= 0]
         pins: dict[str, tuple[Any, ...]] = {"0": ("end",), "C": ("no_particle",)}
-        pins |= {str(k): ("link", row) for k, row in enumerate(ways, 1)}
+        pins |= {str(k): ("link", row) for k, row in enumerate(ways[:4], 1)}
         if key == "Space":
             self.session = proofreading.skip(self.session, asked)
             self.next()
@@ -200,6 +205,9 @@ class ProofreadForm(CorrectForm):
         if not event.spontaneous():
             self._close_questions()
             self.session = None
+            self.headline.setText("")
+            self.show_message("")
+            self.enable()
 
     def _fill_questions(self) -> None:
         self.run_button.show()
@@ -221,4 +229,5 @@ class ProofreadForm(CorrectForm):
 
 
 def _opened(opened: Any, report: Report) -> Corrected:
-    return Corrected(opened(report), "", ())
+    said = "Opened. The question is about the least certain link; each answer is kept at once."
+    return Corrected(opened(report), said, ())
