@@ -165,6 +165,7 @@ def test_both_frames_lie_on_each_other_and_labels_apart(window: Window, tmp_path
         window.wait(lambda: not form.drawing.isActive())
         crops = [window.viewer.layers[f"{name} frame"] for name in ("Earlier", "Later")]
         assert [np.unique(crop.data).tolist() for crop in crops] == [[frames[0]], [frames[1]]]
+        assert [form.buttons[key].isEnabled() for key in "12"] == [True, row == 0]
         assert [crop.colormap.name for crop in crops] == ["magenta", "green"]
         assert not image.visible
     window.shot("proofread_frames")

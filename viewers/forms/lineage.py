@@ -10,7 +10,7 @@ from napari.layers import Points
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 from qtpy.QtGui import QHideEvent
-from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton
+from qtpy.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton
 
 from outbid.edit.filter import filter as filtered
 from outbid.edit.filter import fulfilling_all
@@ -23,7 +23,7 @@ from ..explained import why
 from ..forest import ORDERS, forest_of
 from ..layers import tracks_layer
 from .colour_box import ColourBox
-from .fields import LayerBox
+from .fields import LayerBox, choice_box
 from .filter_box import FilterBox
 from .forest_plot import ForestPlot
 from .form import Form
@@ -56,7 +56,7 @@ class LineageForm(Form):
         self._transform = LayerTransform((), (), (), ())
         self._job: Task | None = None
         self.layers = LayerBox(self.viewer, self.takes)
-        self.find, self.order, self.scope = QLineEdit(), QComboBox(), QComboBox()
+        self.find, self.order, self.scope = QLineEdit(), choice_box(ORDERS), choice_box(SCOPES)
         self.fit_button = QPushButton("Show all")
         self.colour, self.filter, self.lineage = ColourBox(), FilterBox(), ForestPlot()
         self.where = QLabel()
@@ -325,10 +325,8 @@ class LineageForm(Form):
 
     def _fill_lineage(self) -> None:
         self.find.setPlaceholderText("find track …")
-        self.find.setMaximumWidth(90)
-        self.order.addItems([*ORDERS])
+        self.find.setFixedWidth(84)
         self.order.setToolTip("By what lineages are put side by side.")
-        self.scope.addItems([*SCOPES])
         self.where.setWordWrap(True)
         self.fields.addRow("layer", self.layers)
         self.fields.addRow("colour", self.colour)

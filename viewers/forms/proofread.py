@@ -136,7 +136,11 @@ class ProofreadForm(CorrectForm):
     def can(self, key: str) -> bool:
         """Whether a key can act now."""
         if key in QUESTIONS:
-            return self.session is not None
+            asked = None if self.session is None else self.asked
+            ways = [] if asked is None else [row for row, _ in asked.link.alternatives if row >= 0]
+            if asked is None:
+                return key == "N" and self.session is not None
+            return not key.isdecimal() or int(key) <= len(ways)
         return super().can(key)
 
     def nearest(self, world: Sequence[float], direction: Sequence[float] | None, *, later: int = 0) -> int:

@@ -22,8 +22,10 @@ _WIDTH = 12.0
 _LOOKS = {
     "blending": "translucent_no_depth", "face_color": "transparent", "border_width": 0.15,
     }  # fmt: skip
-_LABEL = (54.0, 18.0)
+_LABEL = (100.0, 26.0)
 """Pixels of a label: how wide and high."""
+_ASIDE = 0.7
+"""Prior: of its width, how far the middle of a label is from what it names."""
 _NAMED = {
     "blending": "translucent_no_depth", "face_color": "transparent", "border_width": 0.0,
     "text": {"string": "{text}", "size": 13, "color": "gold", "anchor": "center"},
@@ -81,24 +83,28 @@ class QuestionLayers(PlaneLayers):
             {"border_color": colours}, looks,
         )  # fmt: skip
         yield
-        labels = self._labels(seen.position[ways], at)
+        labels, moved = self._labels(seen.position[ways], at)
         texts = [f"{k}: {_known(values[to], asked)}".removesuffix(": ") for k, to in enumerate(values, 1)]
         self._put("Alternatives", labels, self._viewer.add_points, {"features": {"text": texts}}, _NAMED)
         ends = np.concatenate([trails, np.column_stack([np.full(len(ways), row), ways])])
-        lines = np.concatenate([seen.position[ends], np.stack([labels, seen.position[ways]], axis=1)])
-        colours = np.repeat(["silver", "gold", "dimgray"], [len(trails), len(ways), len(ways)])
+        leaders = np.stack([seen.position[ways], labels], axis=1)[moved]
+        lines = np.concatenate([seen.position[ends], leaders])
+        colours = np.repeat(["silver", "gold", "dimgray"], [len(trails), len(ways), len(leaders)])
         self._lines("Links", lines, colours, "arrow")
         yield
         ends = links[np.isin(links[:, 0], session.changed)] if len(session.changed) else links[:0]
         self._lines("Changed links", seen.position[ends], np.repeat("deepskyblue", len(ends)), "line")
 
-    def _labels(self, ends: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Where the labels of alternatives are: beside them, away from the question, none on another."""
+    def _labels(
+        self, ends: NDArray[np.float64], at: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Where the labels of alternatives are, none on another, and which are not beside their ends."""
         pixel = 1 / self._viewer.scene.camera.zoom / np.array(self._transform.spacing[1:])
-        aside = np.where(ends[:, 2:] >= at[2], 1.0, -1.0) * [0.0, _LABEL[0]]
-        places = ends.copy()
-        places[:, 1:] = spread(ends[:, 1:] / pixel + aside) * pixel
-        return places
+        aside = np.where(ends[:, 2:] >= at[2], 1.0, -1.0) * [0.0, _ASIDE * _LABEL[0]]
+        wanted, places = ends[:, 1:] / pixel + aside, ends.copy()
+        placed = spread(wanted)
+        places[:, 1:] = placed * pixel
+        return places, (placed != wanted).any(axis=1)
 
     def clear(self) -> None:
         """Take the layers away, and show the movie again."""
@@ -125,7 +131,7 @@ def spread(places: NDArray[np.float64]) -> NDArray[np.float64]:
     Examples
     --------
     >>> spread(np.array([[0.0, 0], [5, 10], [3, 400]])).tolist()
-    [[0.0, 0.0], [18.0, 10.0], [3.0, 400.0]]
+    [[0.0, 0.0], [26.0, 10.0], [3.0, 400.0]]
     """
     placed = places.copy()
     order = np.argsort(places[:, 0], kind="stable")
