@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from napari_scenes import Window
 
-from outbid import Detections, Tracks, read_tracks
+from outbid import Calibration, Detections, Tracks, read_tracks
 from outbid.edit.filter import filter as filtered
 from outbid.particles.calibration import Calibration
 from outbid.viewers.layers import tracks_layer

@@ -51,7 +51,7 @@ class ForestPlot(QWidget):
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self.draw)
         self._numbers = np.empty(0, np.int64)
-        self._make(pg)
+        self.plot = self._make(pg)
         self.plot.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         self.setMinimumHeight(_LEAST_HIGH)
         column.addWidget(self.plot)
@@ -155,21 +155,21 @@ class ForestPlot(QWidget):
         ends = [forest.place_of(forest.rows_of(int(track))[[0, -1]]) for track in tracks]
         self._path.setData(*np.concatenate([np.empty((0, 2)), *ends]).T)
 
-    def _make(self, pg: Any) -> None:
-        plot = self
+    def _make(self, pg: Any) -> Any:
+        named = self.name_at
 
         class Numbers(pg.AxisItem):
             """Numbers of tracks under their columns."""
 
             def tickStrings(self, values: list[float], *_: float) -> list[str]:
-                return [plot.name_at(value) for value in values]
+                return [named(value) for value in values]
 
-        self.plot = pg.PlotWidget(axisItems={"bottom": Numbers("bottom")})
-        self.plot.setLabel("left", "frame")
-        self.plot.setLabel("bottom", "track")
-        self.plot.invertY()
-        self.plot.hideButtons()
-        self.plot.setMenuEnabled(False)
+        plot = pg.PlotWidget(axisItems={"bottom": Numbers("bottom")})
+        plot.setLabel("left", "frame")
+        plot.setLabel("bottom", "track")
+        plot.invertY()
+        plot.hideButtons()
+        plot.setMenuEnabled(False)
         plain = {"connect": "pairs", "skipFiniteCheck": True, "antialias": False}
         self._curves = [pg.PlotCurveItem(**plain) for _ in range(_BINS + 1)]
         self._doubtful = pg.PlotCurveItem(pen=pg.mkPen(_DOUBTFUL, width=3), **plain)
@@ -178,9 +178,10 @@ class ForestPlot(QWidget):
         self._marks = pg.ScatterPlotItem(size=13, pen=pg.mkPen(_SELECTED, width=2), brush=None)
         self._now = pg.InfiniteLine(angle=0, pen=pg.mkPen(_FRAME, style=Qt.PenStyle.DashLine))
         for item in (*self._curves, self._spots, self._doubtful, self._path, self._marks, self._now):
-            self.plot.addItem(item, ignoreBounds=True)
-        self.plot.sigRangeChanged.connect(lambda *_: self._soon.start())
-        self.plot.scene().sigMouseClicked.connect(self._clicked)
+            plot.addItem(item, ignoreBounds=True)
+        plot.sigRangeChanged.connect(lambda *_: self._soon.start())
+        plot.scene().sigMouseClicked.connect(self._clicked)
+        return plot
 
     def name_at(self, column: float) -> str:
         """Number of the track in a column; empty between columns."""
