@@ -165,6 +165,20 @@ def detect_frames(
     return _as_detections(spots, unit), search.settings
 
 
+def detect_frame(
+    image: NDArray, settings: DetectionSettings, model: SpotModel | None, *, unit: str, workers: int
+) -> Detections:
+    """Find the spots of one frame, numbered 0, with a model and settings of `learn_from`; none without one.
+
+    Raises
+    ------
+    InputError
+        As `detect_frames`.
+    """
+    search = _Search(settings, model, workers, 1)
+    return _as_detections([search.spots_of((0, checked(image, 0), model))], unit)
+
+
 def _some(frames: Sequence[NDArray] | NDArray, numbers: Sequence[int]) -> Iterator[NDArray]:
     return (frames[number] for number in numbers)
 
