@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from napari_window import Window, pause  # noqa: E402
 
+from outbid.particles.calibration import Calibration  # noqa: E402
 from outbid.simulate.camera import Camera, render  # noqa: E402
 from outbid.simulate.motions import PersistentWalk  # noqa: E402
 from outbid.simulate.walks import WalkSettings, walk  # noqa: E402
@@ -68,7 +69,9 @@ def score(window: Window) -> None:
     """Its tracks against the truth, at the first error."""
     truth = walk(WalkSettings(PersistentWalk(1.0, 0.8), particles=50, frames=30, box=BOX, seed=7))
     seen = replace(truth.detections, position=truth.detections.position / VOXEL)
-    layer = tracks_layer(replace(truth, detections=seen), spacing=VOXEL, name="Truth")
+    layer = tracks_layer(
+        replace(truth, detections=seen), calibration=Calibration(spacing=VOXEL), name="Truth"
+    )
     data, attributes, _ = layer.as_tuple()
     shown = window.viewer.add_tracks(data, features=attributes["features"], name="Truth", **PLACE)
     form = window.form("Score against truth")

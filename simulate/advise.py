@@ -31,6 +31,7 @@ from outbid.particles.calibration import checked_spacing
 from outbid.particles.detections import Detections
 from outbid.settings.columns import check_columns
 from outbid.settings.costs import check_costs
+from outbid.settings.declare import taking_former_names
 from outbid.settings.tracking import TrackingSettings
 
 from .first_step import NearestDistances, drift_of, first_step
@@ -178,6 +179,7 @@ class Advice:
         return asdict(self) | {"advice": self.advice()}
 
 
+@taking_former_names(TrackingSettings)
 def advise(
     detections: DetectionsLike,
     *,

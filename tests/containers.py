@@ -7,6 +7,7 @@ ND2 and LIF have no library that writes them: what is written here holds the par
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -180,7 +181,7 @@ def lif(folder: Path) -> Path:
     return path
 
 
-def nd2(folder: Path) -> Path:
+def nd2(folder: Path, more: Mapping[str, bytes] = MappingProxyType({})) -> Path:
     """Version 3: chunks of values with types and names, a plane after the other, and a map of all chunks."""
     path = folder / "movie.nd2"
     attributes = {
@@ -204,6 +205,7 @@ def nd2(folder: Path) -> Path:
     parts = [(b"ND2 FILE SIGNATURE CHUNK NAME01!", b"Ver3.0".ljust(64, b"\0"), 32)]
     parts += [(name.encode(), _variants(held), 4080) for name, held in values.items()]
     images = VOXELS.reshape(-1, ROWS, COLUMNS)
+    parts += [(name.encode(), held, 4080) for name, held in more.items()]
     parts += [
         (f"ImageDataSeq|{n}!".encode(), bytes(8) + image.tobytes(), 4072) for n, image in enumerate(images)
     ]

@@ -66,7 +66,7 @@ def endless(*_: Any, gate: float = 0.0, progress: Any) -> None:  # noqa: ARG001 
 
 def run(window: Window, form: Any, seconds: float = 90.0) -> None:
     window.click(form.run_button)
-    window.wait(form.run_button.isEnabled, seconds)
+    window.wait(lambda: form._work is None, seconds)
 
 
 def preferences() -> Any:

@@ -1,6 +1,7 @@
 """Detection: what must be found in simulated stacks, and how well; settings, preview and command."""
 
 import gc
+import os
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from outbid import InputError, ResourceError, SettingsError, match, open_images
+from outbid.compute.processes import ProcessOfEach
 from outbid.detection import detect
 from outbid.detection.frames import learn_from
 from outbid.detection.joint import local_maxima
@@ -139,6 +141,24 @@ def test_tiles_have_the_spots_of_the_whole_frame(monkeypatch: pytest.MonkeyPatch
     one, three = (detect([image], used, workers=workers)[0] for workers in (1, 3))
     assert one.position.tobytes() == three.position.tobytes()
     assert len(match(one.position, whole.position, 0.2).source) >= 0.95 * max(len(one), len(whole)) > 60
+
+
+def test_processes_find_the_same_bytes_and_hand_on_what_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    movie, used = [speckled(k) for k in range(3)], DetectionSettings(3)
+    threads, _ = detect(movie, used, workers=1)
+    monkeypatch.setattr(FRAMES, "_FEW", 1)
+    monkeypatch.setattr(FRAMES, "_WORTH", 1)
+    monkeypatch.setattr(import_module("outbid.detection.spots"), "spots_of_frame", None)  # in this process
+    apart, _ = detect(movie, used, workers=2)
+    assert len(apart) > 5
+    assert apart.position.tobytes() == threads.position.tobytes()
+    assert all((apart.features[name] == values).all() for name, values in threads.features.items())
+    with ProcessOfEach() as processes:
+        assert processes.call(os.getpid) == processes.call(os.getpid) != os.getpid()
+        with pytest.raises(ValueError, match="invalid literal"):
+            processes.call(int, "x")
+        with pytest.raises(ChildProcessError):
+            processes.call(os._exit, 1)
 
 
 def speckled(seed: int = 0) -> NDArray:

@@ -255,7 +255,10 @@ def test_one_table_of_a_set_in_several_units() -> None:
     assert one == pytest.approx(other)
     outbid.write_tracks("c.csv", walk_in("micrometer", 1, 10.0))
     outbid.write_tracks("d.csv", walk_in("pixel"))
-    assert_refused(run("measure", "a.csv", "c.csv", "-o", "n.csv"), 2, "10 s and", "one interval together")
+    outbid.write_tracks("e.csv", walk_in("micrometer"))
+    done = run("measure", "a.csv", "c.csv", "e.csv", "-o", "n.csv")
+    assert_refused(done, 2, "(10 s: c; 20 s: a and 1 more)", "once for each interval")
+    succeed("measure", "a.csv", "c.csv", "-o", "o.csv", "--interval", 20)
     assert_refused(run("measure", "a.csv", "d.csv", "-o", "n.csv"), 2, "px, 20 s", "--spacing")
 
 

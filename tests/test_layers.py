@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbid import Detections, SettingsError, Tracks, score
+from outbid.particles.calibration import Calibration
 from outbid.viewers.judged import judge_links
 from outbid.viewers.layers import Layer, error_layers, points_layer, tracks_layer
 
@@ -63,7 +64,7 @@ def test_rows_are_sorted_ids_compact_and_features_finite(tracks: Tracks) -> None
 def test_what_a_link_has_stands_where_it_ends() -> None:
     seen = Detections.from_table([0, 0, 1, 2], [[0, 0, 0], [0, 9, 9], [0, 0, 1], [2, 0, 1]])
     tracks = Tracks(seen, np.array([[0, 2], [2, 3]]), np.array([1.0, 7.0]), None, np.array([0.9, 0.5]))
-    layer = tracks_layer(tracks, spacing=(5, 1, 1))
+    layer = tracks_layer(tracks, calibration=Calibration(spacing=(5, 1, 1)))
     # Rows: the track of detections 0, 2 and 3, then detection 1, which has no link.
     assert layer.features["link_cost"].tolist() == [1, 1, 7, 1]
     assert layer.features["link_probability"].tolist() == [0.9, 0.9, 0.5, 0.5]
@@ -85,7 +86,7 @@ def test_a_unit_that_napari_does_not_know_stands_as_pixel(unit: str, shown: str)
 @pytest.mark.smoke
 def test_a_layer_without_z_keeps_the_scale_of_each_axis() -> None:
     seen = Detections.from_table([3, 4], [[1, 2], [3, 4]])
-    flat = points_layer(seen, spacing=(5.0, 0.5, 0.25)).in_plane()
+    flat = points_layer(seen, calibration=Calibration(spacing=(5.0, 0.5, 0.25))).in_plane()
     assert flat.scale == (1, 0.5, 0.25)
     assert flat.data.tolist() == [[3.0, 1.0, 2.0], [4.0, 3.0, 4.0]]
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scenes import carried, crowded, followed, lost, over_gaps, share_of_right
 
-from outbid import Detections, InputError, TrackingSettings, Tracks, read_tracks, score, track
+from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_tracks, score, track
 from outbid.learned.live import Live
 from outbid.learned.summary import Summary
+from outbid.particles.calibration import Calibration
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.scenes import Scene
@@ -111,9 +112,13 @@ def test_flat_movies_and_voxels() -> None:
     flat = np.dstack([np.zeros((10, 200)), place])
     seen = Detections.from_table(np.repeat(np.arange(10), 200), flat.reshape(-1, 3) / (1, 0.5, 0.5))
     calibration = learned(seen, TrackingSettings(spacing=(1, 0.5, 0.5)))
-    tracks, _ = followed(Live(calibration, spacing=(1, 0.5, 0.5)), seen)
+    tracks, _ = followed(Live(calibration, calibration=Calibration(spacing=(1, 0.5, 0.5))), seen)
     truth = Tracks.from_track_ids(seen, np.tile(np.arange(200), 10))
     assert score(tracks, truth).values["link_f1"] > 0.975  # of other seeds 0.987, which deviates by 0.003
+    learned_in_um = replace(calibration, unit="µm")
+    Live(learned_in_um, calibration=Calibration("micrometer", (1, 0.5, 0.5)))
+    with pytest.raises(SettingsError, match="in nm, and the model was learned in µm"):
+        Live(learned_in_um, calibration=Calibration("nanometer", (1, 0.5, 0.5)))
 
 
 @pytest.mark.slow

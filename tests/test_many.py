@@ -146,7 +146,7 @@ def test_many_images(tmp_path: Path) -> None:
     moved = tmp_path / "other" / "movie.h5"
     moved.parent.mkdir()
     sources[1].rename(moved)
-    job = DetectJob(DetectionSettings(radius=1.5, radius_z=3.0))
+    job = DetectJob(DetectionSettings(radius=1.5))
     found = detect_many([sources[0], moved], tmp_path / "out", job)
     seen = read_detections(found[1].output)
     assert len(seen) == 21

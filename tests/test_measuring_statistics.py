@@ -10,6 +10,7 @@ import outbid
 from outbid import Detections, Tracks
 from outbid.measuring import Measures
 from outbid.measuring.draws import variants_of
+from outbid.measuring.edge import confidence
 
 TRACKS, FRAMES = 300, 25
 NOISE = 0.3
@@ -111,10 +112,47 @@ def test_persistence_times(time: float) -> None:
     assert 0.58 < held(found, "persistence", time) < 0.85
 
 
-def test_diffusion_has_no_persistence() -> None:
-    rng = np.random.default_rng(6)
-    found = outbid.measure(moving(rng.normal(size=(TRACKS, FRAMES - 1, 2)), 0.2, rng))
-    assert value_and_error(found, "persistence")[0] < 0.3
+@pytest.mark.parametrize("seed", range(3))
+def test_diffusion_has_no_persistence(seed: int) -> None:
+    """Its interval reaches 0; blur and a short persistence are the same to frames."""
+    rng = np.random.default_rng(seed)
+    found = outbid.measure(moving(rng.normal(size=(TRACKS, FRAMES - 1, 2)), 0.0, rng))
+    value, error = value_and_error(found, "persistence")
+    assert found.groups["persistence_low_95_frame"][0].as_py() == 0
+    assert value <= 2 * error < 1
+
+
+def limits(found: Measures) -> np.ndarray:
+    """Low and high ends of the 68 % and the 95 % interval of the persistence time."""
+    columns = [
+        name for name in found.groups.column_names if name.startswith(("persistence_low", "persistence_high"))
+    ]
+    ends = [found.groups[name][0].as_py() for name in columns]
+    return np.array([np.inf if end is None else end for end in ends])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", [0.0, 0.5, 2.0])
+def test_intervals_of_persistence_hold_the_true_time(time: float) -> None:
+    """68 and 95 %, within three binomial standard errors, at the edge and far from it."""
+    movies, held = 40, np.zeros(2)
+    for seed in range(movies):
+        rng = np.random.default_rng(100 + seed)
+        steps = persistent(time, rng) if time else rng.normal(size=(TRACKS, FRAMES - 1, 2))
+        low, high, lowest, highest = limits(outbid.measure(moving(steps[:100], 0.1, rng)))
+        held += low <= time <= high, lowest <= time <= highest
+    assert 0.46 < held[0] / movies < 0.90
+    assert held[1] / movies > 0.84
+
+
+@pytest.mark.parametrize("true", [0.0, 0.3, 1.0, 3.0])
+@pytest.mark.parametrize("level", [0.68, 0.95])
+def test_intervals_at_an_edge_hold_normal_values(true: float, level: float) -> None:
+    drawn = np.random.default_rng(1).normal(true, 1, 100_000)
+    best = np.maximum(drawn, 0)
+    lost, edge = (np.square(drawn - at) - np.square(drawn - best) for at in (true, 0.0))
+    held = (confidence(lost, edge, true < best) <= level).mean()
+    assert level - 0.006 < held < level + (0.09 if 0 < true < 2 else 0.006)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from napari_scenes import Window
 
 from outbid import Detections, Tracks, read_detections, read_record, read_tracks, write_tracks
 from outbid.data import sample
+from outbid.particles.calibration import Calibration
 from outbid.viewers.layers import points_layer, tracks_layer
 from outbid.viewers.plugin import (
     layers_of_movie,
@@ -34,7 +35,7 @@ def division() -> Tracks:
 
 def shown(tracks: Tracks, **attributes: Any) -> tuple[Any, dict[str, Any]]:
     """A tracks layer's data and attributes, as napari gives them to writers."""
-    data, own, _ = tracks_layer(tracks, spacing=(2, 0.5, 0.5)).as_tuple()
+    data, own, _ = tracks_layer(tracks, calibration=Calibration(spacing=(2, 0.5, 0.5))).as_tuple()
     return data, own | {"translate": np.zeros(4), "metadata": {"outbid": RECORD}} | attributes
 
 
@@ -65,7 +66,7 @@ def test_tracks_are_written_in_their_unit_and_read_back(tmp_path: Path, suffix: 
 def test_points_are_written_with_their_features_and_read_back(tmp_path: Path) -> None:
     path = str(tmp_path / "points.csv")
     seen = Detections.from_table([0, 3], [[0, 5, 6], [0, 7, 8]], features={"quality": [1.5, 2.5]})
-    data, attributes, _ = points_layer(seen, spacing=(1, 0.5, 0.5)).as_tuple()
+    data, attributes, _ = points_layer(seen, calibration=Calibration(spacing=(1, 0.5, 0.5))).as_tuple()
     attributes["features"]["word"] = np.array(["a", "b"])
     write_points(path, data, attributes)
     back = read_detections(path)

@@ -58,13 +58,12 @@ def test_layers_may_go_while_a_run_is_on_its_way(window: Window) -> None:
     form.result.choose(edited)
     window.click(form.run_button)
     window.viewer.layers.clear()
-    window.wait(form.run_button.isEnabled)
+    window.wait(lambda: form._work is None)
     assert form.source.layers.layer() is None
     (tracks,) = window.viewer.layers
     assert tracks is not edited
     assert link_count(tracks) > 2000
-    run(window, form)
-    assert "There is no layer to work on" in form.message.text()
+    assert not form.run_button.isEnabled()
 
 
 def test_a_preview_that_is_deleted_is_not_made_again(window: Window) -> None:
@@ -81,7 +80,7 @@ def test_a_preview_that_is_deleted_is_not_made_again(window: Window) -> None:
 @pytest.mark.smoke
 def test_layers_that_cannot_be_tracked_say_what_to_change(window: Window) -> None:
     form = window.form("Track particles")
-    run(window, form)
+    assert not form.run_button.isEnabled()
     assert "Open a movie as an image, or add points" in form.message.text()
     for kind, data, settings, message in [
         ("points", np.zeros((5, 2)), {}, "Add a first column: the frame"),

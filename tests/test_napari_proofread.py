@@ -146,7 +146,7 @@ def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
     form.tabs.setCurrentIndex(1)
     form.ask(4)
     window.shot("proofread_lineage")
-    form.lineage.chosen.emit(1, 0)
+    form.lineage.chosen.emit(1, False)
     assert form.asked.link.row == 1
     form.table.setCurrentIndex(form.table.model().index(0, 0))
     assert form.asked.link.row == 0

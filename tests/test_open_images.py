@@ -64,9 +64,7 @@ def test_the_same_spots_to_the_bit_in_every_container(files: dict[str, Path], tm
     for name, path in files.items():
         options = [f"--{key}={value}" for key, value in CONTAINERS[name][1].items()]
         output = tmp_path / f"{name}.csv"
-        succeed(
-            "detect", path, "-o", output, "--radius", 1.5, "--radius-z", 3, "--spacing", *SPACING, *options
-        )
+        succeed("detect", path, "-o", output, "--radius", 1.5, "--spacing", *SPACING, *options)
         found[name] = read_detections(output)
         assert read_record(output)["input"]["name"] == path.name
     first = found["tiff"]
@@ -79,10 +77,11 @@ def test_the_same_spots_to_the_bit_in_every_container(files: dict[str, Path], tm
 
 def test_detect_takes_a_path_what_was_opened_or_frames(files: dict[str, Path]) -> None:
     movie = open_images(files["tiff"])
-    frames = detect(list(movie.frames()), radius=1.5, radius_z=3.0, spacing=movie.spacing, unit=movie.unit)
+    frames = detect(list(movie.frames()), radius=1.5, spacing=movie.spacing, unit=movie.unit)
     for given in (files["tiff"], str(files["tiff"]), movie):
-        found, used = detect(given, DetectionSettings(radius=9.0), radius=1.5, radius_z=3.0)
-        assert (used.radius, used.spacing, found.unit) == (1.5, movie.spacing, movie.unit)
+        found, used = detect(given, DetectionSettings(radius=9.0), radius=1.5)
+        assert (used.spacing, found.unit) == (movie.spacing, movie.unit)
+        assert abs(used.radius - 1.5) < 0.1
         np.testing.assert_array_equal(found.position, frames[0].position)
     doubled = [2 * size for size in SPACING]
     assert detect(files["tiff"], radius=3.0, spacing=tuple(doubled))[1].spacing == tuple(doubled)

@@ -24,8 +24,6 @@ def spots(path: Path, *options: object) -> Detections:
         output,
         "--radius",
         1.5,
-        "--radius-z",
-        3,
         "--threshold",
         15,
         "--overwrite",

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outbid import Detections, SettingsError, TrackingSettings, Tracks, track
+from outbid import Detections, TrackingSettings, Tracks, track
 from outbid.pins import read_pins
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
@@ -149,12 +149,16 @@ def test_answers_are_kept_and_gone_on_with(tmp_path: Path) -> None:
     assert changed.pins[:2] == session.pins[:2]
 
 
-def test_a_contradiction_is_refused_and_names_both_answers() -> None:
+def test_a_later_answer_takes_the_place_of_what_it_contradicts_until_it_is_undone() -> None:
     session, asked = next_question(begun("learned"))
     (_, (one, _), (other, _), *_) = ((0, 0), *asked.link.alternatives)
-    session = answer(session, asked, "link", one)
-    with pytest.raises(SettingsError, match="contradicts"):
-        answer(session, asked, "link", other)
+    first = answer(session, asked, "link", one)
+    later = answer(first, asked, "link", other)
+    assert [pin.detections[1] for pin in later.pins] == [later.spot(other)]
+    back = undo(later)
+    assert back.pins == first.pins
+    assert np.array_equal(back.tracks.links, first.tracks.links)
+    assert redo(back).pins == later.pins
 
 
 @pytest.mark.smoke

@@ -93,7 +93,7 @@ def test_mean_square_displacement_is_what_a_loop_over_all_pairs_gives(tracks: Tr
             if tracks.track_id[i] == tracks.track_id[j] and lag <= most:
                 pairs[lag] += 1
                 sums[lag] += ((place[j] - place[i]) ** 2).sum()
-    curve = curves.mean_square_displacement(tracks, SPACING, most)
+    curve = curves.mean_square_displacement(tracks, Calibration(spacing=SPACING), most)
     assert dict(zip(curve.lag.tolist(), curve.pairs.tolist(), strict=True)) == pairs
     np.testing.assert_allclose(curve.mean_square, [sums[k] / pairs[k] for k in curve.lag.tolist()])
 
@@ -135,7 +135,9 @@ def test_long_movies_are_drawn_by_groups_of_frames() -> None:
 
 def test_steps_leave_out_gaps() -> None:
     seen = Detections.from_table([0, 1, 3], [[0, 0, 0], [1, 0, 0], [1, 0, 9]])
-    assert curves.step_lengths(Tracks.from_track_ids(seen, [0, 0, 0]), SPACING).tolist() == [2]
+    assert curves.step_lengths(
+        Tracks.from_track_ids(seen, [0, 0, 0]), Calibration(spacing=SPACING)
+    ).tolist() == [2]
 
 
 def test_the_worst_links_are_the_least_probable_else_of_least_margin_else_the_dearest() -> None:
@@ -212,7 +214,7 @@ def test_a_movie_is_shown_around_each_doubtful_link(tmp_path: Path) -> None:
 
 
 def test_three_projections_show_every_link_in_its_colour(found: Tracks) -> None:
-    views = projections(found, SPACING)
+    views = projections(found, Calibration(spacing=SPACING))
     assert [view.name for view in views] == ["y, x", "z, x", "z, y"]
     for view in views:
         assert sum(path.count("M") for _, path in view.lines) == len(found.links)
@@ -221,7 +223,9 @@ def test_three_projections_show_every_link_in_its_colour(found: Tracks) -> None:
         np.ptp(found.detections.position[:, 2]) / (2 * np.ptp(found.detections.position[:, 0]))
     )
     flat = Detections.from_table([0, 1], [[0, 0, 0], [0, 1, 2]])
-    assert [view.name for view in projections(Tracks(flat, np.array([[0, 1]])), SPACING)] == ["y, x"]
+    assert [
+        view.name for view in projections(Tracks(flat, np.array([[0, 1]])), Calibration(spacing=SPACING))
+    ] == ["y, x"]
 
 
 def test_a_lineage_has_a_line_for_every_track_and_division() -> None:

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .gated.matching import match as match
     from .measuring import Measures as Measures
     from .measuring import measure as measure
+    from .particles.calibration import Calibration as Calibration
     from .particles.detections import Detections as Detections
     from .particles.tracks import Tracks as Tracks
     from .scoring import Scores as Scores
@@ -97,6 +98,7 @@ _MODULES = {
     "formats.images.opening": ("open_images",),
     "gated.matching": ("Match", "match"),
     "measuring": ("Measures", "measure"),
+    "particles.calibration": ("Calibration",),
     "particles.detections": ("Detections",),
     "particles.tracks": ("Tracks",),
     "scoring": ("Scores", "score"),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.formats.images.frames import Images
+from outbid.particles.calibration import Calibration
 from outbid.particles.detections import Detections
 
 from .scene import grid_of, on_grid
@@ -23,19 +24,20 @@ class Crops:
     first: NDArray[np.float64]  # (3,) place of the first voxel in the plot
 
     @classmethod
-    def of(cls, movie: Images, seen: Detections, spacing: tuple[float, float, float]) -> Crops:
-        """For a plot of positions times spacing; raises SettingsError if units do not fit together.
+    def of(cls, movie: Images, seen: Detections, drawn: Calibration) -> Crops:
+        """For a plot of positions in this calibration; raises SettingsError if units do not fit together.
 
         >>> from outbid.formats.images.opening import open_images
         >>> movie = open_images(np.eye(4)[None].repeat(2, 0), axes="TYX")
-        >>> crops = Crops.of(movie, Detections.from_table([0], [[0, 1, 1]]), (1, 0.5, 0.5))
+        >>> drawn = Calibration(spacing=(1, 0.5, 0.5))
+        >>> crops = Crops.of(movie, Detections.from_table([0], [[0, 1, 1]]), drawn)
         >>> picture, extent = crops.around((0, 1), np.array([0, 0.5, 0.5]), 0.5)
         >>> picture[..., 0].tolist(), extent
         ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], (-0.25, 1.25, 1.25, -0.25))
         """
         two = Detections.from_table([0, 0], [[0, 0, 0], [1, 1, 1]], calibration=seen.calibration)
         zero, one = on_grid(two, grid_of(movie, [seen])).position
-        size = spacing / (one - zero)
+        size = drawn.spacing / (one - zero)
         return cls(movie, size, -zero * size)
 
     def around(

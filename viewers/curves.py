@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from outbid.measuring.choice import fitted
 from outbid.measuring.groups import rows_apart
+from outbid.particles.calibration import Calibration, calibration_given
 from outbid.particles.tracks import Tracks
 
 from .judged import JudgedLinks
@@ -131,11 +133,11 @@ def detections_a_frame(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.
     return groups.middle, groups.within(tracks.detections.frame) / groups.sizes
 
 
-def step_lengths(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
+def step_lengths(tracks: Tracks, calibration: Calibration | None = None) -> NDArray[np.float64]:
     """Lengths of the links from a frame to the next, without links over gaps."""
     frame = tracks.detections.frame
     consecutive = frame[tracks.links[:, 1]] - frame[tracks.links[:, 0]] == 1
-    return link_speed(tracks, spacing)[consecutive]
+    return link_speed(tracks, calibration)[consecutive]
 
 
 def starts_and_ends(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -159,7 +161,7 @@ def starts_and_ends(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.flo
     return groups.middle, groups.within(starts) / groups.sizes, groups.within(ends) / groups.sizes
 
 
-def speed_over_time(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
+def speed_over_time(tracks: Tracks, calibration: Calibration | None = None) -> NDArray[np.float64]:
     """(4, B) float64: middle of each group of frames, and quartiles of the speed of links that start in it.
 
     In the unit of the positions a frame; NaN without links.
@@ -174,13 +176,18 @@ def speed_over_time(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1,
     start = _start_frames(tracks)
     groups = _Groups.of(start)
     order = np.argsort(start, kind="stable")
-    speeds = np.split(link_speed(tracks, spacing)[order], np.searchsorted(start[order], groups.edges[1:-1]))
+    speeds = np.split(
+        link_speed(tracks, calibration)[order], np.searchsorted(start[order], groups.edges[1:-1])
+    )
     quartiles = [np.percentile(one, [25, 50, 75]) if len(one) else np.full(3, np.nan) for one in speeds]
     return np.vstack([groups.middle, np.transpose(quartiles)])
 
 
 def mean_square_displacement(
-    tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1), most_lags: int = _MOST_LAGS
+    tracks: Tracks,
+    calibration: Calibration | None = None,
+    most_lags: int = _MOST_LAGS,
+    spacing: Sequence[float] | None = None,
 ) -> Displacement:
     r"""Mean square displacement of all pairs of detections of one track.
 
@@ -189,10 +196,12 @@ def mean_square_displacement(
     Parameters
     ----------
     tracks : Tracks
-    spacing : (float, float, float)
-        By which positions are multiplied.
+    calibration : Calibration, optional
+        What the positions mean; by default that of the detections.
     most_lags : int
         The greatest lag, in frames.
+    spacing
+        The former argument, for one release.
 
     Examples
     --------
@@ -206,7 +215,8 @@ def mean_square_displacement(
     """
     order = np.lexsort((tracks.detections.frame, tracks.track_id))
     track, frame = tracks.track_id[order], tracks.detections.frame[order].astype(np.int64)
-    position = tracks.detections.position[order] * np.asarray(spacing, dtype=np.float64)
+    of = calibration_given(calibration, tracks.detections.calibration, spacing)
+    position = tracks.detections.position[order] * of.spacing
     key = track * (int(np.ptp(frame)) + most_lags + 1 if len(frame) else 1) + frame
     rows = [rows_apart(key, lag) for lag in range(1, most_lags + 1)]
     squares = [np.square(position[there] - position[here]).sum(axis=1) for here, there in rows]
@@ -221,7 +231,7 @@ def mean_square_displacement(
     return Displacement(seen, mean, pairs[seen - 1], curve, fits.chosen or "", exponent)
 
 
-def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> WorstLinks:
+def worst_links(tracks: Tracks, count: int, calibration: Calibration | None = None) -> WorstLinks:
     """The links with the lowest probability, else the smallest margin, the highest cost or speed.
 
     Links without a measure (NaN) are omitted.
@@ -237,7 +247,7 @@ def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] 
         ("probability", tracks.link_probability, 1),
         ("margin", tracks.link_margin, 1),
         ("cost", tracks.link_cost, -1),
-        ("speed", link_speed(tracks, spacing), -1),
+        ("speed", link_speed(tracks, calibration), -1),
     ):
         if values is not None and np.isfinite(values).any():
             order = np.argsort(sign * np.where(np.isfinite(values), values, np.nan), kind="stable")

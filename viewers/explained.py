@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from outbid.particles.calibration import Calibration
 from outbid.particles.tracks import Tracks
 
 _REACH = 1.5
@@ -14,7 +15,7 @@ _LONG = 3.0
 """Multiple of the median link length above which a link counts as long."""
 
 
-def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> str:
+def why(tracks: Tracks, link: int, calibration: Calibration | None = None) -> str:
     """Explain why a link is uncertain: competitors near its ends, or its length.
 
     Parameters
@@ -22,8 +23,8 @@ def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 
     tracks : Tracks
     link : int
         Row of `Tracks.links`.
-    spacing : (float, float, float)
-        By which positions are multiplied.
+    calibration : Calibration, optional
+        What the positions mean; by default that of the detections.
 
     Examples
     --------
@@ -32,7 +33,7 @@ def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 
     >>> why(Tracks(seen, np.array([[0, 1]])), 0)
     '1 other detection at its end is about as near.'
     """
-    seen, size = tracks.detections, np.asarray(spacing, dtype=np.float64)
+    seen, size = tracks.detections, (calibration or tracks.detections.calibration).spacing
     source, target = tracks.links[link].tolist()
     reach = _REACH * float(np.linalg.norm((seen.position[target] - seen.position[source]) * size))
 

@@ -15,6 +15,9 @@ from outbid.particles.tracks import LINK_MEASURES, Tracks
 
 from .layers import OF_TRACKS, graph_links
 
+_ROUNDING = 1e-12
+"""Guard: difference of two places, in their unit and in their size, that is rounding and no edit."""
+
 
 def detections_from(
     data: NDArray,
@@ -103,6 +106,35 @@ def tracks_from(
     }
     own = {name: values[rows] for name, values in known.items() if name not in OF_TRACKS}
     return Tracks(Detections(seen.frame, seen.position, calibration, own), links, **measures)
+
+
+def exact(seen: Detections, places: NDArray | None, order: NDArray[np.int64]) -> Detections:
+    """Detections in places: those that the layer keeps, unless it was edited.
+
+    Places from voxels are rounded twice, so they are not always those that were detected, to the bit.
+
+    Parameters
+    ----------
+    seen : Detections
+        In voxels.
+    places : (N, 3) array or None
+        Kept with the layer.
+    order : (N,) int64 array
+        Rows of the layer for the detections.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0], [[0, 1, 3]], calibration=Calibration(spacing=(1, 0.1, 0.1)))
+    >>> kept = np.array([[0, 0.1, 0.3]])
+    >>> [exact(seen, each, np.array([0])).position.tolist() for each in (None, kept, 2 * kept)]
+    [[[0.0, 0.1, 0.30000000000000004]], [[0.0, 0.1, 0.3]], [[0.0, 0.1, 0.30000000000000004]]]
+    """
+    placed = seen.placed()
+    if places is None or len(places) != len(placed):
+        return placed
+    kept = places[order]
+    same = np.allclose(kept, placed.position, rtol=_ROUNDING, atol=_ROUNDING)
+    return replace(placed, position=kept) if same else placed
 
 
 def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float] = (0, 0, 0)) -> Tracks:

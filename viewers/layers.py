@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.errors import InputError
-from outbid.particles.calibration import METRES
+from outbid.particles.calibration import METRES, Calibration, calibration_given
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import LINK_MEASURES, Tracks
 
@@ -23,6 +23,8 @@ _DIFFERENCE_COLOURS = ["lightgrey", "orange", "deepskyblue"]
 """Of links in two results, in the first alone, in the second alone."""
 RECORD = "outbid"
 """Key of the run record in a layer's metadata."""
+PLACES = "outbid places"
+"""Key in a layer's metadata: (N, 3) places of its rows along z, y, x, as they were detected."""
 
 OF_TRACKS = {"track_id", "track_length", "speed", "confidence", *LINK_MEASURES}
 """Features of a layer of tracks that are not features of its detections."""
@@ -52,6 +54,8 @@ class Layer:
         The one colour of all rows, as CSS names it; empty if features colour them. napari stretches a
         colormap from the least to the greatest value, so tracks of one colour need a colormap object of
         its own, which is not made here: ``colormaps_dict={layer.color_by: Colormap([layer.colour] * 2)}``.
+    origin : (float, float, float, float)
+        Time and place of the numbers 0, along the axes of `scale`.
     """
 
     kind: str
@@ -63,6 +67,7 @@ class Layer:
     graph: Mapping[int, list[int]] = field(default_factory=dict)
     color_by: str = ""
     colour: str = ""
+    origin: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
 
     def in_plane(self) -> Layer:
         """The layer of 2D data, without z: napari joins layers at their last axes, so all of them need it.
@@ -72,7 +77,8 @@ class Layer:
         >>> points_layer(Detections.from_table([3], [[1, 2]])).in_plane().data.tolist()
         [[3.0, 1.0, 2.0]]
         """
-        return replace(self, data=np.delete(self.data, -3, axis=1), scale=(self.scale[0], *self.scale[-2:]))
+        scale, origin = ((of[0], *of[-2:]) for of in (self.scale, self.origin))
+        return replace(self, data=np.delete(self.data, -3, axis=1), scale=scale, origin=origin)
 
     def as_tuple(self) -> tuple[NDArray[np.float64], dict[str, Any], str]:
         """Data, attributes and kind of the layer.
@@ -82,7 +88,8 @@ class Layer:
         """
         unit = self.unit if self.unit in METRES else "pixel"
         attributes: dict[str, Any] = {
-            "name": self.name, "scale": self.scale, "units": ("pixel", unit, unit, unit)[: len(self.scale)],
+            "name": self.name, "scale": self.scale, "translate": self.origin,
+            "units": ("pixel", unit, unit, unit)[: len(self.scale)],
             "axis_labels": AXES if len(self.scale) == 4 else (AXES[0], *AXES[-2:]),
         }  # fmt: skip
         if self.kind != "image":
@@ -96,16 +103,22 @@ class Layer:
 
 
 def points_layer(
-    detections: Detections, *, spacing: tuple[float, float, float] = (1, 1, 1), name: str = "Detections"
+    detections: Detections,
+    *,
+    calibration: Calibration | None = None,
+    name: str = "Detections",
+    spacing: Sequence[float] | None = None,
 ) -> Layer:
     """Points layer of napari with all detections.
 
     Parameters
     ----------
     detections : Detections
-    spacing : (float, float, float)
-        Size of a voxel along z, y, x, if the positions are in voxels.
+    calibration : Calibration, optional
+        What the positions mean; by default that of the detections.
     name : str
+    spacing
+        The former argument, for one release.
 
     Examples
     --------
@@ -113,20 +126,28 @@ def points_layer(
     [[3.0, 0.0, 1.0, 2.0]]
     """
     data = np.column_stack([detections.frame, detections.position])
-    return Layer("points", name, data, dict(detections.features), (1, *spacing), detections.unit)
+    of = calibration_given(calibration, detections.calibration, spacing)
+    values = dict(detections.features)
+    return Layer("points", name, data, values, (1, *of.spacing), of.unit, origin=(0, *of.origin))
 
 
 def tracks_layer(
-    tracks: Tracks, *, spacing: tuple[float, float, float] = (1, 1, 1), name: str = "Tracks"
+    tracks: Tracks,
+    *,
+    calibration: Calibration | None = None,
+    name: str = "Tracks",
+    spacing: Sequence[float] | None = None,
 ) -> Layer:
     """Tracks, with features to colour them by.
 
     Parameters
     ----------
     tracks : Tracks
-    spacing : (float, float, float)
-        Size of a voxel along z, y, x, if the positions are in voxels.
+    calibration : Calibration, optional
+        What the positions mean; by default that of the detections.
     name : str
+    spacing
+        The former argument, for one release.
 
     Returns
     -------
@@ -149,7 +170,8 @@ def tracks_layer(
     >>> layer.graph, layer.features["speed"].tolist()
     ({1: [0], 2: [0]}, [3.0, 3.0, 4.0])
     """
-    of_link = {"speed": link_speed(tracks, spacing)} | tracks.measures
+    of = calibration_given(calibration, tracks.detections.calibration, spacing)
+    of_link = {"speed": link_speed(tracks, of)} | tracks.measures
     order = np.lexsort((tracks.detections.frame, tracks.track_id))
     features: dict[str, NDArray] = {
         measure: _of_detections(tracks, values)[order] for measure, values in of_link.items()
@@ -163,8 +185,8 @@ def tracks_layer(
     features |= {name: values[order] for name, values in own if name not in OF_TRACKS}
     data = np.column_stack([tracks.track_id, tracks.detections.frame, tracks.detections.position])[order]
     return Layer(
-        "tracks", name, data, features, (1, *spacing), tracks.detections.unit, _graph(tracks),
-        "confidence" if "confidence" in features else "speed",
+        "tracks", name, data, features, (1, *of.spacing), of.unit, _graph(tracks),
+        "confidence" if "confidence" in features else "speed", origin=(0, *of.origin),
     )  # fmt: skip
 
 
@@ -172,7 +194,8 @@ def error_layers(
     judged: JudgedLinks,
     names: tuple[str, str] | None = None,
     *,
-    spacing: tuple[float, float, float] = (1, 1, 1),
+    calibration: Calibration | None = None,
+    spacing: Sequence[float] | None = None,
 ) -> list[Layer]:
     """Right, wrong and missing links, each in a layer and a colour of their own, and a point for each error.
 
@@ -182,8 +205,10 @@ def error_layers(
         From `outbid.viewers.judged.judge_links`.
     names : (str, str), optional
         What the two results are called, where neither is the truth.
-    spacing : (float, float, float)
-        Size of a voxel along z, y, x, if the positions are in voxels.
+    calibration : Calibration, optional
+        What the positions mean; by default that of the found detections.
+    spacing
+        The former argument, for one release.
 
     Returns
     -------
@@ -204,6 +229,7 @@ def error_layers(
     >>> [(layer.name, len(layer.data)) for layer in error_layers(judge_links(one, other), ("a", "b"))]
     [('Links in both', 2), ('Only in a', 0), ('Only in b', 2), ('Differences', 1)]
     """
+    of = calibration_given(calibration, judged.tracks.detections.calibration, spacing)
     kinds, points = ["false", "missed"], "Errors"
     shown, colours = [f"{kind.title()} links" for kind in COLOURS], [*COLOURS.values()]
     if names is not None:
@@ -214,29 +240,27 @@ def error_layers(
     ]  # fmt: skip
     links = [
         replace(
-            _without_graph(tracks_layer(_only(*group), spacing=spacing, name=name)),
+            _without_graph(tracks_layer(_only(*group), calibration=of, name=name)),
             color_by="track_length",
             colour=colour,
         )
         for group, name, colour in zip(groups, shown, colours, strict=True)
     ]
-    return [*links, _ends(judged, kinds, points, spacing)]
+    return [*links, _ends(judged, kinds, points, of)]
 
 
-def link_speed(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
-    """(E,) float64: distance that each link spans over its number of frames, for positions times spacing.
+def link_speed(tracks: Tracks, calibration: Calibration | None = None) -> NDArray[np.float64]:
+    """(E,) float64: distance that each link spans over its number of frames, by its own or this calibration.
 
     Examples
     --------
     >>> seen = Detections.from_table([0, 2], [[0, 0, 0], [0, 0, 3]])
-    >>> link_speed(Tracks(seen, np.array([[0, 1]])), (1, 1, 2)).tolist()
+    >>> link_speed(Tracks(seen, np.array([[0, 1]])), Calibration(spacing=(1, 1, 2))).tolist()
     [3.0]
     """
     source, target = tracks.links.T
-    position, frame = (
-        tracks.detections.position * np.asarray(spacing, dtype=np.float64),
-        tracks.detections.frame,
-    )
+    of = calibration or tracks.detections.calibration
+    position, frame = tracks.detections.position * of.spacing, tracks.detections.frame
     return np.linalg.norm(position[target] - position[source], axis=1) / (frame[target] - frame[source])
 
 
@@ -287,13 +311,14 @@ def _without_graph(layer: Layer) -> Layer:
     return replace(layer, data=np.concatenate([layer.data, joins]), features=features, graph={})
 
 
-def _ends(judged: JudgedLinks, kinds: Sequence[str], name: str, spacing: tuple[float, float, float]) -> Layer:
+def _ends(judged: JudgedLinks, kinds: Sequence[str], name: str, of: Calibration) -> Layer:
     """Points at the ends of links that only one side has, by time, with their kind."""
     seen = judged.tracks.detections, judged.truth.detections
     ends = judged.tracks.links[~judged.right, 1], judged.truth.links[~judged.found_again, 1]
     kind = np.repeat(kinds, [len(end) for end in ends])
-    frame = np.concatenate([of.frame[end] for of, end in zip(seen, ends, strict=True)])
-    position = np.concatenate([of.position[end] for of, end in zip(seen, ends, strict=True)])
+    frame = np.concatenate([one.frame[end] for one, end in zip(seen, ends, strict=True)])
+    position = np.concatenate([one.position[end] for one, end in zip(seen, ends, strict=True)])
     order = np.argsort(frame, kind="stable")
     data = np.column_stack([frame, position])[order]
-    return Layer("points", name, data, {"kind": kind[order]}, (1, *spacing), seen[0].unit, colour="yellow")
+    values, size = {"kind": kind[order]}, (1, *of.spacing)
+    return Layer("points", name, data, values, size, of.unit, colour="yellow", origin=(0, *of.origin))

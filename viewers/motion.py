@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outbid.errors import ResourceError
+from outbid.errors import ResourceError, SettingsError
 from outbid.formats.files.outputs import write_whole
 from outbid.measuring import Measures
 
@@ -23,7 +23,11 @@ _TITLES = {
 }
 
 
-def plot(found: Measures) -> Any:
+PLOTS = (".png", ".svg", ".pdf")
+"""Kinds of files of a plot, by their suffixes."""
+
+
+def plot(found: Measures, columns: int | None = None) -> Any:
     """A matplotlib figure: mean square displacement with fit, autocorrelation, speeds, the largest lineage.
 
     If groups have several movies, another panel shows their tracks (small) and the means of movies (large).
@@ -31,6 +35,8 @@ def plot(found: Measures) -> Any:
     Parameters
     ----------
     found : Measures
+    columns : int, optional
+        Panels beside each other. Default: all of them.
 
     Raises
     ------
@@ -49,12 +55,16 @@ def plot(found: Measures) -> Any:
         tree, unit_of_time = _largest_tree(found)
         replicated = found.movies.num_rows > found.groups.num_rows
         panels = len(_TITLES) + replicated + (tree is not None)
-        figure = Figure((4 * panels, 3.5), layout="constrained")
-        every = figure.subplots(1, panels)
+        beside = min(columns or panels, panels)
+        rows_of_panels = -(-panels // beside)
+        figure = Figure((4 * beside, 3.5 * rows_of_panels), layout="constrained")
+        every = figure.subplots(rows_of_panels, beside, squeeze=False).ravel()
+        for axes in every[panels:]:
+            axes.set_axis_off()
         if replicated:
             _draw_movies(every[len(_TITLES)], found)
         if tree is not None:
-            _draw_tree(every[-1], tree, unit_of_time, COLOURS[0])
+            _draw_tree(every[panels - 1], tree, unit_of_time, COLOURS[0])
         for axes, (curve, title) in zip(every, _TITLES.items(), strict=False):
             some = [row for row in rows if row["curve"] in (curve, f"{curve}_fit")]
             for number, name in enumerate(names):
@@ -69,19 +79,23 @@ def plot(found: Measures) -> Any:
 
 
 def write_plot(path: Path, found: Measures, *, overwrite: bool = False) -> None:
-    """Write the plot as PNG, the same bytes for the same measures.
+    """Write the plot as PNG, SVG or PDF, by the suffix, the same bytes for the same measures.
 
     Raises
     ------
     ResourceError
         If matplotlib is not installed.
     SettingsError
-        If the output exists and may not be replaced.
+        If the suffix is another one, or the output exists and may not be replaced.
     """
+    if path.suffix.lower() not in PLOTS:
+        raise SettingsError(
+            f"{path} is a picture of an unknown kind. Let its name end in {', '.join(PLOTS)}."
+        )
     figure = plot(found)
     from .plots import saved
 
-    content = saved(figure)
+    content = saved(figure, path.suffix.lower().removeprefix("."))
     write_whole(path, lambda file: file.write(content), overwrite=overwrite)
 
 

@@ -39,11 +39,16 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.style.context(["default", _STYLE], after_reset=True)
 
 
+_UNDATED: Mapping[str, dict[str, None]] = {
+    "png": {"Software": None}, "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}  # fmt: skip
+
+
 def saved(figure: Figure, kind: str = "png", dpi: int = 110) -> bytes:
     """The figure as a file, without date and version: the same input gives the same bytes."""
     buffer = io.BytesIO()
-    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    figure.savefig(buffer, format=kind, dpi=dpi, metadata=_UNDATED[kind])
     return buffer.getvalue()
 
 
@@ -124,7 +129,7 @@ def speeds(curve: NDArray[np.float64], of: Calibration) -> Figure:
 def gallery(
     tracks: Tracks,
     worst: WorstLinks,
-    spacing: tuple[float, float, float],
+    of: Calibration,
     judged: JudgedLinks | None,
     crops: Crops | None = None,
 ) -> Figure:
@@ -133,8 +138,8 @@ def gallery(
     rows = -(-len(worst.row) // columns)
     figure = Figure(figsize=(9.6, 2.65 * rows + 0.3), layout="constrained")
     panels: Sequence[Axes] = np.ravel(figure.subplots(rows, columns, squeeze=False)).tolist()
-    tracks = moved(tracks, spacing)
-    truth = None if judged is None else moved(judged.truth, spacing)
+    tracks = moved(tracks, of.spacing)
+    truth = None if judged is None else moved(judged.truth, of.spacing)
     half = _half_width(tracks, worst.row)
     for axes, link, value in zip(panels, worst.row.tolist(), worst.value.tolist(), strict=False):
         _panel(axes, tracks, link, half, truth)

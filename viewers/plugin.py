@@ -7,6 +7,7 @@ names these functions, and the forms in `forms`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,14 +85,15 @@ def layers_of_positions(path: str) -> list[LayerData]:
         record: Mapping[str, Any] = formats.read_record(path)
     except InputError:
         record = {}
-    spacing = spacing_of(record) if record.get("command") == "track" else (1.0, 1.0, 1.0)
+    size = spacing_of(record) if record.get("command") == "track" else (1.0, 1.0, 1.0)
     name = Path(path).name
     if formats.holds_tracks(path):
         tracks = formats.read_tracks(path)
-        layer, seen = tracks_layer(tracks, spacing=spacing, name=name), tracks.detections
+        seen = tracks.detections
+        layer = tracks_layer(tracks, calibration=replace(seen.calibration, spacing=size), name=name)
     else:
         seen = formats.read_detections(path)
-        layer = points_layer(seen, spacing=spacing, name=name)
+        layer = points_layer(seen, calibration=replace(seen.calibration, spacing=size), name=name)
     if seen.calibration.interval is not None:
         record = {**record, "calibration": seen.calibration.as_dict()}
     if not layer.data[:, -3].any():
@@ -176,11 +178,14 @@ def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     """
     from outbid import formats
 
-    from .from_layers import detections_from
+    from .from_layers import detections_from, exact
+    from .layers import PLACES
 
     features = {name: np.asarray(values) for name, values in attributes.get("features", {}).items()}
     numbers = {name: values for name, values in features.items() if values.dtype.kind in "iufbOU"}
     detections = detections_from(data, calibration=_calibration(attributes), features=numbers)
+    kept = attributes.get("metadata", {}).get(PLACES)
+    detections = exact(detections, kept, np.argsort(data[:, 0], kind="stable"))
     formats.write_detections(path, detections, record=_record(attributes), overwrite=True)
     return [path]
 
@@ -195,12 +200,16 @@ def write_tracks(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     """
     from outbid import formats
 
-    from .from_layers import tracks_from
+    from .from_layers import exact, tracks_from
+    from .layers import PLACES
 
     tracks = tracks_from(
         data, calibration=_calibration(attributes), features=dict(attributes.get("features", {})),
         graph=attributes.get("graph"),
     )  # fmt: skip
+    kept = attributes.get("metadata", {}).get(PLACES)
+    seen = exact(tracks.detections, kept, np.argsort(data[:, 1], kind="stable"))
+    tracks = replace(tracks, detections=seen)
     formats.write_tracks(path, tracks, record=_record(attributes), overwrite=True)
     return [path]
 

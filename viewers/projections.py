@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from outbid.particles.calibration import Calibration
 from outbid.particles.svg import links_to_draw, path_of
 from outbid.particles.tracks import Tracks
 
@@ -41,18 +42,18 @@ class Projection(NamedTuple):
     lines: list[tuple[str, str]]
 
 
-def projections(tracks: Tracks, spacing: tuple[float, float, float]) -> list[Projection]:
+def projections(tracks: Tracks, of: Calibration) -> list[Projection]:
     """The views along z, y and x; along z alone where all positions are in a plane.
 
     Examples
     --------
     >>> from outbid.particles.detections import Detections
     >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 1, 2]])
-    >>> [(view.name, view.lines) for view in projections(Tracks(seen, np.array([[0, 1]])), (1, 1, 1))]
+    >>> [(view.name, view.lines) for view in projections(Tracks(seen, np.array([[0, 1]])), seen.calibration)]
     [('y, x', [('hsl(225 70% 50%)', 'M0 0L1000 500')])]
     """
     kept = links_to_draw(tracks, _MOST_LINKS)
-    position = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
+    position = tracks.detections.position * of.spacing
     if not len(kept):
         return []
     low, span = position.min(axis=0), np.ptp(position, axis=0)

@@ -29,6 +29,7 @@ from outbid.edit.proofreading import (
     uncertain_link_at,
     uncertain_links,
 )
+from outbid.errors import SettingsError
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 from outbid.pins import Pin, PinnedRows, append_pin, check_pins, drop_last, read_pins, resolve_pins
@@ -53,6 +54,9 @@ class Edit(NamedTuple):
     after: Spot | None
 
 
+Step = Pin | Edit
+
+
 class Question(NamedTuple):
     """What follows a detection?"""
 
@@ -70,8 +74,9 @@ class Session:
     given: Tracks | None  # of another program, with edits
     now: Resolved
     wrong_at_first: float  # expected number of wrong links without pins
-    steps: tuple[Pin | Edit, ...] = ()  # what was done, the last at the end
-    undone: tuple[Pin | Edit, ...] = ()
+    steps: tuple[Step, ...] = ()  # what holds, the last at the end
+    past: tuple[tuple[Step, ...], ...] = ()  # what held before each act, and, after undo, what held then
+    future: tuple[tuple[Step, ...], ...] = ()
     queue: tuple[UncertainLink, ...] = ()  # the least certain first
     asked: int = 0  # questions so far
     skipped: frozenset[Spot] = frozenset()
@@ -124,7 +129,11 @@ def opened(
     first = _solved(frozen, given, ())
     now = _solved(frozen, given, pins) if pins else first
     queue = _uncertain(now, frozen)
-    return Session(tracks, frozen, given, now, first.expected_wrong, tuple(pins), (), queue, len(pins))
+    steps = tuple(pins)
+    return Session(
+        tracks, frozen, given, now, first.expected_wrong, steps=steps, queue=queue, asked=len(pins),
+        past=tuple(steps[:k] for k in range(len(steps))),
+    )  # fmt: skip
 
 
 def next_question(session: Session, seed: int = 0) -> tuple[Session, Question | None]:
@@ -169,7 +178,7 @@ def answer(
 ) -> Session:
     """Pin what was answered, a kind of `outbid.pins.KINDS` with rows of further detections; and solve again.
 
-    Raises SettingsError if it contradicts an earlier answer.
+    It takes the place of earlier answers that it contradicts; undo brings them back.
     """
     doubt = asked.link
     stated = {"link": set(others), "division": set(others), "end": set(), "no_particle": {-2}}.get(kind)
@@ -181,25 +190,32 @@ def answer(
     audit = ("right" if right else "wrong") if asked.audit and kind != "same_cell" else ""
     spots = tuple(session.spot(row) for row in (doubt.row, *others))
     pin = Pin(kind, spots, user=getpass.getuser(), p_before=before, audit=audit)
-    check_pins([*session.pins, pin])
-    return _with(session, (*session.steps, pin), (), progress)
+    kept = tuple(step for step in session.steps if isinstance(step, Edit) or not _contradict(step, pin))
+    return act(session, (*kept, pin), progress)
 
 
 def edit(session: Session, change: Edit, progress: Report | None = None) -> Session:
-    """Add, move or remove a detection; a model is learned again."""
-    return _with(session, (*session.steps, change), (), progress)
+    """Add, move or remove a detection."""
+    return act(session, (*session.steps, change), progress)
+
+
+def act(session: Session, steps: tuple[Step, ...], progress: Report | None = None) -> Session:
+    """The session with other steps, which undo takes back together."""
+    return _with(session, steps, ((*session.past, session.steps), ()), progress)
 
 
 def undo(session: Session, progress: Report | None = None) -> Session:
-    """The session without its last step."""
-    *steps, last = session.steps or (None,)
-    return session if last is None else _with(session, tuple(steps), (*session.undone, last), progress)
+    """The session before its last act."""
+    *past, last = session.past or (None,)
+    ahead = (*session.future, session.steps)
+    return session if last is None else _with(session, last, (tuple(past), ahead), progress)
 
 
 def redo(session: Session, progress: Report | None = None) -> Session:
-    """The session with the step that was undone last."""
-    *undone, last = session.undone or (None,)
-    return session if last is None else _with(session, (*session.steps, last), tuple(undone), progress)
+    """The session after the act that was undone last."""
+    *future, last = session.future or (None,)
+    behind = (*session.past, session.steps)
+    return session if last is None else _with(session, last, (behind, tuple(future)), progress)
 
 
 def learned_again(session: Session, progress: Report | None = None) -> Session:  # noqa: ARG001
@@ -227,6 +243,14 @@ def stored(session: Session, path: Path) -> Session:
     return replace(session, steps=tuple(steps))
 
 
+def _contradict(one: Pin, other: Pin) -> bool:
+    try:
+        check_pins([one, other])
+    except SettingsError:
+        return True
+    return False
+
+
 def headline(session: Session) -> str:
     """How many links are expected to be wrong, what the answers removed, and what audits say of it."""
     links, pins = len(session.tracks.links), session.pins
@@ -251,9 +275,10 @@ def headline(session: Session) -> str:
 
 
 def _with(
-    session: Session, steps: tuple[Pin | Edit, ...], undone: tuple[Pin | Edit, ...], progress: Report | None
-) -> Session:
-    """The session with other steps."""
+    session: Session, steps: tuple[Step, ...], acts: tuple[tuple[tuple[Step, ...], ...], ...],
+    progress: Report | None,
+) -> Session:  # fmt: skip
+    """The session with other steps, and acts before and after it."""
     frozen, given = session.frozen, session.given
     was, edits = ([step for step in each if isinstance(step, Edit)] for each in (session.steps, steps))
     if edits != was:
@@ -263,7 +288,8 @@ def _with(
     pins = tuple(step for step in steps if isinstance(step, Pin))
     solved = _solved(frozen, given, pins)
     changed = _changed(session.now, solved) if edits == was else np.empty(0, np.int64)
-    kept = replace(session, frozen=frozen, given=given, steps=steps, undone=undone)
+    past, future = acts
+    kept = replace(session, frozen=frozen, given=given, steps=steps, past=past, future=future)
     return replace(kept, now=solved, changed=changed, queue=_uncertain(solved, frozen))
 
 
@@ -282,7 +308,7 @@ def _solved(frozen: FrozenModel, given: Tracks | None, pins: Sequence[Pin]) -> R
         return resolve(frozen, pins)
     seen, count = given.detections, len(given.detections)
     plain = [pin._replace(kind="link") if pin.kind == "same_cell" else pin for pin in pins]
-    found = resolve_pins(plain, seen, spacing=frozen.settings.spacing)
+    found = resolve_pins(plain, seen, calibration=frozen.settings.calibration_of(seen))
     rows = PinnedRows.of(found, count)
     kept = rows.allows(*given.links.T) & ~rows.row_closed[given.links[:, 0]]  # the others are stated
     links = np.concatenate([given.links[kept], rows.pairs])
@@ -301,7 +327,8 @@ def _uncertain(now: Resolved, frozen: FrozenModel, skipped: int = 0) -> tuple[Un
     """The least certain links; the longest ones if links have neither probability nor margin."""
     tracks = now.run.tracks
     if not tracks.measures.keys() & {"link_probability", "link_margin"}:
-        tracks = replace(tracks, link_margin=-link_speed(tracks, frozen.settings.spacing))
+        of = frozen.settings.calibration_of(tracks.detections)
+        tracks = replace(tracks, link_margin=-link_speed(tracks, of))
         now = now._replace(run=replace(now.run, tracks=tracks))
     return tuple(uncertain_links(now, _QUEUE + skipped))
 

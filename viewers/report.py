@@ -104,23 +104,23 @@ def report(
     scaled = spacing or spacing_of(record if tracked else None)
     tracks = replace(tracks, detections=tracks.detections.placed())
     unit = tracks.detections.unit if scaled == (1, 1, 1) else "unit of the spacing"
-    of = replace(tracks.detections.calibration, unit=unit)
+    of = replace(tracks.detections.calibration, unit=unit, spacing=scaled)
     scores = None if known is None else score(tracks, known, gate=gate)
     judged = None if known is None or scores is None else judge_links(tracks, known, scores.gate.distance)
     script = _packed("report.js")
     context: _Context = {
         "title": title, "version": version("outbid"), "unit": unit, "recorded": record is not None,
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        **_about(tracks), **_scored(scores), **_drawn(tracks, scaled),
+        **_about(tracks), **_scored(scores), **_drawn(tracks, of),
         "groups": [group for group in _details(record, scores, inputs or {}) if group["rows"]],
     }  # fmt: skip
     with plots.style():
         context["plots"] = [
             {"uri": plots.image(figure), "caption": caption}
-            for figure, caption in _figures(plots, tracks, judged, scaled, of)
+            for figure, caption in _figures(plots, tracks, judged, of)
         ]
-        crops = None if movie is None else Crops.of(movie, tracks.detections, scaled)
-        context["worst"] = _worst(plots, tracks, judged, scaled, crops)
+        crops = None if movie is None else Crops.of(movie, tracks.detections, of)
+        context["worst"] = _worst(plots, tracks, judged, of, crops)
     made = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     page = made.from_string(_packed("report.html.jinja"))
     # The script is ours, and its hash is in the page's policy: it must not be escaped.
@@ -188,17 +188,17 @@ def _scored(scores: Scores | None) -> _Context:
     return {"scores": cards, "score_remarks": [str(scores.gate), *filter(None, [scores.remark])]}
 
 
-def _drawn(tracks: Tracks, spacing: _Spacing) -> _Context:
+def _drawn(tracks: Tracks, of: Calibration) -> _Context:
     """Pictures of the projections and lineage trees."""
     found, families = trees(tracks)
     return {
-        "views": projections(tracks, spacing), "colours": colours(), "trees": found,
+        "views": projections(tracks, of), "colours": colours(), "trees": found,
         "more_trees": families if families > len(found) else 0,
     }  # fmt: skip
 
 
 def _figures(
-    plots: ModuleType, tracks: Tracks, judged: JudgedLinks | None, spacing: _Spacing, of: Calibration
+    plots: ModuleType, tracks: Tracks, judged: JudgedLinks | None, of: Calibration
 ) -> Iterator[tuple[Any, str]]:
     """Plots of the report, each with its caption."""
     if len(tracks.detections) == 0:
@@ -217,16 +217,16 @@ def _figures(
         "Track starts and ends per frame. A peak at one frame indicates a fault of the recording.",
     )
     yield (
-        plots.speed_histogram(curves.step_lengths(tracks, spacing), of),
+        plots.speed_histogram(curves.step_lengths(tracks, of), of),
         "Speeds from frame to frame. A sharp cut at the right end shows that the gate is too narrow.",
     )
     yield (
-        plots.speeds(curves.speed_over_time(tracks, spacing), of),
+        plots.speeds(curves.speed_over_time(tracks, of), of),
         "Speed over time. The line is the median of all links that start in a frame; the band holds the "
         "middle half.",
     )
     yield (
-        plots.displacement(curves.mean_square_displacement(tracks, spacing), of),
+        plots.displacement(curves.mean_square_displacement(tracks, of), of),
         "Mean square displacement of all tracks together, and the fit of `outbid measure`: "
         "a power of the lag, and localisation error.",
     )
@@ -240,10 +240,10 @@ def _worst(
     plots: ModuleType,
     tracks: Tracks,
     judged: JudgedLinks | None,
-    spacing: _Spacing,
+    of: Calibration,
     crops: Crops | None,
 ) -> _Context | None:
-    worst = curves.worst_links(tracks, _GALLERY, spacing)
+    worst = curves.worst_links(tracks, _GALLERY, of)
     if len(worst.row) == 0:
         return None
     caption = (
@@ -257,11 +257,11 @@ def _worst(
     for link, value in zip(worst.row.tolist(), worst.value, strict=True):
         ends = tracks.links[link]
         places = [[str(seen.frame[row]), *(f"{x:.6g}" for x in seen.position[row])] for row in ends]
-        said = [f"{value:.3g}", why(tracks, link, spacing)]
+        said = [f"{value:.3g}", why(tracks, link, of)]
         verdict = [] if judged is None else ["right" if judged.right[link] else "wrong"]
         rows.append([str(tracks.track_id[ends[1]]), *places[0], *places[1], *said, *verdict])
     return {
-        "uri": plots.image(plots.gallery(tracks, worst, spacing, judged, crops)), "caption": caption,
+        "uri": plots.image(plots.gallery(tracks, worst, of, judged, crops)), "caption": caption,
         "meaning": _meaning(worst), "rows": rows,
         "header": header if judged is None else [*header, "by the truth"],
     }  # fmt: skip

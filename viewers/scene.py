@@ -132,16 +132,16 @@ def scene(
     """
     if frames is not None and frames[0] > frames[1]:
         raise SettingsError(f"The first frame, {frames[0]}, is after the last, {frames[1]}. Exchange them.")
-    layers = [points_layer(of, spacing=grid.spacing, name=name) for name, of in points.items()]
+    layers = [points_layer(of, calibration=grid.calibration(), name=name) for name, of in points.items()]
     shown = [*tracks.items(), *([] if truth is None else [("Truth", truth)])]
-    layers += [tracks_layer(of, spacing=grid.spacing, name=name) for name, of in shown]
+    layers += [tracks_layer(of, calibration=grid.calibration(), name=name) for name, of in shown]
     hidden, reach = set[str](), None
     if truth is not None and tracks:
         hidden = {"Truth", *points, *tracks}
         found, world = next(iter(tracks.values())), moved(truth, grid.spacing)
         reach = gate_for(gate, world)
         judged = judge_links(moved(found, grid.spacing), world, reach.distance)
-        layers += error_layers(replace(judged, tracks=found, truth=truth), spacing=grid.spacing)
+        layers += error_layers(replace(judged, tracks=found, truth=truth), calibration=grid.calibration())
     layers = [_without_lone(layer) if layer.kind == "tracks" else layer for layer in layers]
     fitting = frames or frames_that_fit(layers, around, most=most)
     if fitting is None:

@@ -30,7 +30,9 @@ def movie_layer(movie: Images, grid: Grid, name: str) -> NapariLayer:
     name : str
     """
     frames = movie.lazy()
-    transform = Layer("image", name, np.empty((0, 4)), {}, (1, *grid.spacing), grid.unit).as_tuple()[1]
+    transform = Layer(
+        "image", name, np.empty((0, 4)), {}, (1, *grid.spacing), grid.unit, origin=(0, *grid.origin)
+    ).as_tuple()[1]
     limits = contrast_of(frames[len(frames) // 2].max(axis=0).compute())
     look = {
         "contrast_limits": limits, "colormap": "gray", "rgb": False, "multiscale": False, "rendering": "mip",

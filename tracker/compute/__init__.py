@@ -3,6 +3,7 @@
 `arrays`      where arrays live and what works on them; the only module that imports CuPy
 `cuda`        .cu files compiled and launched
 `threads`     threads of the host
+`processes`   a process for each thread, where Python's lock would be waited for
 `streams`     threads with a stream of their own on a GPU
 `timing`      seconds of stages
 `interrupt`   a signal that asks for the end, looked at between stages

@@ -40,7 +40,7 @@ assignment.dense.perfect.bid i8:1 i4:1 f8:1 f8:1 i4:1 i8:1 f8:1 f8 i8 i8
 assignment.points.distances f8:2 f8:2 b1 f8:2 i8 i8
 assignment.points.pairs f8:2 f8:2 b1 i8:1 i4:1 f8:1 i8 i8
 detection.decision.fitted_mixture f8:1 f8:2 f8:1 f8 f8:2 f8 f8
-detection.joint.fitted f8:2 f8:2 f8:1 f4:3 f4:3 i8:1 f4:3 f8:3 i8:1 f8 f8:1
+detection.joint.fitted f8:2 f8:2 f8:1 f4:3 f4:3 i8:1 f4:3 f8:3 i8:1 f8 f8:1 f8:1
 detection.joint.mean_depths f4:3 i8:1
 detection.joint.moved f8:2 f8:1 f4:3 f8:1 f8:1 f8
 detection.joint.peaks_above f4:3 f4 f4

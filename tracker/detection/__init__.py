@@ -134,4 +134,4 @@ def _detect_images(
         model=model, progress=progress,
     )  # fmt: skip
     found = replace(found, frame=np.array(there, np.int32)[found.frame])
-    return in_places(found, movie.calibration), used
+    return in_places(found, movie.calibration, movie.times), used

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.arrays import release_device_memory
+from ..compute.processes import ProcessOfEach
 from ..compute.timing import timed_beside
-from ..errors import InputError
+from ..errors import InputError, ResourceError
 from ..particles.calibration import Calibration
 from ..particles.detections import Detections
 from ..settings.detection import DetectionSettings, remark_on_radius
@@ -30,6 +31,11 @@ if TYPE_CHECKING:  # kernels are loaded when they are needed
 _Job = tuple[int, NDArray, "SpotModel | None"]
 """A frame with its number, and what is known of the movie then."""
 _LOG = logging.getLogger("outbid")
+_FEW = 3
+"""Guard: threads up to which frames are searched by threads: more wait for Python's lock."""
+_ENDED = "The process that searched frame {} was ended; the memory may be full. Use fewer: workers=3."
+_WORTH = 1_000_000
+"""Guard: voxels for each process from which processes pay; one starts in the time of four times as many."""
 
 
 def checked(image: NDArray, frame: int) -> NDArray:
@@ -120,9 +126,9 @@ def detect_frames(
     unit : str
         Unit of `settings.spacing`.
     workers : int
-        Threads; they do not change the result.
+        Threads, with a process each if they are many and the movie is long; they do not change the result.
     count : int
-        Number of frames, for `progress` and for the choice of the device.
+        Number of frames, for `progress`, and for the choice of the device and of processes.
     model : SpotModel, optional
         The model returned by `learn_from`, to be used with the settings that it returned. By default the
         model is learned from four evenly spaced `frames` if these are a sequence, else from the first frame
@@ -143,7 +149,7 @@ def detect_frames(
     InputError
         If a frame is not 3-dimensional or holds no real numbers.
     ResourceError
-        If the GPU was asked for and there is none.
+        If the GPU was asked for and there is none, or a process was ended.
 
     Examples
     --------
@@ -156,12 +162,14 @@ def detect_frames(
     settings = settings or DetectionSettings()
     if model is None and isinstance(frames, Sequence | np.ndarray):
         model, settings = learn_from(partial(_some, frames), len(frames), settings, workers=workers)
-    search = _Search(settings, model, workers, count)
+        count = count or len(frames)
     spots: list[FrameSpots] = []
-    for in_frame in _in_flight(search.spots_of, search.jobs(frames), workers):
-        spots.append(in_frame)
-        if progress is not None:
-            progress(len(spots), count)
+    with ProcessOfEach() as processes:
+        search = _Search(settings, model, workers, count, processes)
+        for in_frame in _in_flight(search.spots_of, search.jobs(frames), workers):
+            spots.append(in_frame)
+            if progress is not None:
+                progress(len(spots), count)
     return _as_detections(spots, unit), search.settings
 
 
@@ -175,8 +183,14 @@ def detect_frame(
     InputError
         As `detect_frames`.
     """
-    search = _Search(settings, model, workers, 1)
-    return _as_detections([search.spots_of((0, checked(image, 0), model))], unit)
+    from .spots import FrameSpots, spots_of_frame
+    from .transform import CosineTransform
+
+    image = checked(image, 0)
+    if model is None:
+        return _as_detections([FrameSpots.none()], unit)
+    transform = CosineTransform(on_gpu=True) if settings.device == "gpu" else CosineTransform(workers)
+    return _as_detections([spots_of_frame(image, model, settings, transform).accepted()], unit)
 
 
 def _some(frames: Sequence[NDArray] | NDArray, numbers: Sequence[int]) -> Iterator[NDArray]:
@@ -211,12 +225,14 @@ class _Search:
     model : SpotModel or None
         None as long as nothing stands out of the noise.
     workers, count : int
+    processes : ProcessOfEach
     """
 
     settings: DetectionSettings
     model: SpotModel | None
     workers: int
     count: int
+    processes: ProcessOfEach
     tiled: Lock = field(default_factory=Lock)
 
     def jobs(self, frames: Iterable[NDArray]) -> Iterator[_Job]:
@@ -250,7 +266,12 @@ class _Search:
                     _LOG.warning("frame %d does not fit the GPU's memory: the CPU goes on from here", number)
                 self.settings = replace(self.settings, device="cpu")
         if image.size <= LARGE:
-            return spots_of_frame(image, model, self.settings, CosineTransform()).accepted()
+            if self.workers <= _FEW or self.count * image.size < self.workers * _WORTH:
+                return _searched(image, model, self.settings)
+            try:
+                return self.processes.call(_searched, image, model, self.settings)
+            except ChildProcessError as error:
+                raise ResourceError(_ENDED.format(number)) from error
         with self.tiled:  # the threads search its tiles
             return spots_of_frame(image, model, self.settings, CosineTransform(self.workers)).accepted()
 
@@ -262,6 +283,14 @@ class _Search:
         if other_sign_stands_out(image, self.settings):
             _LOG.warning(OTHER_SIGN[self.settings.dark])
         self.settings = replace(self.settings, device=device)
+
+
+def _searched(image: NDArray, model: SpotModel, settings: DetectionSettings) -> FrameSpots:
+    """The spots of a frame by one thread, in this process or another."""
+    from .spots import spots_of_frame
+    from .transform import CosineTransform
+
+    return spots_of_frame(image, model, settings, CosineTransform()).accepted()
 
 
 def _as_detections(frames: list[FrameSpots], unit: str) -> Detections:

@@ -294,15 +294,46 @@ def without_rows(overlap, stay):  # pragma: no cover
     return pointer, indices[:total].copy(), data[:total].copy()
 
 
+@inner_kernel
+def near(position, i, j, apart):  # pragma: no cover
+    """Whether two positions are nearer than `apart` (3,) voxels; an axis of 0 counts nothing."""
+    square = 0.0
+    for axis in range(3):
+        if apart[axis] > 0:
+            square += ((position[i, axis] - position[j, axis]) / apart[axis]) ** 2
+    return square < 1
+
+
+@inner_kernel
+def staying(position, overlap, significance, least, same, apart):  # pragma: no cover
+    """Which candidates stay (n,): the weakest of neighbours leave if they do not stand out, or are one."""
+    indptr, indices, data = overlap
+    stay = significance >= least
+    for i in range(len(stay)):
+        stronger = weaker = False
+        for q in range(indptr[i], indptr[i + 1]):
+            j = indices[q]
+            if j == i:
+                continue
+            less = significance[j] < significance[i] or (significance[j] == significance[i] and j > i)
+            stay[i] |= data[q] > same and less
+            if near(position, i, j, apart):
+                weaker |= less
+                stronger |= not less
+        stay[i] &= weaker or not stronger
+    return stay
+
+
 @kernel
 def fitted(
-    position, before, light, residual, kernel_, half, gain, blocks, size, least, limits
+    position, before, light, residual, kernel_, half, gain, blocks, size, least, apart, limits
 ):  # pragma: no cover
     """Positions, amplitudes and errors of candidates besides each other.
 
     The weakest of neighbours leave until all stand out. `before` (m, 3), `light` (m,): positions and
-    amplitudes of what is taken out of the residual. limits: turns, sweeps, largest amplitude, overlap of
-    neighbours of which the weaker leaves; those of `errors_in_response`.
+    amplitudes of what is taken out of the residual. apart: (3,) voxels within which two are one. limits:
+    turns, sweeps, largest amplitude, overlap of neighbours of which the weaker leaves; those of
+    `errors_in_response`.
     """
     turns, sweeps, largest, same = int(limits[0]), int(limits[1]), limits[2], limits[3]
     response = between(residual, position)
@@ -324,11 +355,7 @@ def fitted(
         widen(overlap, limits, wide)
         error = errors_in_response(position, amplitude, overlap, wide, gain, blocks, size, limits[4])
         significance = amplitude / error
-        stay = significance >= least
-        for i in range(len(stay)):
-            for q in range(indptr[i], indptr[i + 1]):
-                j = indices[q]
-                stay[i] |= j != i and data[q] > same and significance[j] < significance[i]
+        stay = staying(position, overlap, significance, least, same, apart)
         if stay.all() or not stay.any() or turn == turns - 1:
             break
         for i in range(len(stay)):

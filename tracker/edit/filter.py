@@ -7,7 +7,7 @@ import logging
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,7 @@ _CONDITION = re.compile(
 _SHOWN = 8
 """Texts of a column that a message names."""
 _EQUAL = ("==", "=", "!=")
+_ROW = "row of the movie"
 LENGTH = "length"
 """Name of a track's number of detections in conditions."""
 
@@ -151,6 +152,26 @@ def filter(  # noqa: A001 - it is called as its command is: `outbid.filter`
     return of_length(kept, min_length, max_length)
 
 
+def fulfilling_all(tracks: Tracks, where: Sequence[str]) -> NDArray[np.bool_]:
+    """(N,) bool: the detections that `filter` keeps under these conditions, one after the other.
+
+    Examples
+    --------
+    >>> from ..particles.detections import Detections
+    >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]], features={"mass": [5, 15]})
+    >>> fulfilling_all(Tracks(seen, np.array([[0, 1]])), ["mass > 9"]).tolist()
+    [False, True]
+    """
+    seen = tracks.detections
+    numbered = replace(seen, features={**seen.features, _ROW: np.arange(len(seen))})
+    kept = replace(tracks, detections=numbered)
+    for condition in map(condition_from, where):
+        kept = fulfilling(kept, condition)
+    shown = np.zeros(len(seen), np.bool_)
+    shown[kept.detections.features[_ROW]] = True
+    return shown
+
+
 def without_unlikely(tracks: Tracks, probability: float) -> Tracks:
     """Remove the links below a probability; each track is cut there into two.
 
@@ -214,9 +235,7 @@ def fulfilling(tracks: Tracks, condition: Condition) -> Tracks:
     texts = tracks.detections.features.get(condition.column)
     if texts is not None and texts.dtype.kind not in "iufb":
         return _kept(tracks, values_that_meet(texts, condition))
-    values = _column(tracks, condition.column)
-    if condition.of_track:
-        values = _of_tracks(values, tracks, condition.of_track)[tracks.track_id]
+    values = column_of(tracks, condition.column, condition.of_track)
     return _kept(tracks, values_that_meet(values, condition))
 
 
@@ -267,8 +286,29 @@ def _kept(tracks: Tracks, rows: NDArray[np.bool_]) -> Tracks:
     return Tracks(kept.detections, kept.links, **measures)
 
 
-def _column(tracks: Tracks, name: str) -> NDArray[np.float64]:
-    """(N,) float64: a column by name."""
+def columns_in(tracks: Tracks) -> tuple[str, ...]:
+    """Names of the columns of numbers on which conditions may be.
+
+    Examples
+    --------
+    >>> from ..particles.detections import Detections
+    >>> seen = Detections.from_table([0], [[0, 0, 0]], features={"mass": [5], "type": ["A"]})
+    >>> columns_in(Tracks(seen, np.empty((0, 2), np.int64)))
+    ('mass', 'frame', 'z', 'y', 'x', 'length')
+    """
+    features = tracks.detections.features.items()
+    own = [name for name, values in features if values.dtype.kind in "iufb"]
+    return tuple(dict.fromkeys([*own, "frame", *"zyx", LENGTH, *tracks.measures]))
+
+
+def column_of(tracks: Tracks, name: str, of_track: str = "") -> NDArray[np.float64]:
+    """(N,) float64: a column by name, or its mean, min or max over the track of each detection.
+
+    Raises
+    ------
+    InputError
+        If there is no such column of numbers.
+    """
     seen = tracks.detections
     known: dict[str, NDArray] = dict(seen.features) | {
         "frame": seen.frame, **dict(zip("zyx", seen.position.T, strict=True)),
@@ -282,7 +322,8 @@ def _column(tracks: Tracks, name: str) -> NDArray[np.float64]:
         meant = [one for one in known if near and one.lower() == near[0]]
         hint = f" Is {meant[0]!r} meant?" if meant else ""
         raise InputError(f"There is no column {name!r}. Choose one of: {', '.join(known)}.{hint}")
-    return known[name].astype(np.float64)
+    values = known[name].astype(np.float64)
+    return _of_tracks(values, tracks, of_track)[tracks.track_id] if of_track else values
 
 
 def _of_tracks(values: NDArray[np.float64], tracks: Tracks, which: str) -> NDArray[np.float64]:

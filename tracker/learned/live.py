@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..compute.arrays import LINK, LINK_BY_SIDE, ROW, Arrays
 from ..compute.threads import computing
-from ..errors import InputError
+from ..errors import InputError, SettingsError
 from ..geometry.neighbours import nearest
+from ..particles.calibration import Calibration, calibration_given
 from .inference.candidates import candidates_of
 from .inference.decide import decide
 from .inference.jpda import exponent, updated
@@ -72,12 +73,15 @@ class Live:
     ----------
     learned : Summary
         Of an earlier recording of the same kind, or of the first frames of this one: ``track(…).learned``.
-    spacing : (float, float, float)
-        Size of a voxel along z, y, x; that of the earlier recording.
+    calibration : Calibration, optional
+        What the positions of the frames mean, in the unit of the earlier recording. By default they are
+        places in that unit.
     solver : str
         As in `TrackingSettings`.
     workers : int
         Threads; they do not change the result.
+    spacing
+        The former argument, for one release.
 
     Examples
     --------
@@ -96,11 +100,18 @@ class Live:
         self,
         learned: Summary,
         *,
-        spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+        calibration: Calibration | None = None,
         solver: str = "bid_and_augment",
         workers: int = 1,
+        spacing: Sequence[float] | None = None,
     ) -> None:
-        self._learned, self._spacing, self._solver = learned, spacing, solver
+        self._learned, self._solver = learned, solver
+        self._calibration = calibration_given(calibration, spacing=spacing)
+        if isinstance(calibration, Calibration) and learned.unit not in ("", "px", self._calibration.symbol):
+            raise SettingsError(
+                f"The positions are in {self._calibration.symbol}, and the model was learned in "
+                f"{learned.unit}. Convert them, or give a calibration in {learned.unit}."
+            )
         if learned.columns is not None:
             named = ", ".join(learned.columns.links)
             _LOG.warning(
@@ -145,7 +156,7 @@ class Live:
             raise InputError(
                 "A frame is an array (M, 3) of finite positions z, y, x. Fix it, and add it again."
             )
-        place = (points * self._spacing)[:, self._axes] @ self._learned.basis
+        place = self._calibration.placed(points)[:, self._axes] @ self._learned.basis
         if self._skips and not len(place):
             self._waited += after
             return Joined(np.empty(0, np.int64), np.empty(0), 0.0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .groups import Estimate, Samples, distribution, lagged, ratio
+from .likelihood import Floats
 from .paths import steps_of
 from .pooled import Pooled
 from .recording import Recording
@@ -24,11 +25,15 @@ Point = tuple[str, str, float, float, float, float, str, str]
 
 def curves_of(movie: Recording, name: str, weights: Samples, fit: Pooled | None) -> list[Point]:
     """Points of the curves of a group; the fit is that of the motion that explains its steps best."""
-    scale, time = movie.scale, movie.interval
-    square, product, pairs, products = lagged(
-        movie.position, movie.frame, movie.owner, movie.lag, len(movie.group)
+    scale = movie.scale
+    square, product, pairs, products, *times = lagged(
+        movie.position, movie.frame, movie.owner, movie.time, movie.lag, len(movie.group)
     )
     points: list[Point] = []
+
+    def mean_time(sums: Floats, many: float) -> float:
+        """Of all pairs at a lag, without the last digits, in which sums of times differ."""
+        return float(f"{(weights.drawn @ sums).mean() / (many or 1.0):.12g}")
 
     def add(curve: str, at: float, one: Estimate, many: float, units: tuple[str, str]) -> None:
         if many > 0:
@@ -37,19 +42,21 @@ def curves_of(movie: Recording, name: str, weights: Samples, fit: Pooled | None)
     for k, number in enumerate(pairs):
         units = scale.unit(0, 1), scale.unit(2, 0)
         many = float((weights.drawn @ number).mean())
-        add("msd", (k + 1) * time, ratio(weights, square[k], number), many, units)
+        at = mean_time(times[0][k], many)
+        add("msd", at, ratio(weights, square[k], number), many, units)
         if fit is not None:
-            mean = float(fit.displacement(np.array(float(k + 1))))
-            add("msd_fit", (k + 1) * time, Estimate.unknown(mean), many, units)
+            mean = float(fit.displacement(np.array(at / movie.interval)))
+            add("msd_fit", at, Estimate.unknown(mean), many, units)
     for k, number in enumerate(products):
         many = float((weights.drawn @ number).mean())
-        one = ratio(weights, product[k] / time**2, number)
-        add("velocity_autocorrelation", k * time, one, many, (scale.unit(0, 1), scale.unit(2, -2)))
+        one, at = ratio(weights, product[k], number), mean_time(times[1][k], many)
+        add("velocity_autocorrelation", at, one, many, (scale.unit(0, 1), scale.unit(2, -2)))
     begin = steps_of(movie.owner)
     begin = begin[movie.frame[begin + 1] - movie.frame[begin] == movie.lag]
     begin = begin[np.isin(movie.owner[begin], np.flatnonzero(weights.drawn.sum(axis=0)))]
     length = np.linalg.norm(movie.position[begin + 1] - movie.position[begin], axis=1)
-    kinds = ("step", length, scale.unit(1, 0)), ("speed", length / time, scale.unit(1, -1))
+    speed = length / (movie.time[begin + 1] - movie.time[begin])
+    kinds = ("step", length, scale.unit(1, 0)), ("speed", speed, scale.unit(1, -1))
     for kind, values, unit in kinds:
         for at, one, many in zip(*distribution(weights, values, movie.owner[begin]), strict=True):
             add(f"{kind}_distribution", float(at), one, float(many), (unit, f"1/({unit})"))

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from .choice import Fits, diffusion_of
 from .curves import Point, curves_of, on_fit, table_of_curves
 from .draws import DRAWS, Variants
+from .edge import LEVELS, confidence, persistence_limits, symmetric_error
 from .families import cycles_so_far, families, median_cycle, safety, starts_and_ends
 from .groups import Estimate, Samples, mean_of, ratio, shifted
-from .likelihood import FRACTIONAL, PERSISTENT, Floats, Pieces
+from .likelihood import FRACTIONAL, PERSISTENT, Pieces, Sums
 from .measures import FITTED, Measures
 from .paths import confinement, mean_feature, paths, pieces_of
 from .recording import Recording
@@ -22,18 +23,18 @@ from .single import parameters, scales
 from .tables import table_of
 
 Columns = dict[str, Any]
-_RESOLVED = 0.5
-"""Intervals: shorter persistence times leave no correlation of steps that frames show."""
+LIMITS = tuple(f"persistence_{end}_{level:.0%}".rstrip("%") for level in LEVELS for end in ("low", "high"))
 _MEANS = ("straightness", "turning_angle", "confinement", "radius_of_gyration")
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Some of the tracks, (V,) bool: those of a group, or of a movie of it; their weights and fits."""
+    """Some of the tracks, (V,) bool: those of a group, or of a movie of it; weights, fits, second moments."""
 
     inside: NDArray[np.bool_]
     weights: Samples
     fits: Fits
+    sums: Sums
 
     def of_movie(self, movie: Recording, pieces: Pieces, number: int) -> _Part:
         """Its tracks in a movie; their motion is that of the group, so that movies can be compared."""
@@ -44,12 +45,13 @@ class _Part:
     def of(cls, movie: Recording, pieces: Pieces, inside: NDArray[np.bool_]) -> _Part:
         """Draw the samples, and fit every motion to the steps."""
         weights = Samples.of(movie.variants, inside, movie.movie, movie.rng)
-        return cls(inside, weights, Fits.of(pieces.take(inside), weights.drawn.mean(axis=0)))
+        own, often = pieces.take(inside), weights.drawn.mean(axis=0)
+        return cls(inside, weights, Fits.of(own, often), Sums.of(own, often))
 
 
 def evaluated(movie: Recording, remarks: list[str]) -> Measures:
     """All tables of a movie, or of conditions of several movies each."""
-    simple = paths(movie.position, movie.frame, movie.owner, movie.lag, movie.scale.frame)
+    simple = paths(movie.position, movie.frame, movie.owner, movie.lag, movie.time)
     motion = {name + end: np.full(len(movie.group), np.nan) for name in FITTED for end in ("", "_error")}
     simple["confinement"] = np.full(len(movie.group), np.nan)
     pieces = pieces_of(movie.position, movie.frame, movie.owner, movie.lag, len(movie.group))
@@ -117,19 +119,11 @@ def _fit_tracks(movie: Recording, pieces: Pieces, part: _Part, columns: tuple[Co
     if exponent is not None:
         _put(motion, "exponent", parameters(pieces, exponent, FRACTIONAL), inside)
     if persistence is not None:
-        logarithm, error = parameters(pieces, persistence, PERSISTENT)
-        time = np.exp(logarithm) * movie.interval
-        none = logarithm <= PERSISTENT.low
-        error = np.where(none, np.nan, _unresolved(time, time * error, movie.interval))
+        logarithm, error, edge = parameters(pieces, persistence, PERSISTENT)
+        time, none = np.exp(logarithm) * movie.interval, logarithm <= PERSISTENT.low
+        reaches = confidence(edge, edge, np.ones(len(edge), np.bool_)) <= LEVELS[1]
+        error = np.where(none, np.nan, np.maximum(time * error, np.where(reaches, time / 2, 0.0)))
         _put(motion, "persistence", (np.where(none, 0.0, time), error), inside)
-
-
-def _unresolved(time: Floats, error: Floats, interval: float) -> Floats:
-    """The error of a persistence time; at least the time itself where frames cannot resolve it.
-
-    Times far below the interval all mean uncorrelated steps: plain diffusion fits one of them by chance.
-    """
-    return np.where(time < _RESOLVED * interval, np.maximum(error, time), error)
 
 
 def _put(motion: Columns, name: str, found: Any, inside: NDArray) -> None:
@@ -162,12 +156,9 @@ def _estimates(movie: Recording, part: _Part, simple: Columns) -> dict[str, Esti
         found["diffusion"] = shifted(weights, *diffusion_of(fits.diffusing, movie.interval))
     if exponent is not None:
         found["exponent"] = shifted(weights, exponent.parameter, exponent.influence[:, 0])
-    if persistence is not None:
-        none = persistence.parameter < PERSISTENT.low + 1e-3
-        time = 0.0 if none else float(np.exp(persistence.parameter)) * movie.interval
-        one = shifted(weights, time, persistence.influence[:, 0] * (np.nan if none else time))
-        error = float(_unresolved(np.array(time), np.array(one.error), movie.interval))
-        found["persistence"] = replace(one, error=error)
+        if persistence is not None and fits.fit["diffusion"] is not None:
+            spread = found["exponent"].error / exponent.error
+            found["persistence"] = _persistence(movie, part, spread)
     moving = simple["duration"] > 0
     found["speed_mean"] = ratio(
         weights, np.where(moving, simple["path"], 0), np.where(moving, simple["duration"], 0)
@@ -175,6 +166,20 @@ def _estimates(movie: Recording, part: _Part, simple: Columns) -> dict[str, Esti
     for name in _MEANS:
         found[name] = mean_of(weights, np.where(moving, simple[name], np.nan))
     return found
+
+
+def _persistence(movie: Recording, part: _Part, spread: float) -> Estimate:
+    """The persistence time of a part; `spread` is as for `persistence_limits`, 1 where it is not known."""
+    walk, free = part.fits.fit["persistent"], part.fits.fit["diffusion"]
+    assert walk is not None
+    assert free is not None
+    none = walk.parameter < PERSISTENT.low + 1e-3
+    time = 0.0 if none else float(np.exp(walk.parameter)) * movie.interval
+    one = shifted(part.weights, time, walk.influence[:, 0] * (np.nan if none else time))
+    limits = movie.interval * persistence_limits(
+        part.sums, walk, free, max(np.nan_to_num(spread, nan=1.0), 1.0)
+    )
+    return replace(one, error=symmetric_error(time, limits), limits=limits)
 
 
 def _row(movie: Recording, part: _Part, found: dict[str, Estimate]) -> Columns:
@@ -188,14 +193,16 @@ def _row(movie: Recording, part: _Part, found: dict[str, Estimate]) -> Columns:
     }  # fmt: skip
     for name in (*FITTED, "speed_mean", *_MEANS):
         row[name], row[name + "_error"] = found[name].value, found[name].error
+        if name == "persistence":
+            row |= dict(zip(LIMITS, found[name].limits.tolist(), strict=True))
     row["linking_share"] = _share(found["diffusion"])
     noise = [] if fit is None else np.sqrt(np.maximum(fit.scale * fit.ratio, 0)).tolist()
     error = dict(zip(movie.axes, noise, strict=False))
     row |= {f"localisation_error_{axis}": error.get(axis, np.nan) for axis in "zyx"}
     born, lost = starts_and_ends(movie.tracks)
-    family = families(movie.tracks, movie.scale.frame)
+    family = families(movie.tracks, movie.detected)
     cycle = family["cycle_time"][inside]
-    lasting = cycles_so_far(movie.tracks, family, movie.scale.frame)[inside]
+    lasting = cycles_so_far(movie.tracks, family, movie.detected)[inside]
     row["cycle_time_median"], row["cycle_time_median_error"] = median_cycle(
         lasting, np.isfinite(cycle), movie.rng
     )
@@ -217,7 +224,7 @@ def _track_columns(movie: Recording, simple: Columns, motion: Columns) -> Column
         first["group"] = [movie.names[index] for index in movie.group[own]]
     if len(movie.movies) > len(movie.names):
         first["movie"] = [movie.movies[index] for index in movie.movie[own]]
-    family = families(movie.tracks, movie.scale.frame)
+    family = families(movie.tracks, movie.detected)
     mother = family["mother"]
     finite = np.isfinite(mother)
     mother[finite] = movie.own[mother[finite].astype(np.int64)]

@@ -10,7 +10,7 @@ from .groups import SAMPLES
 from .likelihood import Floats
 
 
-def families(tracks: Tracks, interval: float) -> dict[str, Floats]:
+def families(tracks: Tracks, time: Floats) -> dict[str, Floats]:
     """Generation, mother, number of daughters and cycle time of each track; NaN if it has no value.
 
     The cycle of a track that a division began lasts from its first detection to that of its first daughter.
@@ -18,24 +18,23 @@ def families(tracks: Tracks, interval: float) -> dict[str, Floats]:
     Parameters
     ----------
     tracks : Tracks
-    interval : float
-        Time between two frame numbers.
+    time : (N,) float64 array
+        Of each detection.
     """
     count, label = tracks.track_count, tracks.track_id
-    frame = tracks.detections.frame.astype(np.int64)
     source, target = tracks.links.T
     between = tracks.successors[source] > 1
     mother_of, daughter = label[source[between]], label[target[between]]
     mother = np.full(count, -1)
     mother[daughter] = mother_of
     generation = np.zeros(count)
-    born, begin = np.unique(daughter), tracks.span[0]
+    born, begin = np.unique(daughter), first_and_last(tracks, time)[0]
     for track in born[np.argsort(begin[born], kind="stable")]:
         generation[track] = generation[mother[track]] + 1  # mothers start earlier
-    division = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(division, mother_of, frame[target[between]])
+    division = np.full(count, np.inf)
+    np.minimum.at(division, mother_of, time[target[between]])
     whole = (mother >= 0) & np.isin(np.arange(count), mother_of)
-    cycle = np.where(whole, (division - begin) * interval, np.nan)
+    cycle = np.where(whole, division - begin, np.nan)
     return {
         "generation": generation,
         "mother": np.where(mother >= 0, mother, np.nan),
@@ -44,10 +43,18 @@ def families(tracks: Tracks, interval: float) -> dict[str, Floats]:
     }
 
 
-def cycles_so_far(tracks: Tracks, family: dict[str, Floats], interval: float) -> Floats:
+def first_and_last(tracks: Tracks, time: Floats) -> tuple[Floats, Floats]:
+    """(T,) times of the first and of the last detection of each track."""
+    first, last = np.full(tracks.track_count, np.inf), np.full(tracks.track_count, -np.inf)
+    np.minimum.at(first, tracks.track_id, time)
+    np.maximum.at(last, tracks.track_id, time)
+    return first, last
+
+
+def cycles_so_far(tracks: Tracks, family: dict[str, Floats], time: Floats) -> Floats:
     """(T,) how long the cycle of each track that a division began was seen, to its end or not; else NaN."""
-    first, last = tracks.span
-    seen = np.where(np.isfinite(family["mother"]), (last - first) * interval, np.nan)
+    first, last = first_and_last(tracks, time)
+    seen = np.where(np.isfinite(family["mother"]), last - first, np.nan)
     return np.where(np.isfinite(family["cycle_time"]), family["cycle_time"], seen)
 
 

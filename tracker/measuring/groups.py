@@ -68,6 +68,8 @@ class Estimate:
         The value of each movie, if the group has several; `value` is then their mean, and `error` its error.
     within : float
         Standard error of the value of a movie, by its tracks.
+    limits : (4,) float64 array
+        Low and high ends of the 68 % and the 95 % interval, if these are not symmetric.
     """
 
     value: float
@@ -76,6 +78,7 @@ class Estimate:
     samples: Floats
     movies: Floats = field(default_factory=lambda: np.empty(0))
     within: float = np.nan
+    limits: Floats = field(default_factory=lambda: np.full(4, np.nan))
 
     @property
     def between(self) -> float:
@@ -120,26 +123,31 @@ def mean_of(weights: Samples, values: Floats) -> Estimate:
     return ratio(weights, np.where(finite, values, 0.0), finite.astype(np.float64))
 
 
-def lagged(position: Floats, frame: NDArray, owner: NDArray, lag: int, count: int) -> Floats:
-    """Sums for the mean square displacement and the velocity autocorrelation of all tracks, (4, K, V).
+def lagged(position: Floats, frame: NDArray, owner: NDArray, time: Floats, lag: int, count: int) -> Floats:
+    """Sums for the mean square displacement and the velocity autocorrelation of all tracks, (6, K, V).
 
-    Of squared displacements at lag k + 1, of products of steps at lag k, and how many there are of either.
+    Of squared displacements at lag k + 1, of products of velocities at lag k, how many there are of either,
+    and the times between their ends, or their begins.
     """
     size = int(np.bincount(owner).max(initial=1)) if len(owner) else 1
     lags = max(1, min(LAGS, size // 2))
     first = int(frame.min(initial=0))
     span = int(frame.max(initial=0)) - first + 1 + lag * (lags + 2)
     key = owner.astype(np.int64) * span + (frame - first)
-    sums = np.zeros((4, lags, count))
+    sums = np.zeros((6, lags, count))
     begin, end = rows_apart(key, lag)
-    step, at = position[end] - position[begin], key[begin]
+    velocity, at = (position[end] - position[begin]) / (time[end] - time[begin])[:, None], key[begin]
     for k in range(lags):
         here, there = rows_apart(key, lag * (k + 1))
         moved = np.square(position[there] - position[here]).sum(axis=1)
         nearby, near = rows_apart(at, lag * k)
-        alike, of = (step[nearby] * step[near]).sum(axis=1), owner[begin[nearby]]
+        alike, of = (velocity[nearby] * velocity[near]).sum(axis=1), owner[begin[nearby]]
+        apart = time[there] - time[here], time[begin[near]] - time[begin[nearby]]
         sums[:2, k] = np.bincount(owner[here], moved, count), np.bincount(of, alike, count)
-        sums[2:, k] = [np.bincount(each, minlength=count) for each in (owner[here], of)]
+        sums[2:4, k] = [np.bincount(each, minlength=count) for each in (owner[here], of)]
+        sums[4:, k] = [
+            np.bincount(one, far, count) for one, far in zip((owner[here], of), apart, strict=True)
+        ]
     return sums
 
 

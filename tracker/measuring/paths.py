@@ -55,15 +55,15 @@ def pieces_of(position: Floats, frame: Rows, owner: Rows, lag: int, count: int) 
     return Pieces(step, length, owner[begin][within % LONGEST == 0], count)
 
 
-def paths(position: Floats, frame: Rows, owner: Rows, lag: int, interval: float) -> dict[str, Floats]:
+def paths(position: Floats, frame: Rows, owner: Rows, lag: int, time: Floats) -> dict[str, Floats]:
     """Lengths, speeds, shape and angles of each track; NaN where a track is too short.
 
     Parameters
     ----------
     position, frame, owner, lag
         As for `pieces_of`; every track has a row.
-    interval : float
-        Time between two frame numbers.
+    time : (M,) float64 array
+        Of each row.
     """
     count = int(owner[-1]) + 1 if len(owner) else 0
     size = np.bincount(owner, minlength=count).astype(np.float64)
@@ -80,17 +80,17 @@ def paths(position: Floats, frame: Rows, owner: Rows, lag: int, interval: float)
     angle = np.degrees(np.arccos(np.clip(cosine[turned] / norm[turned], -1, 1)))
     centre = np.column_stack([_mean(position[:, axis], owner, count) for axis in range(position.shape[1])])
     displacement = np.linalg.norm(position[last] - position[first], axis=1)
-    path, duration = np.bincount(of, length, count), (frame[last] - frame[first]) * interval
+    path, duration = np.bincount(of, length, count), time[last] - time[first]
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
             "detections": size,
-            "start": frame[first] * interval,
+            "start": time[first],
             "duration": duration,
             "path": path,
             "displacement": displacement,
             "straightness": displacement / path,
             "speed_mean": path / duration,
-            "speed_median": _medians(length / (ahead * interval), of, count),
+            "speed_median": _medians(length / (time[begin + 1] - time[begin]), of, count),
             "msd_1": _mean(np.square(length[whole]), of[whole], count),
             "radius_of_gyration": np.sqrt(
                 _mean(np.square(position - centre[owner]).sum(axis=1), owner, count)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize_scalar
 
 from .likelihood import BLUR, Floats, Motion, Pieces, Sums, squares_and_logdets, whitening
 
 _MOST = 60.0
 """Largest ρ: less than a hundredth of the steps is motion."""
-_STARTS = 6
-"""Points of the coarse grid, of the parameter and of ρ each, from the best of which the search starts."""
+_GRID = 10
+"""Values of the parameter over its range; the search lies between the neighbours of the best one."""
+_END = 1e-3
+"""Guard: distance of a parameter from the end of its range below which it is taken to be there."""
 _STEP = 1e-3
 """Step of numerical derivatives; of the order of a tenth of the error of a million steps."""
 
@@ -37,6 +38,8 @@ class Pooled:
     influence : (T, 1 + A) float64 array
         First-order change of the parameter, and of log s of each axis, by the weight of each track: the sum
         over a bootstrap sample, or another draw of links, is the change of the estimate.
+    error : float
+        Standard error of the parameter by the likelihood; NaN at an end of its range, or if it is fixed.
     """
 
     motion: Motion
@@ -45,6 +48,7 @@ class Pooled:
     scale: Floats
     ratio: Floats
     influence: Floats
+    error: float
 
     def displacement(self, intervals: Floats) -> Floats:
         """Mean square displacement after some intervals, with the localisation error of both ends."""
@@ -64,55 +68,62 @@ def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None =
     fixed : float, optional
         The parameter, if it is not estimated.
     """
-    sums, axes = Sums.of(pieces, weight), pieces.step.shape[2]
+    sums = Sums.of(pieces, weight)
     still = not (np.trace(sums.moment[:, 0], axis1=1, axis2=2) > 0).all()
     if still or sums.longer.sum() < 4 or len(sums.longer) < 2:
         return None
-    steps = float(sums.longer.sum())
-
-    def cost(values: Floats) -> float:
-        """Minus the log-likelihood at its best s."""
-        parameter, total = (values[-1] if fixed is None else fixed), 0.0
-        for axis, ratio in enumerate(_ratio(values[:axes])):
-            white = whitening(motion, parameter, ratio, len(sums.longer))
-            if white is None:
-                return np.inf
-            square, logdet = sums.square_and_logdet(white, axis)
-            total += 0.5 * (steps * np.log(square / steps) + logdet)
-        return float(total)
-
-    ends = [(float(_log(-BLUR)), float(_log(_MOST)))] * axes
-    inner = [float(_log(ratio)) for ratio in np.geomspace(0.01, 3, _STARTS)]
-    options: list[list[float]] = [[]]
     if fixed is None:
-        ends.append((motion.low, motion.high))
-        options = [[value] for value in np.linspace(motion.low, motion.high, _STARTS + 2)[1:-1]]
-    starts = [np.array([ratio] * axes + option) for ratio, option in product(inner, options)]
-    first = min(starts, key=cost)
-    found = minimize(
-        cost, first, method="Nelder-Mead", bounds=ends,
-        options={"xatol": 1e-4, "fatol": 1e-4, "initial_simplex": _simplex(first, ends), "maxiter": 2000},
-    )  # fmt: skip
-    parameter = float(found.x[-1]) if fixed is None else fixed
-    ratio = _ratio(found.x[:axes])
-    scale = np.empty(axes)
-    for axis in range(axes):
-        white = whitening(motion, parameter, ratio[axis], len(sums.longer))
-        assert white is not None  # the search was there
-        scale[axis] = sums.square_and_logdet(white, axis)[0] / steps
-    free = np.array([low + 1e-3 < at < high - 1e-3 for at, (low, high) in zip(found.x, ends, strict=True)])
-    influence = _influence(pieces, weight, motion, (parameter, scale, ratio), free)
-    return Pooled(motion, parameter, -float(found.fun), scale, ratio, influence)
+        grid = np.linspace(motion.low, motion.high, _GRID)
+        best = int(np.argmax([profile(sums, motion, value)[0] for value in grid]))
+        ends = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, _GRID - 1)])
+        found = minimize_scalar(
+            lambda value: -profile(sums, motion, value)[0], bounds=ends, method="bounded",
+            options={"xatol": 1e-4},
+        )  # fmt: skip
+        parameter = float(found.x)
+    else:
+        parameter = fixed
+    likelihood, ratio, scale = profile(sums, motion, parameter)
+    free = np.concatenate([
+        [fixed is None and motion.low + _END < parameter < motion.high - _END],
+        (_log(-BLUR) + _END < _log(ratio)) & (_log(ratio) < _log(_MOST) - _END),
+    ])  # fmt: skip
+    influence, error = _influence(pieces, weight, motion, (parameter, scale, ratio), free)
+    return Pooled(motion, parameter, likelihood, scale, ratio, influence, error)
+
+
+def profile(sums: Sums, motion: Motion, parameter: float) -> tuple[float, Floats, Floats]:
+    """The log-likelihood of a parameter at the best ρ and s of each axis; and these, (A,) each."""
+    steps, ends = float(sums.longer.sum()), (float(_log(-BLUR)), float(_log(_MOST)))
+
+    def size_and_cost(value: float, axis: int) -> tuple[float, float]:
+        white = whitening(motion, parameter, float(_ratio(value)), len(sums.longer))
+        if white is None:
+            return np.nan, np.inf
+        square, logdet = sums.square_and_logdet(white, axis)
+        return square / steps, 0.5 * (steps * np.log(square / steps) + logdet)
+
+    likelihood, ratio, scale = 0.0, [], []
+    for axis in range(len(sums.moment)):
+        found = minimize_scalar(
+            lambda value, axis=axis: size_and_cost(value, axis)[1], bounds=ends, method="bounded",
+            options={"xatol": 1e-4},
+        )  # fmt: skip
+        size, cost = size_and_cost(found.x, axis)
+        likelihood -= cost
+        ratio.append(float(_ratio(found.x)))
+        scale.append(size)
+    return likelihood, np.array(ratio), np.array(scale)
 
 
 def _influence(
     pieces: Pieces, weight: Floats, motion: Motion, at: tuple[float, Floats, Floats], free: np.ndarray
-) -> Floats:
-    """The scores of all tracks times the inverse of the information, for the parameter and log s."""
+) -> tuple[Floats, float]:
+    """Scores of all tracks times the inverse of the information, for the parameter and log s; its error."""
     parameter, scale, ratio = at
     axes = len(scale)
     values = np.concatenate([[parameter], np.log(scale), _log(ratio)])
-    moving = np.concatenate([free[axes:] if len(free) > axes else [False], np.ones(axes, bool), free[:axes]])
+    moving = np.concatenate([free[:1], np.ones(axes, bool), free[1:]])
     steps = pieces.steps_of()
 
     def likelihood(where: Floats) -> Floats:
@@ -140,27 +151,17 @@ def _influence(
     for k in np.flatnonzero(moving).tolist():
         information[k] = -(weight @ difference(scores, values, k)) / (2 * _STEP)
     some = np.ix_(moving, moving)
-    result = np.zeros(own.shape)
+    result, error = np.zeros(own.shape), np.nan
     if np.isfinite(information[some]).all():
-        symmetric = (information[some] + information[some].T) / 2
-        result[:, moving] = own[:, moving] @ np.linalg.pinv(symmetric)
-    return result[:, : 1 + axes]
+        inverse = np.linalg.pinv((information[some] + information[some].T) / 2)
+        result[:, moving] = own[:, moving] @ inverse
+        error = float(np.sqrt(inverse[0, 0])) if inverse[0, 0] > 0 else np.nan
+    return result[:, : 1 + axes], error
 
 
-def _ratio(values: Floats) -> Floats:
+def _ratio(values: Floats | float) -> Floats:
     return np.asarray(np.exp(values) - 0.25)
 
 
 def _log(ratio: Floats | float) -> Floats:
     return np.asarray(np.log(np.asarray(ratio) + 0.25))
-
-
-def _simplex(first: Floats, ends: list[tuple[float, float]]) -> Floats:
-    """First simplex of the search: a twelfth of the range along each direction, inwards."""
-    corners = [first]
-    for k, (low, high) in enumerate(ends):
-        corner = first.copy()
-        way = (high - low) / 12
-        corner[k] += way if first[k] + way < high else -way
-        corners.append(corner)
-    return np.array(corners)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..particles.tracks import Tracks
 from .draws import Variants, variants_of
 from .likelihood import Floats
-from .paths import most_frequent, usual_lag
+from .paths import most_frequent, steps_of, usual_lag
 from .scales import Scale
 
 
@@ -41,8 +41,12 @@ class Recording:
     own : (T,) int64 array
         Number of each track in its own file.
     variants : Variants
-    position, frame, owner : arrays
+    position, frame, owner, time : arrays
         Of the rows of the variants, along the axes that count.
+    detected : (N,) float64 array
+        Time of each detection.
+    interval : float
+        Mean time of a step over `lag` frame numbers.
     axes : str
     lag : int
         Frame numbers of an interval.
@@ -60,6 +64,9 @@ class Recording:
     position: Floats
     frame: NDArray[np.int64]
     owner: NDArray[np.int64]
+    time: Floats
+    detected: Floats
+    interval: float
     axes: str
     lag: int
     scale: Scale
@@ -75,6 +82,7 @@ class Recording:
         tracks: Tracks,
         labels: Labels,
         own: NDArray,
+        time: Floats,
         axes: str,
         scale: Scale,
         seed: int,
@@ -86,13 +94,11 @@ class Recording:
         frame = tracks.detections.frame[rows].astype(np.int64)
         position = tracks.detections.position[rows][:, ["zyx".index(axis) for axis in axes]]
         lag = usual_lag(frame, variants.owner)
+        begin = steps_of(variants.owner)
+        apart = (time[rows][begin + 1] - time[rows][begin])[frame[begin + 1] - frame[begin] == lag]
+        interval = float(f"{apart.mean():.12g}") if len(apart) else lag * scale.frame
         group, _ = most_frequent(labels.group[rows], variants.owner, len(first))
         return cls(
-            tracks, own[first[variants.own]], variants, position, frame, variants.owner, axes, lag, scale,
-            labels.groups, labels.movies, group, labels.movie[first], rng,
+            tracks, own[first[variants.own]], variants, position, frame, variants.owner, time[rows], time,
+            interval, axes, lag, scale, labels.groups, labels.movies, group, labels.movie[first], rng,
         )  # fmt: skip
-
-    @property
-    def interval(self) -> float:
-        """Time of an interval."""
-        return self.lag * self.scale.frame

@@ -8,8 +8,10 @@ from itertools import combinations
 
 import numpy as np
 from scipy.special import erfc
+from scipy.stats import t as student
 from scipy.stats import ttest_ind
 
+from .edge import LEVELS
 from .groups import Estimate
 
 _MOVIES, _TRACKS = "Welch's t test of movies", "bootstrap over tracks"
@@ -22,7 +24,8 @@ _COLUMNS = (
 def over_movies(movies: Sequence[Estimate], together: Estimate) -> Estimate:
     """The mean over the movies of a condition, with the standard error of that mean.
 
-    Every movie counts alike, whatever the number of its tracks. Of a single movie, its own estimate.
+    Every movie counts alike, whatever the number of its tracks. Of a single movie, its own estimate. Limits
+    of a value that is not below 0 are those of Student's t.
 
     Parameters
     ----------
@@ -35,8 +38,12 @@ def over_movies(movies: Sequence[Estimate], together: Estimate) -> Estimate:
         return together
     values = np.array([one.value for one in known])
     within = float(np.sqrt(np.nanmean([one.error**2 for one in known])))
-    error = float(values.std(ddof=1) / np.sqrt(len(values)))
-    return replace(together, value=float(values.mean()), error=error, movies=values, within=within)
+    mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+    limits = together.limits
+    if np.isfinite(limits[0]):
+        reach = error * student.ppf(0.5 + np.repeat(LEVELS, 2) / 2, len(values) - 1)
+        limits = np.maximum(mean + np.array([-1, 1, -1, 1]) * reach, 0.0)
+    return replace(together, value=mean, error=error, movies=values, within=within, limits=limits)
 
 
 def compared(groups: Mapping[str, Mapping[str, Estimate]]) -> dict[str, list]:

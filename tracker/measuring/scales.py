@@ -14,6 +14,9 @@ from ..particles.tracks import Tracks
 
 _SHORT = SYMBOLS | {"micrometer": "um"}
 
+SAME = 0.01
+"""Error level: share by which intervals of movies that are pooled may differ; D does as much."""
+
 Record = Mapping[str, Any]
 
 
@@ -42,6 +45,11 @@ class Scale:
         """Short name of the unit of time."""
         return "s" if self.interval else "frame"
 
+    def is_like(self, other: Scale) -> bool:
+        """Whether tracks of the other scale can be measured together with those of this one."""
+        alike = (self.length, self.time) == (other.length, other.time)
+        return alike and abs(self.frame - other.frame) <= SAME * self.frame
+
     def unit(self, length: int, time: int) -> str:
         """The unit of a quantity from its exponents of length and time.
 
@@ -54,6 +62,26 @@ class Scale:
         if time > 0:
             return self.time
         return above if time == 0 else f"{above or 1}/{self.time}" + ("" if time == -1 else f"^{-time}")
+
+
+def on_scales(scales: Sequence[Scale], movies: Sequence[str]) -> str:
+    """Why movies of several scales are not measured together, and what to do; `movies` are their names."""
+    several: dict[Scale, list[str]] = {}
+    for scale, movie in zip(scales, movies, strict=True):
+        several.setdefault(scale, []).append(movie)
+    if len({(scale.length, scale.time) for scale in several}) > 1:
+        units = " and ".join(sorted({f"{one.length}, {one.frame:g} {one.time}" for one in several}))
+        return f"The movies differ in their units: {units}. Give --spacing and --interval."
+    each = "; ".join(
+        f"{scale.frame:g} {scale.time}: {names[0]}" + (f" and {len(names) - 1} more" if names[1:] else "")
+        for scale, names in sorted(several.items(), key=lambda one: one[0].frame)
+    )
+    return (
+        f"The movies differ in their intervals ({each}), and a motion is fitted to steps over one. Run "
+        "outbid measure once for each interval: diffusion, persistence and speeds are in s in every table, "
+        "so their rows can be compared; mean square displacements over different lags cannot be averaged. "
+        "If an interval is wrong, --interval S states one for all."
+    )
 
 
 def scaled(

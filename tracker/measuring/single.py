@@ -32,16 +32,18 @@ def scales(pieces: Pieces, common: Pooled) -> tuple[Floats, Floats]:
         The fit of a motion to all tracks, which gives its parameter and the localisation error.
     """
 
-    def fit(block: Pieces) -> tuple[Floats, Floats]:
+    def fit(block: Pieces) -> Floats:
         found = _likelihood(block, common, common.motion, np.array([common.parameter]), _SCALES)[:, 0]
         return _summary(found, _SCALES, block.steps_of() > 0)
 
-    place, width = _in_blocks(pieces, fit)
+    place, width, _ = _in_blocks(pieces, fit)
     return np.exp(place), np.exp(place) * width
 
 
-def parameters(pieces: Pieces, common: Pooled, motion: Motion) -> tuple[Floats, Floats]:
-    """Parameter of the motion of each track and its standard error; (T,) each, NaN below three steps.
+def parameters(pieces: Pieces, common: Pooled, motion: Motion) -> tuple[Floats, Floats, Floats]:
+    """Parameter of the motion of each track, its standard error, and what the lowest one loses; (T,) each.
+
+    That is twice the log-likelihood lost. NaN below three steps.
 
     Parameters
     ----------
@@ -52,23 +54,24 @@ def parameters(pieces: Pieces, common: Pooled, motion: Motion) -> tuple[Floats, 
     """
     grid = np.linspace(motion.low, motion.high, _POINTS)
 
-    def fit(block: Pieces) -> tuple[Floats, Floats]:
+    def fit(block: Pieces) -> Floats:
         found = _peak(_likelihood(block, common, motion, grid, _COARSE))
         return _summary(found, grid, block.steps_of() > 2)
 
-    return _in_blocks(pieces, fit)
+    place, width, lost = _in_blocks(pieces, fit)
+    return place, width, lost
 
 
-def _in_blocks(pieces: Pieces, fit: Callable[[Pieces], tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """Fit some tracks at a time, so that the memory does not grow with their number."""
-    found = np.full((2, pieces.count), np.nan)
+def _in_blocks(pieces: Pieces, fit: Callable[[Pieces], Floats]) -> Floats:
+    """Fit some tracks at a time, (3, T), so that the memory does not grow with their number."""
+    found = np.full((3, pieces.count), np.nan)
     for first in range(0, pieces.count, _BLOCK):
         many = min(_BLOCK, pieces.count - first)
         some = (pieces.owner >= first) & (pieces.owner < first + many)
         if some.any():
             block = Pieces(pieces.step[:, some], pieces.length[some], pieces.owner[some] - first, many)
             found[:, first : first + many] = fit(block)
-    return found[0], found[1]
+    return found
 
 
 def _likelihood(pieces: Pieces, common: Pooled, motion: Motion, grid: Floats, size: Floats) -> Floats:
@@ -98,16 +101,17 @@ def _peak(values: Floats) -> Floats:
     return np.maximum(values.max(axis=-1), middle + rise)
 
 
-def _summary(likelihood: Floats, grid: Floats, enough: np.ndarray) -> tuple[Floats, Floats]:
-    """Place of the maximum, and the standard deviation of the likelihood as a distribution over the grid."""
-    place, width = np.full((2, len(likelihood)), np.nan)
+def _summary(likelihood: Floats, grid: Floats, enough: np.ndarray) -> Floats:
+    """(3, T) maximum, width of the likelihood as a distribution, and twice its drop at the low end."""
+    found = np.full((3, len(likelihood)), np.nan)
     if not enough.any():
-        return place, width
+        return found
     fine = np.linspace(grid[0], grid[-1], _FINE)
     curve = CubicSpline(grid, likelihood[enough], axis=1)(fine)
     weight = np.exp(curve - curve.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
     mean = weight @ fine
-    place[enough] = fine[np.argmax(curve, axis=1)]
-    width[enough] = np.sqrt((weight * np.square(fine - mean[:, None])).sum(axis=1))
-    return place, width
+    width = np.sqrt((weight * np.square(fine - mean[:, None])).sum(axis=1))
+    lost = 2 * (curve.max(axis=1) - curve[:, 0])
+    found[:, enough] = fine[np.argmax(curve, axis=1)], width, lost
+    return found

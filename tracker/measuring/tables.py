@@ -24,7 +24,7 @@ DIMENSIONS: Mapping[str, tuple[int, int]] = {
     **{f"localisation_error_{axis}": (1, 0) for axis in "zyx"},
 }  # fmt: skip
 """Exponents of length and time of what has a unit; standard errors have that of their value."""
-_SPREAD = re.compile("_(error|between_movies|within_movies)$")
+_SPREAD = re.compile("_(error|between_movies|within_movies|low_[0-9]+|high_[0-9]+)$")
 _WHOLE = {
     "detections", "generation", "mother", "daughters", "tracks", "track_id", "appearances", "disappearances",
     "divisions", "cycles", "movies", "other_movies",

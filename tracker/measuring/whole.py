@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,8 @@ from .evaluate import evaluated
 from .measures import Measures
 from .paths import most_frequent
 from .recording import Labels, Recording
-from .scales import Record, recorded_spacing, scaled, without_drift
+from .scales import Record, Scale, on_scales, recorded_spacing, scaled, without_drift
+from .times import Timed, timed
 
 _ALL = "all"
 """The group of all tracks, where there is one group."""
@@ -113,8 +114,10 @@ def measure(
         raise SettingsError(f"group is {group!r}; it must be the name of a column.")
     taken = Drift.of(drift)
     given = _conditions(tracks)
-    movies, remarks = [], []
-    for one in itertools.chain(*given.values()):
+    movies: list[Timed] = []
+    scales: list[Scale] = []
+    remarks: list[str] = []
+    for one in chain(*given.values()):
         read, record = tracks_of(one), _record_of(one)
         remarks += scaled_twice(read.detections.unit, spacing)
         known = recorded_spacing(record)
@@ -129,21 +132,21 @@ def measure(
             if farthest:
                 remarks.append(f"Drift is subtracted: up to {farthest:.3g} {read.detections.unit}.")
         remarks += on_common_motion(read)
-        movies.append(scaled(read, record, spacing, interval))
-    scales = {scale for _, scale in movies}
-    if len(scales) > 1:
-        units = " and ".join(sorted(f"{one.length}, {one.frame:g} {one.time}" for one in scales))
-        alike = len({(one.length, one.time) for one in scales}) == 1
-        remedy = "Measure those of one interval together" if alike else "Give --spacing and --interval"
-        raise SettingsError(f"The movies differ in their units: {units}. {remedy}.")
-    read_all = [read for read, _ in movies]
+        read, scale = scaled(read, record, spacing, interval)
+        movies.append(timed(read, scale.interval, given=interval is not None))
+        scales.append(replace(scale, interval=movies[-1].interval))
+        remarks += filter(None, [movies[-1].remark])
+    if not all(one.is_like(scales[0]) for one in scales):
+        raise SettingsError(on_scales(scales, _movie_names([*chain(*given.values())])))
+    read_all = [movie.tracks for movie in movies]
     whole, order = _joined(read_all)
     own = np.concatenate([movie.track_id for movie in read_all])[order]
     labels = _labels(read_all, given, group, order)
     if group is not None:
         remarks += _on_changes(whole, labels, own, group)
     chosen = _axes(whole.detections, axes)
-    return evaluated(Recording.of(whole, labels, own, chosen, scales.pop(), seed), remarks)
+    time = np.concatenate([movie.time for movie in movies])[order]
+    return evaluated(Recording.of(whole, labels, own, time, chosen, scales[0], seed), remarks)
 
 
 def _conditions(tracks: object) -> dict[str, list[TracksLike]]:
@@ -153,7 +156,7 @@ def _conditions(tracks: object) -> dict[str, list[TracksLike]]:
     listed = {
         str(name): list(one) if isinstance(one, list | tuple) else [one] for name, one in tracks.items()
     }
-    if not all(_is_tracks(one) for one in itertools.chain(*listed.values())):
+    if not all(_is_tracks(one) for one in chain(*listed.values())):
         return {_ALL: [tracks]}
     empty = next((name for name, movies in listed.items() if not movies), None)
     if empty is not None or not listed:
@@ -254,7 +257,7 @@ def _labels(
     """The group and the movie of each detection of all movies in this order."""
     sizes = [len(movie.detections) for movie in movies]
     number = np.repeat(np.arange(len(movies)), sizes)[order]
-    names = _movie_names(list(itertools.chain(*given.values())))
+    names = _movie_names(list(chain(*given.values())))
     if group is None:
         condition = np.repeat(np.arange(len(given)), [len(each) for each in given.values()])
         return Labels(condition[number], number, [one_line(name) for name in given], names)

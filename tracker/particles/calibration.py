@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -152,9 +153,52 @@ def interval_of(frame: NDArray, features: Mapping[str, NDArray]) -> float | None
     return interval if (off <= _UNEVEN * interval).all() else None
 
 
+def uneven(times: Sequence[float]) -> tuple[float, ...]:
+    """Times of frames if they grow, but not evenly; else none, as an interval states all.
+
+    Examples
+    --------
+    >>> uneven([0.0, 10.0, 31.0]), uneven([0.0, 10.0, 20.0])
+    ((0.0, 10.0, 31.0), ())
+    """
+    time = np.asarray(times, np.float64)
+    grows = len(time) > 2 and bool((np.diff(time) > 0).all()) and bool(np.isfinite(time).all())
+    even = grows and interval_of(np.arange(len(time)), {"time": time}) is not None
+    return tuple(time.tolist()) if grows and not even else ()
+
+
 def same_interval(one: float | None, other: float | None) -> bool:
     """Whether two intervals that are known are the same."""
     return one is None or other is None or abs(one - other) <= _SAME * max(one, other)
+
+
+def calibration_given(
+    given: Calibration | Sequence[float] | None,
+    own: Calibration = UNKNOWN,
+    spacing: Sequence[float] | None = None,
+) -> Calibration:
+    """The calibration that a caller gave, else `own`; a voxel size, the former argument, is warned of.
+
+    Raises
+    ------
+    SettingsError
+        If it is neither a calibration nor a voxel size.
+
+    Examples
+    --------
+    >>> calibration_given(None, Calibration("micrometer"))
+    Calibration(unit='micrometer', spacing=(1.0, 1.0, 1.0), interval=None, origin=(0.0, 0.0, 0.0))
+    """
+    if isinstance(given, Calibration):
+        return given
+    size = given if spacing is None else spacing
+    if size is None:
+        return own
+    warnings.warn(
+        "The size of a voxel is given as calibration=outbid.Calibration(unit, (z, y, x)) now; a bare spacing "
+        "ends with the next release.", FutureWarning, stacklevel=3,
+    )  # fmt: skip
+    return replace(own, spacing=checked_spacing(size))
 
 
 def checked_spacing(spacing: Sequence[float]) -> tuple[float, float, float]:

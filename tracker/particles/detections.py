@@ -343,7 +343,7 @@ class Detections:
         )  # fmt: skip
 
 
-def in_places(detections: Detections, movie: Calibration) -> Detections:
+def in_places(detections: Detections, movie: Calibration, times: Sequence[float] = ()) -> Detections:
     """Detections of a movie from its origin on, with its interval and times.
 
     Parameters
@@ -352,10 +352,15 @@ def in_places(detections: Detections, movie: Calibration) -> Detections:
         Positions are from the first voxel, in the unit of the movie.
     movie : Calibration
         Of the movie's voxels and frames.
+    times : sequence of float
+        Seconds of each frame of the movie, if they are not even.
     """
     if any(movie.origin):
         detections = replace(detections, position=detections.position + movie.origin)
-    return detections if movie.interval is None else with_time(detections, movie.interval)
+    timed = detections if movie.interval is None else with_time(detections, movie.interval)
+    if not len(times):
+        return timed
+    return replace(timed, features=dict(timed.features) | {TIME: np.asarray(times)[timed.frame]})
 
 
 def with_time(detections: Detections, interval: float) -> Detections:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.arrays import BACKWARD, ROW, Arrays, Axis
+from ..particles.calibration import Calibration, calibration_given
 from ..particles.detections import Detections
 from .pin import KINDS, Pin, check_pins
 
@@ -130,7 +131,8 @@ def resolve_pins(
     pins: Sequence[Pin],
     detections: Detections,
     *,
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    calibration: Calibration | None = None,
+    spacing: Sequence[float] | None = None,
 ) -> Found:
     """Find the detections that pins name, each the nearest within a quarter of the distance of neighbours.
 
@@ -139,8 +141,10 @@ def resolve_pins(
     pins : sequence of Pin
     detections : Detections
         Those on which pins were stated, or of another run of a detector.
-    spacing : (float, float, float)
-        Size of a voxel along z, y, x.
+    calibration : Calibration, optional
+        What the positions mean; by default that of the detections.
+    spacing
+        The former argument, for one release.
 
     Raises
     ------
@@ -155,7 +159,7 @@ def resolve_pins(
     >>> found.rows, len(found.unmatched)
     (((0, 1),), 1)
     """
-    scale = np.asarray(spacing, np.float64)
+    scale = np.asarray(calibration_given(calibration, detections.calibration, spacing).spacing)
     rows = [tuple(_row_of(detections, *place, scale) for place in pin.detections) for pin in pins]
     there = [min(of) >= 0 for of in rows]
     kept = tuple(compress(pins, there)), tuple(compress(rows, there))

@@ -11,11 +11,12 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from numbers import Real
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from ..errors import SettingsError
 
 _Class = TypeVar("_Class", bound=type)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _KEY = "setting"
 DEVICES = ("auto", "cpu", "gpu")
 """Accepted device names; `auto` uses a GPU if there is one and the problem is large enough."""
@@ -141,15 +142,22 @@ def present_names(values: Mapping[str, Any], settings: type) -> dict[str, Any]:
     return {former.get(name, name): value for name, value in values.items()}
 
 
+def taking_former_names(settings: type) -> Callable[[_Function], _Function]:
+    """Decorator: values may be given by the former names of the settings that they are as well."""
+
+    def decorated(made: _Function) -> _Function:
+        @functools.wraps(made)
+        def call(*given: object, **values: Unpack[_AnyValues]) -> object:
+            return made(*given, **present_names(values, settings))
+
+        return cast(_Function, call)
+
+    return decorated
+
+
 def with_former_names(settings: _Class) -> _Class:
     """Class decorator: values may be given, and are read, by the former names of their settings as well."""
-    made = settings.__init__  # type: ignore[misc]
-
-    @functools.wraps(made)
-    def init(self: object, *given: object, **values: Unpack[_AnyValues]) -> None:
-        made(self, *given, **present_names(values, settings))
-
-    settings.__init__ = init  # type: ignore[misc]
+    settings.__init__ = taking_former_names(settings)(settings.__init__)  # type: ignore[misc]
     for one in declared_in(settings).values():
         if one.setting.former:
             setattr(settings, one.setting.former.split()[0], property(operator.attrgetter(one.name)))

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import SettingsError
 from .declare import DEVICES, Setting, check_rules, check_values, declare, documented, with_former_names
 
 if TYPE_CHECKING:
+    from ..particles.calibration import Calibration
     from ..particles.detections import Detections
     from ..pins import Found, Pin
 
@@ -181,7 +182,11 @@ class TrackingSettings:
         """The pins among detections."""
         from ..pins import resolve_pins
 
-        return resolve_pins(self.stated, detections, spacing=self.spacing)
+        return resolve_pins(self.stated, detections, calibration=self.calibration_of(detections))
+
+    def calibration_of(self, detections: Detections) -> Calibration:
+        """What the positions of detections mean with the size of a voxel that these settings state."""
+        return replace(detections.calibration, spacing=self.spacing)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""

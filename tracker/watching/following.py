@@ -108,7 +108,8 @@ class Follower:
         alone = replace(self.settings, features=None, max_distance=None, device="cpu")
         self.learned = tracked(first, alone, self.workers, None).learned
         if self.learned is not None:
-            self._live = Live(self.learned, spacing=self.settings.spacing, workers=self.workers)
+            given = self.settings.calibration_of(first)
+            self._live = Live(self.learned, calibration=given, workers=self.workers)
 
     def _followed(self, frame: int, seen: Detections) -> Followed:
         none = np.full(len(seen), -1)

@@ -152,6 +152,7 @@ class _Run:
         self.follower = Follower(self.tracking, self.how.learn, self.how.workers)
         self._arrived: dict[int, float] = {}
         self._reported, self._begun = time.monotonic(), False
+        self._half: list[int] = []
 
     def counts(self) -> dict[str, Any]:
         """Frames that were missing or late, and from how many was learned."""
@@ -193,12 +194,24 @@ class _Run:
     def _poll(self, *, ended: bool) -> Sequence[int]:
         """Look for new frames."""
         new = self.source.poll(ended=ended)
+        new = [*self._half, *new] if ended else self._of_first(new)
         now = time.monotonic()
         for number in self.order.add(new, now):
             self.source.drop(number)
         self._arrived |= dict.fromkeys(new, now)
         self.account.behind = max(self.account.behind, len(self.order))
         return new
+
+    def _of_first(self, new: Sequence[int]) -> Sequence[int]:
+        """Of the first frames, which are learned from together, those that can be read; others are kept."""
+        given, self._half = [*self._half, *new], []
+        if self.order.last is not None:
+            return given
+        whole = [number for number in given if self._is_whole(number)]
+        if len(self.order) + len(whole) >= self.order.hold:
+            return given
+        self._half = [number for number in given if number not in whole]
+        return whole
 
     def _has_ended(self, heard: float) -> None:
         """Find whether the recording has ended, and why."""
@@ -254,6 +267,9 @@ class _Run:
         return image
 
     def _is_whole(self, number: int) -> bool:
+        """Whether an image can be read; detections, which are read once, always can."""
+        if isinstance(self.source, GrowingTable):
+            return True
         try:
             self.source.read(number)
         except NotYet:

@@ -175,7 +175,7 @@ class DetectJob(Job):
                 cut.frames() if model else [], settings, unit=movie.unit, workers=self.workers,
                 count=len(cut.numbers), model=model, progress=progress,
             )  # fmt: skip
-        return in_places(cut.placed(found), movie.calibration), settings
+        return in_places(cut.placed(found), movie.calibration, movie.times), settings
 
     def _channels(self, cut: CroppedMovie) -> list[Iterator[NDArray]]:
         """The frames of each channel of the movie in which objects are measured."""

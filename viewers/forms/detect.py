@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 from napari.layers import Image, Labels
+from numpy.typing import NDArray
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QSlider
 from superqt.utils import signals_blocked
 
+from outbid.detection.frames import expected_noise
 from outbid.detection.preview import Preview, preview
 from outbid.particles.detections import Detections
 from outbid.settings.detection import DetectionSettings
@@ -22,6 +24,7 @@ from outbid.work.jobs import DetectJob
 
 from ..layers import points_layer
 from .form import Form
+from .places import keep_places
 from .rows import SettingRows
 from .source import Source, SourceFields
 from .work import Report, Task
@@ -57,6 +60,7 @@ class DetectForm(Form):
 
     command = "detect"
     run_text = "Detect"
+    counts = "frames"
 
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
@@ -88,6 +92,10 @@ class DetectForm(Form):
         known = {one.name: values[one.name] for one in fields(DetectionSettings) if one.name in values}
         settings = DetectionSettings(**(known | {"spacing": tuple(values["spacing"])}))
         self.rows.show(vars(settings))
+
+    def missing(self) -> str:
+        """What to do where there is no layer."""
+        return self.source.missing()
 
     def task(self) -> Task:
         """Detect in the whole movie."""
@@ -121,12 +129,17 @@ class DetectForm(Form):
         source, found, used = result.source, result.detections, result.used
         settings = asdict(used) | {"labels": source.labels}
         record = self.record(source.name, settings, used.device, source.calibration)
-        shown = self.show_layer(points_layer(found, name=f"Spots of {source.name}"), source.transform, record)
-        self._ring(shown, used)
+        spots = points_layer(source.in_voxels(found), name=f"Spots of {source.name}")
+        shown = self.show_layer(spots, source.transform, record)
+        keep_places(shown, found.position)
+        self._size_of(shown, used)
         frames = source.movie.frame_count
         what = "labels" if source.labels else f"spots of {_size(used)} {source.transform.symbol}"
+        noise = (
+            "" if source.labels or not len(found) else f"about {expected_noise(found):.0f} of them noise; "
+        )
         self.show_message(
-            f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each; "
+            f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each; {noise}"
             f"{source.calibration.of_places}."
         )
 
@@ -136,6 +149,11 @@ class DetectForm(Form):
         self.slider.setEnabled(len(result.seen.quality) > 0)
         self._show_threshold()
 
+    def _show_again(self, _: object = None) -> None:
+        """Show the rings of another view: of planes or of the whole."""
+        if self._preview_layer is not None:
+            self._show_threshold()
+
     def _show_threshold(self) -> None:
         """Show the spots above the threshold; nothing is filtered again, so the slider responds at once."""
         if self._looked is None or not self.live.isChecked():
@@ -144,10 +162,9 @@ class DetectForm(Form):
         chosen = self.rows["threshold"].number()
         threshold = seen.automatic if chosen is None else chosen
         count = int(seen.count_above(threshold))
-        position = seen.position[: min(count, _MOST_SHOWN)] / seen.settings.spacing
-        spots = Detections.from_table(np.full(len(position), frame), position)
+        spots = Detections.from_table(*self._rings(seen, min(count, _MOST_SHOWN), frame))
         shown = self.show_preview_layer(points_layer(spots, name="Preview of spots"), source.transform)
-        self._ring(shown, seen.settings)
+        self._size_of(shown, seen.settings)
         with signals_blocked(self.slider):
             self.slider.setValue(_step_of(threshold, seen))
         automatic = "the automatic threshold" if chosen is None else f"{threshold:.4g}"
@@ -158,14 +175,23 @@ class DetectForm(Form):
             + (_OTHER_SIGN[seen.settings.dark] if seen.other_sign else "")
         )
 
-    def _ring(self, points: Any, used: DetectionSettings) -> None:
-        """Draw rings as wide as the spots, visible in all planes that their spots reach."""
-        if used.radius is None:
-            return
-        points.size = max(2 * used.radius / used.spacing[2], 3.0)
-        dims = self.viewer.dims
-        if points.ndim == dims.ndim == 4 and not any(dims.margin_left):
-            dims.margin_left = dims.margin_right = (0.0, used.radius_z or used.radius, 0.0, 0.0)
+    def _rings(self, seen: Preview, count: int, frame: int) -> tuple[NDArray, NDArray]:
+        """Frames, and positions in voxels, of rings around some spots: in 2D in all planes that they reach.
+
+        So the planes that napari shows together stay as they are: those of the image would change, too.
+        """
+        position = seen.position[:count] / seen.settings.spacing
+        reach = seen.settings.radius_z or seen.settings.radius or 0.0
+        planes = round(reach / seen.settings.spacing[0]) if self.viewer.dims.ndisplay == 2 else 0
+        beside = np.arange(-planes, planes + 1) if self.viewer.dims.ndim > 3 else np.zeros(1)
+        rings = np.repeat(position, len(beside), axis=0)
+        rings[:, 0] += np.tile(beside, len(position))
+        return np.full(len(rings), frame), rings
+
+    def _size_of(self, points: Any, used: DetectionSettings) -> None:
+        """Draw rings as wide as the spots."""
+        if used.radius is not None:
+            points.size = max(2 * used.radius / used.spacing[2], 3.0)
 
     # ------------------------------------------------------------ what the user does
 
@@ -199,6 +225,7 @@ class DetectForm(Form):
         self.source.chosen.connect(self._source_chosen)
         self.rows["threshold"].valueChanged.connect(self._show_threshold)
         self.slider.valueChanged.connect(self._slid)
+        self.viewer.dims.events.ndisplay.connect(self._show_again)
 
 
 def _range_of(seen: Preview) -> tuple[float, float]:

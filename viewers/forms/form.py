@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from qtpy.QtCore import QEvent, Qt, QTimer
+from qtpy.QtCore import QEvent, Qt, QTimer, Signal
 from qtpy.QtGui import QHideEvent, QShowEvent
 from qtpy.QtWidgets import (
     QCheckBox,
     QFormLayout,
     QFrame,
     QHBoxLayout,
-    QLabel,
-    QProgressBar,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -29,9 +27,11 @@ from outbid.work.jobs import run_record
 from ..layers import Layer
 from .fields import LayerBox
 from .napari_layers import LayerTransform, record_of, show, take_away
+from .said import MessageBox, ProgressBar
 from .work import Slots, Task, Work
 
 _SETTLED = 150  # milliseconds without a change after which a preview starts
+_SLOW = 300  # milliseconds after which a preview shows a bar
 
 
 class Form(QWidget):
@@ -49,6 +49,12 @@ class Form(QWidget):
     command = ""
     """The command that does the same; layers that the form makes carry its run record."""
     run_text = "Run"
+    counts = ""
+    """What the progress of a run counts, such as frames."""
+    room = 0
+    """How much of the room its results take, relative to the fields: 0 is what they need."""
+    finished = Signal()
+    """A run has ended, with a result, an error or by Cancel, and the message says which."""
 
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__()
@@ -65,8 +71,9 @@ class Form(QWidget):
         self.live = QCheckBox("preview of this frame")
         self.run_button = QPushButton(self.run_text)
         self.cancel_button = QPushButton("Cancel")
-        self.bar = QProgressBar()
-        self.message = QLabel()
+        self.bar = ProgressBar()
+        self.said = MessageBox()
+        self.message = self.said.label
         self.offer_button = QPushButton()
         self._lay_out()
         self._settled.timeout.connect(self._start_preview)
@@ -77,7 +84,8 @@ class Form(QWidget):
         self.live.toggled.connect(self._live_toggled)
         self.viewer.dims.events.current_step.connect(self.changed)
         self.viewer.layers.events.removed.connect(self._layer_removed)
-        self._show_running(False)
+        self._missing, self._checks = "", False
+        self.cancel_button.hide()
         works = self._works = set[Work]()
         self.destroyed.connect(lambda _=None: _cancel(works))
 
@@ -92,6 +100,10 @@ class Form(QWidget):
             If there is something to change before.
         """
         raise NotImplementedError
+
+    def missing(self) -> str:
+        """What a run lacks, as a sentence that says what to do; empty if it can start."""
+        return ""
 
     def show_result(self, result: Any) -> None:
         """Show what a run returned."""
@@ -129,6 +141,8 @@ class Form(QWidget):
         }
         self._work = self._start(self.task, slots)
         self._show_running(self._work is not None)
+        if self._work is None:
+            self.finished.emit()
 
     def cancel(self) -> None:
         """Cancel the running job; the form can be used at once."""
@@ -137,6 +151,19 @@ class Form(QWidget):
             self._work = None
             self._show_running(False)
             self.show_message("Cancelled. Nothing was changed.")
+            self.finished.emit()
+
+    def check(self, _: object = None) -> None:
+        """Enable Run where a run can start, and say what is missing where it cannot."""
+        before, self._missing = self._missing, self.missing()
+        self.run_button.setEnabled(self._work is None and not self._missing)
+        if self._missing or self.message.text() == before:
+            self.show_message(self._missing)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no run is on its way."""
+        return self._work is None
 
     def changed(self, _: object = None) -> None:
         """Schedule a new preview after a change; it starts when the user pauses."""
@@ -150,9 +177,7 @@ class Form(QWidget):
         button, self._offered = offer or ("", None)
         self.offer_button.setText(button)
         self.offer_button.setVisible(offer is not None)
-        self.message.setText(text)
-        self.message.setStyleSheet("color: #ff8a80" if error else "")
-        self.message.setVisible(bool(text))
+        self.said.show_text(text, error=error)
 
     def show_problem(self, error: Exception) -> None:
         """Show an error; an unexpected one is raised again, so that napari's notifications show it, too.
@@ -231,18 +256,19 @@ class Form(QWidget):
         except OutbidError as problem:
             self.show_problem(problem)
         if warnings:
-            self.message.setText(" ".join(filter(None, (self.message.text(), *warnings))))
-            self.message.setVisible(True)
+            self.said.show_text(" ".join(filter(None, (self.message.text(), *warnings))))
+        self.finished.emit()
 
     def _show_progress(self, done: int, total: int) -> None:
-        self.bar.setRange(0, 1000 if total else 0)
-        self.bar.setValue(1000 * done // total if total else 0)
+        self.bar.show_progress(done, total, self.counts)
 
     def _show_running(self, running: bool) -> None:
-        self.run_button.setEnabled(not running)
-        self.cancel_button.setEnabled(running)
-        self.bar.setVisible(running)
-        self.bar.setRange(0, 0)
+        self.run_button.setEnabled(not running and not self.missing())
+        self.cancel_button.setVisible(running)
+        if running:
+            self.bar.begin(self.run_text)
+        else:
+            self.bar.end()
 
     # ------------------------------------------------------------ previews
 
@@ -254,15 +280,26 @@ class Form(QWidget):
             self._preview.cancel()
             self._preview_again = True
             return
-        self._preview = self._start(
-            self.preview_task, {"returned": self.show_preview, "failed": self.show_problem}
-        )
+        slots: Slots = {
+            "returned": self.show_preview, "failed": self.show_problem, "progressed": self.bar.show_progress,
+            "compiling": lambda: self.show_message(COMPILING), "ended": self._preview_ended,
+        }  # fmt: skip
+        self._preview = self._start(self.preview_task, slots)
+        if self._preview is not None:
+            self.bar.begin("Preview", _SLOW)
+
+    def _preview_ended(self) -> None:
+        if self._work is None:
+            self.bar.end()
+        if self.message.text() == COMPILING:
+            self.show_message("")
 
     def _stop_preview(self) -> None:
         self._settled.stop()
         self._preview_again = False
         if self._preview is not None:
             self._preview.cancel()
+            self._preview_ended()
 
     def _drop_preview(self) -> None:
         shown, self._preview_layer = self._preview_layer, None
@@ -275,7 +312,7 @@ class Form(QWidget):
         else:
             self._stop_preview()
             self._drop_preview()
-            self.show_message("")
+            self.show_message(self._missing)
 
     def _layer_removed(self, _: object = None) -> None:
         """Handle that the user deleted the preview layer: no preview is shown any more."""
@@ -303,6 +340,11 @@ class Form(QWidget):
         """Show the preview again when the form is reopened; called by Qt."""
         super().showEvent(event)
         self.setMinimumWidth(self._inside.minimumSizeHint().width() + 20)  # and a scroll bar
+        if not self._checks:  # after all boxes of layers, which are renewed before
+            self._checks = True
+            for event in (self.viewer.layers.events.inserted, self.viewer.layers.events.removed):
+                event.connect(self.check, position="last")
+        self.check()
         self.changed()
 
     # ------------------------------------------------------------ results
@@ -327,9 +369,6 @@ class Form(QWidget):
 
     def _lay_out(self) -> None:
         self.fields.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        self.message.setWordWrap(True)
-        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.message.hide()
         self.offer_button.hide()
         buttons = QHBoxLayout()
         buttons.addWidget(self.run_button)
@@ -337,18 +376,24 @@ class Form(QWidget):
         self._inside = QWidget()
         column = QVBoxLayout(self._inside)
         column.addLayout(self.fields)
-        column.addLayout(buttons)
-        for widget in (self.bar, self.message, self.offer_button):
-            column.addWidget(widget)
         column.addStretch()
-        scroll = QScrollArea()  # a form must not make the window taller than the screen
-        scroll.setWidget(self._inside)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.scroll = QScrollArea()  # with the fields: a form must not make the window taller than the screen
+        self.scroll.setWidget(self._inside)
+        self.scroll.setWidgetResizable(True)
+        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.foot = QWidget()  # in view however long the fields are
+        foot = QVBoxLayout(self.foot)
+        foot.setContentsMargins(9, 0, 9, 4)
+        foot.addLayout(buttons)
+        for widget in (self.bar, self.said, self.offer_button):
+            foot.addWidget(widget)
+        self.results = QVBoxLayout()  # of results that are no layers
+        foot.addLayout(self.results)
         outside = QVBoxLayout(self)
         outside.setContentsMargins(0, 0, 0, 0)
-        outside.addWidget(scroll)
+        outside.addWidget(self.scroll, 1)
+        outside.addWidget(self.foot, self.room)
 
     def _take_offer(self) -> None:
         action = self._offered

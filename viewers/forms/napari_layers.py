@@ -20,7 +20,7 @@ from ..layers import RECORD, Layer
 from ..scene import point_size
 
 CONFIDENCE = ("#ff2d2d", "#ffb000", "#f5f871", "#7fe0d0", "#4cc9ff")
-_CONFIDENCE = Colormap([*CONFIDENCE], name="confidence")
+CONFIDENCE_MAP = Colormap([*CONFIDENCE], name="confidence")
 """Red to blue, from uncertain to certain links; also distinguishable with red-green colour blindness."""
 
 
@@ -209,7 +209,7 @@ def looks(layer: Layer) -> dict[str, Any]:
     over = {"blending": "translucent_no_depth"}  # a bright voxel in front of them would hide them in 3D
     if layer.kind == "tracks":
         # Colours of features that stay the same from layer to layer, or the one colour of all rows.
-        fixed = {"confidence": _CONFIDENCE}
+        fixed = {"confidence": CONFIDENCE_MAP}
         if layer.colour:
             fixed[layer.color_by] = Colormap([layer.colour] * 2, name=layer.colour)
         return over | {"colormaps_dict": fixed, "tail_width": 4 if layer.colour else 3}

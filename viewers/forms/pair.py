@@ -113,13 +113,18 @@ class PairForm(Form):
 
     # ------------------------------------------------------------ what a run is
 
+    def missing(self) -> str:
+        """What to do without two layers."""
+        first, second = self.first.layer(), self.second.layer()
+        if first is None or second is None or first is second:
+            return f"Two layers of tracks are needed: {self.first_text} and {self.second_text}. Add them."
+        return ""
+
     def task(self) -> Task:
         """Judge one layer by the other, in world coordinates."""
         first, second = self.first.layer(), self.second.layer()
-        if first is None or second is None or first is second:
-            raise InputError(
-                f"Two layers of tracks are needed: {self.first_text} and {self.second_text}. Add them."
-            )
+        if self.missing():
+            raise InputError(self.missing())
         transform, other = transform_of(first), transform_of(second)
         if transform.unit != other.unit:
             raise InputError(
@@ -140,7 +145,7 @@ class PairForm(Form):
             back = tuple(1 / size for size in transform.spacing)
             shift = tuple(-by / size for by, size in zip(transform.shift, transform.spacing, strict=True))
             in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
-            layers = error_layers(in_voxels, self.names, spacing=transform.spacing)
+            layers = error_layers(in_voxels, self.names)
             remark = remark if given is not None else f"{gate} {remark}".strip()
             return PairResult(values, record, remark, layers, transform, gate.distance, (first, second))
 
@@ -268,6 +273,8 @@ class PairForm(Form):
         self.way.gone.connect(self._go)
         self.kind.currentIndexChanged.connect(self._list_errors)
         self.first.chosen.connect(self._first_chosen)
+        for box in (self.first, self.second):
+            box.chosen.connect(self.check)
         self.viewer.layers.events.inserted.connect(self._keep_apart, position="last")
         self.viewer.layers.events.inserted.connect(self._guess, position="last")
 

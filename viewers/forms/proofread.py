@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,15 +29,17 @@ from outbid.pins import read_pins
 from outbid.tracking import TrackingSettings
 
 from .. import proofreading
+from ..coloured import coloured, names_of
 from ..explained import why
-from ..from_layers import detections_from
-from ..lineage import Spans, columns_of
+from ..forest import forest_of
 from ..proofreading import Edit, Question, Session
+from .answers import pins_of, ray, ready, solved
 from .fields import LayerBox
+from .forest_plot import ForestPlot
 from .form import Form
-from .lineage import LineagePlot
-from .napari_layers import LayerTransform, calibration_of, features_of, record_of, transform_of
-from .pair import can_be_held, tracks_of
+from .napari_layers import LayerTransform, record_of, transform_of
+from .pair import can_be_held
+from .places import placed_tracks, points_in
 from .question_layers import QuestionLayers, texts_of
 from .source import settings_of
 from .table import NumbersTable
@@ -69,6 +70,7 @@ class ProofreadForm(Form):
         self.asked: Question | None = None
         self._job: Task | None = None
         self._layers: Any = None  # QuestionLayers, while a session is open
+        self._taken: Any = None  # the layer that is proofread, hidden meanwhile
         self._transform = LayerTransform((), (), (), ())
         self._record: dict[str, object] | None = None
         self._key, self._clicked = "", list[int]()
@@ -79,14 +81,20 @@ class ProofreadForm(Form):
         self.layers = LayerBox(self.viewer, lambda layer: can_be_held(layer) or isinstance(layer, Points))
         self.file, self.headline, self.where = QLineEdit(), QLabel(), QLabel()
         self.changes, self.tabs = QListWidget(), QTabWidget()
-        self.table, self.lineage = NumbersTable(), LineagePlot()
+        self.table, self.lineage = NumbersTable(), ForestPlot()
         self.learn_button, self.save_button = QPushButton("Learn again with pins held"), QPushButton("Save")
         self.buttons = {key: QPushButton(f"{text} ({key})") for key, text in KEYS.items()}
         self._fill()
         self._connect()
         self._layer_chosen()
+        self._enable()
 
     # ------------------------------------------------------------ what runs in the background
+
+    def missing(self) -> str:
+        """What to do without a layer."""
+        none = "There is no layer to proofread. Open tracks or detections."
+        return none if self.layers.layer() is None else ""
 
     def task(self) -> Task:
         """The step that was asked for; or to open the layer, and to go on with the pins of its file."""
@@ -95,24 +103,22 @@ class ProofreadForm(Form):
             return job
         layer = self.layers.layer()
         if layer is None:
-            raise InputError("There is no layer to proofread. Open tracks or detections.")
+            raise InputError(self.missing())
         transform, record, path = transform_of(layer), dict(record_of(layer) or {}), self.pins_path
         settings, foreign = TrackingSettings(), not isinstance(layer, Points)
+        # All is in places, as in files: so pins fit detections of the commands, and what is saved is right.
         if isinstance(layer, Points):
-            seen = detections_from(layer.data, calibration=calibration_of(layer), features=features_of(layer))
-            taken = Tracks(seen, np.empty((0, 2), np.int64))
+            taken = Tracks(points_in(layer)[1], np.empty((0, 2), np.int64))
         else:
-            taken = tracks_of(layer)
+            taken = placed_tracks(layer)
             if record.get("command") == "track":
                 settings, foreign = settings_of(record["settings"], (1.0, 1.0, 1.0)), False
-        # All is in places, as in files: so pins fit detections of the commands, and what is saved is right.
-        taken = replace(taken, detections=taken.detections.placed())
         self._transform, self._record = transform.world, record
-        layer.visible = False
+        self._taken, layer.visible = layer, False
 
         def work(report: Report) -> object:
             pins = read_pins(path) if path.exists() else ()
-            return _ready(proofreading.opened(taken, settings, pins, foreign=foreign, progress=report))
+            return ready(proofreading.opened(taken, settings, pins, foreign=foreign, progress=report))
 
         self.session = self.asked = None
         return work
@@ -125,11 +131,13 @@ class ProofreadForm(Form):
         self.session = session
         self.headline.setText(proofreading.headline(session))
         self.table.hold(columns)
-        self.lineage.hold(Spans(*(columns[name] for name in ("mother", "from", "to"))))
+        values = coloured(session.tracks, names_of(session.tracks)[0])
+        self.lineage.hold(forest_of(session.tracks), columns["track"], values.share)
         self._list_changes(session)
         unmatched = session.now.found.unmatched
-        missing = f"{len(unmatched)} pins name no detection: {unmatched[0]}, …" if unmatched else ""
-        self.show_message(" ".join(filter(None, [said, missing])))
+        missing = f" {len(unmatched)} pins name no detection: {unmatched[0]}, …" if unmatched else ""
+        said = said or solved(session, edited=edited, first=before is None)
+        self.show_message(said + missing)
         if before is None:
             self._layers = self._layers or QuestionLayers(self.viewer, self._transform, session)
             self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
@@ -137,6 +145,7 @@ class ProofreadForm(Form):
             self.next()
         elif self.asked is not None:
             self.ask(self.asked.link.row)
+        self._enable()
         self._blinks = _BLINKS
         self._blink.start()
 
@@ -144,7 +153,7 @@ class ProofreadForm(Form):
         """Take a step of the session in the background, unless another one is on its way."""
         session = self.session
         if session is not None and self._work is None:
-            self._job = lambda report: _ready(step(session, *given, progress=report), said)
+            self._job = lambda report: ready(step(session, *given, progress=report), said)
             self.run()
 
     # ------------------------------------------------------------ questions and answers
@@ -167,12 +176,18 @@ class ProofreadForm(Form):
         """Do what a key stands for."""
         session, asked = self.session, self.asked
         self._key, self._clicked = "", []
-        if session is None or self._work is not None:
+        if self._work is not None:
             return
-        if key == "N":
+        if session is None:
+            self.show_message("No tracks are open yet. Open does that.")
+        elif key == "N":
             self.next()
         elif key in "ZR":
-            self.do(proofreading.undo if key == "Z" else proofreading.redo)
+            steps, what = (session.steps, "undo") if key == "Z" else (session.undone, "redo")
+            if steps:
+                self.do(proofreading.undo if key == "Z" else proofreading.redo)
+            else:
+                self.show_message(f"There is nothing to {what}.")
         elif key in _CLICKS:
             self._key = key
             deep = " It gets the depth of the detection in question." * (
@@ -184,11 +199,7 @@ class ProofreadForm(Form):
             self._answer(session, asked, key)
 
     def _answer(self, session: Session, asked: Question, key: str) -> None:
-        ways = [row for row, _ in asked.link.alternatives if row >= 0]
-        pins: dict[str, tuple[Any, ...]] = {"0": ("end",), "C": ("no_particle",)}
-        if asked.link.successors:
-            pins["F"] = ("forbid", asked.link.successors[0])
-        pins |= {str(k): ("link", row) for k, row in enumerate(ways, 1)}
+        pins = pins_of(asked)
         if key == "Space":
             self.session = proofreading.skip(session, asked)
             self.next()
@@ -196,6 +207,21 @@ class ProofreadForm(Form):
             self.do(proofreading.edit, Edit(session.spot(asked.link.row), None))
         elif key in pins:
             self.do(proofreading.answer, asked, *pins[key])
+        elif key == "F":
+            self.show_message("There is no link to forbid: its track ends here.")
+        else:
+            self.show_message(f"There is no alternative {key} here.")
+
+    def _enable(self) -> None:
+        """Enable the buttons that can act now."""
+        session, asked = self.session, self.asked
+        able = {} if session is None else {"N": True, "A": True, "Z": session.steps, "R": session.undone}
+        if asked is not None:
+            able |= dict.fromkeys([*pins_of(asked), "J", "V", "M", "D", "Space"], True)
+        for key, button in self.buttons.items():
+            button.setEnabled(bool(able.get(key)))
+        for button in (self.save_button, self.learn_button):
+            button.setEnabled(session is not None)
 
     def _click(self, world: Sequence[float], direction: Sequence[float] | None) -> None:
         """A click into the view: for the key before it, else the question about what is clicked."""
@@ -203,7 +229,7 @@ class ProofreadForm(Form):
         if session is None or self._work is not None:
             return
         spacing = np.asarray(self._transform.spacing)
-        frame, at, along = _ray(world, direction, self._transform)
+        frame, at, along = ray(world, direction, self._transform)
         seen = None if asked is None else session.spot(asked.link.row)
 
         def across(position: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -245,7 +271,7 @@ class ProofreadForm(Form):
 
     def save(self) -> None:
         """Write the tracks; the pins are already in the table next to them."""
-        session, path = self.session, Path(self.file.text())
+        session, path = self.session, Path(self.file.text()).absolute()
         if session is None:
             return
         settings, calibration = session.now.run.settings.as_dict(), session.tracks.detections.calibration
@@ -269,18 +295,18 @@ class ProofreadForm(Form):
     def _show(self, asked: Question) -> None:
         session, self.asked = self.session, asked
         assert session is not None
+        self._enable()
         tracks, row = session.tracks, asked.link.row
         self._drawn = self._layers.draw(session, asked)
         self.drawing.start()
         links = np.flatnonzero(tracks.links[:, 0] == row)
         track, frame = int(tracks.track_id[row]), session.spot(row)[0]
-        reason = (
-            why(tracks, int(links[0]), session.frozen.settings.spacing) if len(links) else "Its track ends."
-        )
+        of = session.frozen.settings.calibration_of(tracks.detections)
+        reason = why(tracks, int(links[0]), of) if len(links) else "Its track ends."
         audit = "Audit, a random link: " if asked.audit else ""
         self.where.setText(f"{audit}track {track} after frame {frame}: {texts_of(asked)}. {reason}")
         self.table.select(track)
-        self.lineage.show_track(track)
+        self.lineage.select([row])
 
     def _list_changes(self, session: Session) -> None:
         tracks = session.tracks
@@ -324,6 +350,12 @@ class ProofreadForm(Form):
                 one for one in self.viewer.mouse_drag_callbacks if one != self._mouse
             ]
             self.session = self.asked = self._layers = None
+            if self._taken in self.viewer.layers:
+                self._taken.visible = True
+            self.headline.setText("")
+            self.where.setText("")
+            self.show_message("")
+            self._enable()
 
     def _layer_chosen(self) -> None:
         """Propose a file next to that of the layer."""
@@ -363,24 +395,7 @@ class ProofreadForm(Form):
         self.save_button.clicked.connect(lambda _=False: self.save())
         self.layers.chosen.connect(self._layer_chosen)
         self.table.chosen.connect(self._go_to_track)
-        self.lineage.chosen.connect(self._go_to_track)
+        self.lineage.chosen.connect(lambda row, _more: self.ask(row))
         self.changes.itemClicked.connect(lambda item: self.ask(item.data(Qt.ItemDataRole.UserRole)))
         self._blink.timeout.connect(self._blinked)
         self.drawing.timeout.connect(self._draw_on)
-
-
-def _ready(session: Session, said: str = "") -> tuple[Session, dict[str, NDArray], str]:
-    """What `show_result` needs."""
-    return session, columns_of(session.tracks), said
-
-
-def _ray(
-    world: Sequence[float], direction: Sequence[float] | None, transform: LayerTransform
-) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-    """Frame, position and direction of view of a click, in the unit of the voxels; along z in 2D."""
-    own = np.asarray(world)[-len(transform.scale) :] - transform.translate
-    at, along, axes = np.zeros(3), np.array([1.0, 0.0, 0.0]), len(own) - 1
-    at[-axes:] = own[1:]
-    if direction is not None:
-        along[-axes:] = np.asarray(direction)[-axes:]
-    return round(float(own[0]) / transform.scale[0]), at, along / np.linalg.norm(along)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
 import numpy as np
-from napari.layers import Points
 from numpy.typing import NDArray
 
 from ..proofreading import Question, Session
-from .napari_layers import LayerTransform, go_to, take_away
+from .marks import PlaneLayers
+from .napari_layers import LayerTransform, go_to
 
 _TRAIL = 2  # frames before and after, in which links are drawn
 _WIDTH = 12.0
@@ -22,7 +22,7 @@ _LOOKS = {
 }  # fmt: skip
 
 
-class QuestionLayers:
+class QuestionLayers(PlaneLayers):
     """Layers of a viewer without a time axis, in the plane that is shown; only what is near is in them.
 
     Parameters
@@ -34,15 +34,11 @@ class QuestionLayers:
     """
 
     def __init__(self, viewer: Any, transform: LayerTransform, session: Session) -> None:
-        self._viewer, self._transform, self._drawing = viewer, transform, False
+        super().__init__(viewer, transform)
         source, target = session.tracks.links.T
         position = session.tracks.detections.position
         steps = np.linalg.norm((position[target] - position[source]) * transform.spacing, axis=1)
         self._near = _WIDTH * (float(np.median(steps)) if len(steps) else 0.0) or 10 * max(transform.spacing)
-        self._layers: dict[str, Any] = {}
-        self._rows: dict[str, NDArray[np.float64]] = {}
-        viewer.dims.events.current_step.connect(self._follow)
-        viewer.dims.events.ndisplay.connect(self._follow)
 
     def draw(self, session: Session, asked: Question) -> Iterator[None]:
         """Show a question in the middle of the view, in steps between which the window may answer."""
@@ -90,56 +86,12 @@ class QuestionLayers:
         if layer is not None and layer in self._viewer.layers:
             layer.visible = not layer.visible
 
-    def clear(self) -> None:
-        """Take the layers away, lines first: vispy with Mesa may crash where points went before them."""
-        self._viewer.dims.events.current_step.disconnect(self._follow)
-        self._viewer.dims.events.ndisplay.disconnect(self._follow)
-        for layer in sorted(self._layers.values(), key=lambda one: isinstance(one, Points)):
-            take_away(self._viewer, layer)
-        self._layers.clear()
-
     def _lines(self, name: str, ends: NDArray[np.float64], colours: NDArray, style: str) -> None:
         looks = {
             "edge_color": "silver", "edge_width": self._near / 150 / self._transform.spacing[2],
             "vector_style": style, "blending": "translucent_no_depth",
         }  # fmt: skip
         self._put(name, ends, self._viewer.add_vectors, {"edge_color": colours} if len(ends) else {}, looks)
-
-    def _put(
-        self, name: str, rows: NDArray[np.float64], add: Callable[..., Any], changing: dict[str, Any],
-        looks: dict[str, Any],
-    ) -> None:  # fmt: skip
-        """Add a layer, or give the one that is there other rows and what changes with them."""
-        layer, self._rows[name] = self._layers.get(name), rows
-        if layer is None or layer not in self._viewer.layers:
-            in_space = {attribute: values[1:] for attribute, values in vars(self._transform).items()}
-            self._layers[name] = add(self._shown(rows), name=name, **in_space, **looks | changing)
-            return
-        if not layer.visible:  # napari slices no hidden layer, and then finds no colours for its lines
-            layer.visible = True
-        layer.data = self._shown(rows)
-        for attribute, values in changing.items():
-            setattr(layer, attribute, values)
-
-    def _shown(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Rows (n, 3) or ends of lines (n, 2, 3) as layers have them; in 2D all are in the plane shown."""
-        rows = rows.copy()
-        if len(self._transform.scale) == 3:
-            rows = rows[..., 1:]
-        elif self._viewer.dims.ndisplay == 2:
-            rows[..., 0] = (
-                self._viewer.dims.point[-3] - self._transform.translate[1]
-            ) / self._transform.scale[1]
-        if rows.ndim == 3:
-            rows[:, 1] -= rows[:, 0]  # napari's vectors: start and direction
-        return rows
-
-    def _follow(self, _: object = None) -> None:
-        """Keep what is shown in the plane that is shown."""
-        if len(self._transform.scale) == 4 and not self._drawing:
-            for name, layer in self._layers.items():
-                if layer in self._viewer.layers:
-                    layer.data = self._shown(self._rows[name])
 
 
 def texts_of(asked: Question) -> str:

@@ -111,7 +111,7 @@ class SimulateForm(Form):
             self.viewer.add_image(result.movie, name="Simulated movie", **vars(transform), metadata=of_image)
         seen = points_layer(result.seen.detections, name="Simulated detections")
         show(self.viewer, seen, transform, record=record | {"command": "simulate --detections"})
-        truth = tracks_layer(result.seen, spacing=voxel, name="Simulated truth")
+        truth = tracks_layer(result.seen, calibration=voxels, name="Simulated truth")
         self.show_layer(truth, transform, record)
         self.show_message(
             f"{len(result.seen.detections)} detections of {used.particles} particles at first, "

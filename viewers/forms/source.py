@@ -22,9 +22,9 @@ from outbid.settings.detection import DetectionSettings
 from outbid.tracking import TrackingSettings
 from outbid.work.jobs import DetectJob
 
-from ..from_layers import detections_from
 from .fields import AxesBox, LayerBox
-from .napari_layers import LayerTransform, calibration_of, features_of, record_of, transform_of
+from .napari_layers import LayerTransform, calibration_of, record_of, transform_of
+from .places import points_in
 from .work import Report
 
 _LOG = logging.getLogger("outbid")
@@ -40,8 +40,8 @@ class Source:
     transform : LayerTransform
     calibration : Calibration
         Of its voxels and frames.
-    points : Detections or None
-        In voxels.
+    points, placed : Detections or None
+        In voxels, and in places.
     image : array-like or None
         With axes t, z, y, x or t, y, x.
     labels : bool
@@ -57,6 +57,7 @@ class Source:
     image: Any = None
     labels: bool = False
     white_is_zero: bool = False
+    placed: Detections | None = None
 
     @cached_property
     def movie(self) -> Images:
@@ -72,7 +73,7 @@ class Source:
     def detect(
         self, settings: DetectionSettings, report: Report, frames: range | None = None
     ) -> tuple[Detections, DetectionSettings]:
-        """Spots of the image, or centroids of its labels, in voxels; and the settings that were used.
+        """Spots of the image, or centroids of its labels, in places; and the settings that were used.
 
         Parameters
         ----------
@@ -86,9 +87,12 @@ class Source:
         job = DetectJob(settings, labels=self.labels, crop=crop, workers=2)
         for remark in job.remarks(self.movie):
             _LOG.warning("%s", remark)
-        found, used = job.detect(self.movie, report)
-        position = found.position / used.spacing
-        return replace(found, position=position, calibration=self.calibration), used
+        return job.detect(self.movie, report)
+
+    def in_voxels(self, placed: Detections) -> Detections:
+        """Detections in voxels of the layer, of those in places of its image."""
+        position = placed.position / self.transform.spacing
+        return replace(placed, position=position, calibration=self.calibration)
 
 
 class SourceFields(QObject):
@@ -106,7 +110,7 @@ class SourceFields(QObject):
 
     def __init__(self, viewer: Any, *kinds: type) -> None:
         super().__init__()
-        self._viewer = viewer
+        self._viewer, self._kinds = viewer, kinds
         self.layers = LayerBox(viewer, lambda layer: isinstance(layer, kinds))
         self.voxel = AxesBox((1, 1, 1), 1e-12)
         self.layers.chosen.connect(self._layer_chosen)
@@ -123,11 +127,11 @@ class SourceFields(QObject):
         """
         layer = self.layers.layer()
         if layer is None:
-            raise InputError("There is no layer to work on. Open a movie as an image, or add points.")
+            raise InputError(self.missing())
         transform, voxels = transform_of(layer), calibration_of(layer)
         if isinstance(layer, Points):
-            found = detections_from(layer.data, calibration=voxels, features=features_of(layer))
-            return Source(layer.name, transform, voxels, found)
+            found, placed = points_in(layer)
+            return Source(layer.name, transform, voxels, found, placed=placed)
         if getattr(layer, "rgb", False):
             raise InputError("The image has colours. Split its channels and choose the one with the spots.")
         data = layer.data[0] if layer.multiscale else layer.data
@@ -138,6 +142,11 @@ class SourceFields(QObject):
             )
         white = bool((record_of(layer) or {}).get("white_is_zero"))
         return Source(layer.name, transform, voxels, None, data, isinstance(layer, Labels), white)
+
+    def missing(self) -> str:
+        """What to do where there is no layer; empty if there is one."""
+        what = "Open a movie as an image" + ", or add points" * (Points in self._kinds)
+        return "" if self.layers.layer() is not None else f"There is no layer to work on. {what}."
 
     def looked_at(self, transform: LayerTransform) -> tuple[int, tuple[float, float]]:
         """Number of the frame that is shown, and y, x of the middle of the view in voxels."""

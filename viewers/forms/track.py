@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from napari.layers import Image, Labels, Points
@@ -25,6 +25,7 @@ from .columns import ColumnList, column_in, parts, text_of
 from .fields import choice_box
 from .form import Form
 from .napari_layers import preferences, record_of, show
+from .places import ONES, keep_places, keep_places_of_tracks
 from .rows import SettingRows
 from .source import Source, SourceFields, settings_of
 from .uncertain_links import ConfidenceBar, UncertainLinks
@@ -44,7 +45,10 @@ _VERTICES_A_SECOND = 90_000  # that napari adds
 
 @dataclass(frozen=True, eq=False)
 class _Tracked:
-    """Result of tracking by the form; `used`: detection settings, if spots were detected in images."""
+    """Result of tracking by the form: detections in places, tracks in voxels.
+
+    `used`: detection settings, if spots were detected in images.
+    """
 
     source: Source
     detections: Detections
@@ -57,6 +61,7 @@ class TrackForm(Form):
 
     command = "track"
     run_text = "Track"
+    counts = "detections"
 
     def __init__(self, napari_viewer: Any) -> None:
         super().__init__(napari_viewer)
@@ -99,16 +104,24 @@ class TrackForm(Form):
         texts = {"fixed": "; ".join(text_of_known(settings.fixed)), "features": text_of(settings.features)}
         self.rows.show(vars(settings) | texts)
 
+    def missing(self) -> str:
+        """What to do where there is no layer."""
+        return self.source.missing()
+
     def task(self) -> Task:
         """Task that tracks the whole movie with the current settings."""
         source, settings = self.source.taken(), self.settings()
 
         def work(report: Report) -> _Tracked:
-            found, used = source.points, None
-            if found is None:
-                found, used = source.detect(DetectionSettings(spacing=settings.spacing), report)
-                _refuse_without_spots(found, source)
-            return _Tracked(source, found, track(found, settings, progress=report), used)
+            placed, found, used = source.placed, source.points, None
+            if placed is None or found is None:
+                placed, used = source.detect(DetectionSettings(spacing=settings.spacing), report)
+                _refuse_without_spots(placed, source)
+                found = source.in_voxels(placed)
+            # In places, as the command tracks a file: so both give the same tracks, to the bit.
+            run = track(placed, replace(settings, spacing=ONES), progress=report)
+            in_voxels = replace(run.tracks, detections=found)
+            return _Tracked(source, placed, replace(run, tracks=in_voxels), used)
 
         return work
 
@@ -126,8 +139,9 @@ class TrackForm(Form):
         def work(report: Report) -> _Tracked:
             found = known
             if found is None:
-                found, _ = source.detect(DetectionSettings(spacing=settings.spacing), report, frames)
-                _refuse_without_spots(found, source)
+                placed, _ = source.detect(DetectionSettings(spacing=settings.spacing), report, frames)
+                _refuse_without_spots(placed, source)
+                found = source.in_voxels(placed)
                 self._spots = key, found
             part = part_around(found, now, middle, most)
             return _Tracked(source, part, track(part, settings, workers=1, progress=report), None)
@@ -150,9 +164,8 @@ class TrackForm(Form):
 
     def show_preview(self, result: _Tracked) -> None:
         """Show the tracks of the preview, and what was learned from them."""
-        layer = tracks_layer(
-            result.run.tracks, spacing=result.source.transform.spacing, name="Preview of tracks"
-        )
+        voxels = result.source.calibration
+        layer = tracks_layer(result.run.tracks, calibration=voxels, name="Preview of tracks")
         self._recolour(self.show_preview_layer(layer, result.source.transform))
         seen = result.detections
         self.show_message(
@@ -162,16 +175,18 @@ class TrackForm(Form):
     def _show_tracks(self, result: _Tracked) -> None:
         source, run = result.source, result.run
         if result.used is not None:
-            spots = points_layer(result.detections, name=f"Spots of {source.name}")
+            spots = points_layer(run.tracks.detections, name=f"Spots of {source.name}")
             used = result.used
             found = self.record(source.name, asdict(used), used.device, source.calibration)
-            show(self.viewer, spots, source.transform, record=found | {"command": "detect"})
+            shown = show(self.viewer, spots, source.transform, record=found | {"command": "detect"})
+            keep_places(shown, result.detections.position)
         of = run.settings.as_dict(), str(run.stats["device"]), source.calibration
         record = self.record(source.name, *of)
         if run.learned is not None:
             record["learned"] = run.learned.as_dict()
-        layer = tracks_layer(run.tracks, spacing=source.transform.spacing, name=f"Tracks of {source.name}")
+        layer = tracks_layer(run.tracks, calibration=source.calibration, name=f"Tracks of {source.name}")
         self._recolour(self.show_layer(layer, source.transform, record))
+        keep_places_of_tracks(self.shown, run.tracks, result.detections.position)
         self.uncertain.hold(run.tracks, source.transform)
         if source.labels:
             labels = labels_by_track(source.image, run.tracks)

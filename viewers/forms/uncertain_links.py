@@ -69,5 +69,5 @@ class UncertainLinks(WayBox):
         value = f"{names[known]} {tracks.measures[known][link]:.3g}"
         self.where.setText(
             f"link {at + 1:,} of {len(self._order):,}: track {tracks.track_id[target]}, frame "
-            f"{seen.frame[source]} to {seen.frame[target]}, {value}. {why(tracks, link, spacing)}"
+            f"{seen.frame[source]} to {seen.frame[target]}, {value}. {why(tracks, link)}"
         )

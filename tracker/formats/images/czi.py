@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         number, listed = scene_in(source, scene, list(map(str, scenes)))
         pixels = _Pixels(opened_file, source, [tile for tile in tiles if tile.scene == scenes[number]])
         text = opened_file.file.metadata()
-        stack = Stack(pixels, _LETTERS + "S", scenes=listed)
+        stack = Stack(pixels, _LETTERS + "S", scenes=listed, times=_times(opened_file.file))
         return _described(stack, text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
 
 
@@ -143,6 +144,17 @@ def _values(entry: Any, file: Any) -> NDArray:
         return np.asarray(entry.read_segment_data(file).data())
     # Only tiles of full resolution are read; a damaged copy of the entry would ask for zooming without end.
     return np.asarray(entry.data_segment().data(resize=False))
+
+
+def _times(file: Any) -> tuple[float, ...]:
+    """Seconds of each time point, if the file has them."""
+    if not getattr(getattr(file, "header", None), "attachment_directory_position", True):
+        return ()  # else all of the file is searched
+    with suppress(Exception):  # pixels are readable without times
+        for attached in file.attachments():
+            if attached.attachment_entry.content_file_type == "CZTIMS":
+                return tuple(map(float, attached.data()))
+    return ()
 
 
 def _described(stack: Stack, text: str) -> Stack:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError, SettingsError
-from ...particles.calibration import Calibration
+from ...particles.calibration import Calibration, uneven
 from ..files.packages import package
 from .stacks import WHOLE, Box, Chosen, warnings_of
 
@@ -55,6 +55,8 @@ class Images:
         Place of the first voxel along z, y, x, in `unit`.
     white_is_zero : bool
         Whether the file says that its lowest number is white: what is bright has low numbers.
+    times : tuple of float
+        Seconds of each frame, if the file states them and they are not even.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Images:
     missing: tuple[int, ...] = ()
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
     white_is_zero: bool = False
+    times: tuple[float, ...] = ()
 
     @property
     def calibration(self) -> Calibration:
@@ -153,4 +156,5 @@ def movie_of(name: str, header: Any, named: str, chosen: Chosen, read: Read) -> 
         name, named, header.sizes, count, spacing, header.unit, header.interval, read, chosen.channel,
         tuple(warnings_of(header, named, chosen)), chosen.scene, header.scenes, header.channels,
         header.levels, origin=header.origin, white_is_zero=header.white_is_zero,
+        times=uneven(header.times) if len(header.times) == count else (),
     )  # fmt: skip

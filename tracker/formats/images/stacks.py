@@ -67,6 +67,7 @@ class Stack:
     levels: tuple[tuple[int, ...], ...] = ()  # sizes at each level of resolution
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)  # place of the first voxel along z, y, x
     white_is_zero: bool = False  # whether the file says that its lowest number is white
+    times: tuple[float, ...] = ()  # seconds of each frame, if the file states them
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -144,6 +144,7 @@ class Header:
     levels: tuple[tuple[int, ...], ...] = ()  # none
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
     white_is_zero: bool = False  # whether the file says that its lowest number is white
+    times: tuple[float, ...] = ()  # seconds of each frame, if the file states them
 
 
 def with_imagej(header: Header, tiff: Any) -> Header:
@@ -200,9 +201,11 @@ def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequ
     )
     inside = [(each.tag.rpartition("}")[2], each.attrib) for each in (found[index] if found else ())]
     names = tuple(of.get("Name", "") for tag, of in inside if tag == "Channel")
-    interval = interval or _interval_of([of for _, of in inside])
+    times = _times_of([of for tag, of in inside if tag == "Plane"])
+    interval, all_known = interval or _interval_of(times), len(times) == max(times, default=0) + 1
     return replace(
         header, spacing=spacing, unit=unit, interval=interval or None, depth=sizes[0] is not None,
+        times=tuple(times[frame] for frame in sorted(times)) if all_known else (),
         channels=names if len(names) > 1 and any(names) else (),
     )  # fmt: skip
 
@@ -218,9 +221,9 @@ def _factor(path: Path, units: Mapping[str, str], axis: str) -> float:
     return factor
 
 
-def _interval_of(planes: Sequence[Mapping[str, str]]) -> float:
-    """Mean time in seconds between the planes of one channel and depth, from their times; 0 if unknown."""
-    times = {
+def _times_of(planes: Sequence[Mapping[str, str]]) -> dict[int, float]:
+    """Seconds of the planes of one channel and depth, by the number of their frame."""
+    return {
         int(plane["TheT"]): decimal(plane["DeltaT"]) * TIMES.get(plane.get("DeltaTUnit", "s"), 1.0)
         for plane in planes
         if plane.get("TheZ") == plane.get("TheC") == "0"
@@ -228,6 +231,10 @@ def _interval_of(planes: Sequence[Mapping[str, str]]) -> float:
         and "DeltaT" in plane
         if _positive(plane["DeltaT"]) or plane["TheT"] == "0"
     }
+
+
+def _interval_of(times: Mapping[int, float]) -> float:
+    """Mean time in seconds between frames; 0 if unknown."""
     first, last = min(times, default=0), max(times, default=0)
     return max((times[last] - times[first]) / (last - first), 0.0) if last > first else 0.0
 

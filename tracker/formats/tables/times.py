@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -63,16 +63,27 @@ def _frames_of(rows: Rows, name: str, times: NDArray, step: float) -> NDArray[np
 
 def interval_in(rows: Rows, frame: NDArray, features: Mapping[str, NDArray]) -> float | None:
     """Seconds between frames by a column of times: ``time``, or one that states its unit, as ``t [min]``."""
+    found = (interval_of(frame, {"time": times}) for times in times_in(features, rows.clock))
+    return next((interval for interval in found if interval is not None), None)
+
+
+def times_in(features: Mapping[str, NDArray], clock: float = 0.0) -> Iterator[NDArray[np.float64]]:
+    """Columns of times in seconds: ``time``, or one that states its unit, as ``t [min]``.
+
+    `clock` are the seconds of a unit of ``position_t``; 0 if it is not known.
+
+    Examples
+    --------
+    >>> [times.tolist() for times in times_in({"t [min]": np.array([0, 2]), "x": np.array([1, 2])})]
+    [[0.0, 120.0]]
+    """
     for name, values in features.items():
         head = name.split("[")[0].split("(")[0].strip().lower()
-        if head not in _NAMES or values.dtype.kind not in "iuf":
-            continue
-        seconds = rows.clock if head == "position_t" else 0.0
-        seconds = seconds or seconds_in_name(name) or float(name == "time")
-        interval = interval_of(frame, {"time": values * seconds}) if seconds else None
-        if interval is not None:
-            return interval
-    return None
+        if head in _NAMES and values.dtype.kind in "iuf":
+            seconds = clock if head == "position_t" else 0.0
+            seconds = seconds or seconds_in_name(name) or float(name == "time")
+            if seconds:
+                yield values * seconds
 
 
 def remark_on_frames(rows: Rows, frame: NDArray) -> None:

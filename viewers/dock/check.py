@@ -1,0 +1,130 @@
+"""The page *Check*: how many links are doubtful, a way through them, and proofreading."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from qtpy.QtWidgets import QFormLayout, QPushButton
+
+from outbid.particles.reliability import DOUBTFUL, sentence_on
+from outbid.particles.tracks import Tracks
+
+from ..forms.fields import LayerBox
+from ..forms.napari_layers import calibration_of, record_of, show, transform_of
+from ..forms.pair import can_be_held, tracks_of
+from ..forms.proofread import ProofreadForm
+from ..forms.uncertain_links import UncertainLinks
+from ..layers import RECORD, tracks_layer
+from .page import Page, sentence
+
+CORRECTED = "corrected"
+"""Key in a run record: the table of pins of the answers."""
+
+
+class CheckPage(Page):
+    """Tracks that are looked at and corrected; the answers change the layer itself."""
+
+    title = "Check"
+
+    def __init__(self, viewer: Any) -> None:
+        super().__init__(viewer)
+        self.said = sentence()
+        self.layers = LayerBox(viewer, can_be_held)
+        self.way = UncertainLinks(viewer)
+        self.correct_button = QPushButton("Correct, the most doubtful first")
+        self.form: ProofreadForm | None = None
+        self.correct_button.clicked.connect(lambda _=False: self.correct())
+        self.layers.chosen.connect(self.hold)
+        self._fill()
+
+    def able(self) -> bool:
+        """Whether there are tracks."""
+        return bool(self.layers.count())
+
+    def busy(self) -> bool:
+        """Whether links are solved again."""
+        return self.form is not None and not self.form.is_idle
+
+    def enter(self, before: Any) -> None:
+        """Take the tracks that were made."""
+        tracked = before[2].form.shown
+        if tracked in self.viewer.layers:
+            self.layers.choose(tracked)
+        self.hold()
+
+    def leave(self) -> None:
+        """Give the layer the corrected tracks."""
+        form, layer = self.form, self.layers.layer()
+        if form is None:
+            return
+        if form.session is not None and form.session.steps and layer is not None:
+            self._correct(layer, form.session.tracks)
+        form.hide()
+        self.correct_button.show()
+
+    def correct(self) -> None:
+        """Open proofreading below, with the least certain link first."""
+        if self.form is None:
+            self.form = ProofreadForm(self.viewer)
+            self.form.finished.connect(self.changed)
+            self.form.fields.setRowVisible(self.form.layers, False)
+            self.column.insertWidget(self.column.count() - 1, self.form, 1)
+        layer = self.layers.layer()
+        self.form.layers.choose(layer)
+        self.form.file.setText(str(_folder_of(self.viewer) / Path(self.form.file.text()).name))
+        self.way.hide()
+        self.correct_button.hide()
+        self.form.show()
+        self.form.run()
+        self.changed.emit()
+
+    def hold(self) -> None:
+        """Say how far the links of the layer are to be trusted, and lead through the doubtful ones."""
+        layer = self.layers.layer()
+        if layer is None:
+            self.said.setText("There are no tracks yet.")
+            self.correct_button.setEnabled(False)
+        else:
+            tracks = tracks_of(layer)
+            self.said.setText(f"{sentence_on(tracks)} {_doubts(tracks)}")
+            self.way.hold(tracks, transform_of(layer))
+            self.correct_button.setEnabled(len(tracks.detections) > 0)
+        self.changed.emit()
+
+    def _correct(self, layer: Any, tracks: Tracks) -> None:
+        assert self.form is not None
+        seen = tracks.detections.on_grid(calibration_of(layer))
+        tracks = replace(tracks, detections=seen)
+        transform = transform_of(layer)
+        record = dict(record_of(layer) or {}) | {CORRECTED: str(self.form.pins_path)}
+        anew = tracks_layer(tracks, spacing=transform.spacing, name=layer.name)
+        shown = show(self.viewer, anew, transform, record=record, instead_of=layer)
+        shown.metadata = {**shown.metadata, RECORD: record}
+        self.layers.choose(shown)
+
+    def _fill(self) -> None:
+        rows = QFormLayout()
+        rows.addRow("tracks", self.layers)
+        self.column.addLayout(rows)
+        for widget in (self.said, self.way, self.correct_button):
+            self.column.addWidget(widget)
+        self.column.addStretch()
+
+
+def _doubts(tracks: Tracks) -> str:
+    """How many links are more likely wrong than right, and how certain the least certain one is."""
+    chance = tracks.link_probability
+    if chance is None or not np.isfinite(chance).any():
+        return "Look at the longest steps."
+    count, least = int((chance < DOUBTFUL).sum()), float(np.nanmin(chance))
+    links = f"{count:,} link{' is' if count == 1 else 's are'} more likely wrong than right"
+    return f"{links}; the least certain one has a probability of {least:.2g}."
+
+
+def _folder_of(viewer: Any) -> Path:
+    """The folder of the movie, or of another file that was opened; else the current one."""
+    paths = [Path(layer.source.path) for layer in viewer.layers if layer.source.path]
+    return paths[0].absolute().parent if paths else Path.cwd()

@@ -1,0 +1,137 @@
+"""The dock *Outbid*: a row of steps, the page of one of them, and one button that leads on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qtpy.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QPushButton,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from ..forms.napari_layers import record_of
+from .check import CheckPage
+from .export import ExportPage
+from .linked import DetectPage, TrackPage
+from .measured import MeasurePage
+from .movie import MoviePage
+from .page import Page
+from .session import Session
+
+_NARROW = "QToolButton { padding: 1px 2px; }"
+"""Six steps in a row must not make the dock wider than its forms."""
+
+
+class Dock(QWidget):
+    """From a movie to corrected, measured tracks: Movie, Detect, Track, Check, Measure, Export.
+
+    Parameters
+    ----------
+    napari_viewer : napari.Viewer
+        napari gives it to a parameter of this name.
+    """
+
+    def __init__(self, napari_viewer: Any) -> None:
+        super().__init__()
+        self.viewer = napari_viewer
+        kinds: tuple[type[Page], ...] = (
+            MoviePage, DetectPage, TrackPage, CheckPage, MeasurePage, ExportPage
+        )  # fmt: skip
+        self.pages: list[Any] = [kind(self.viewer) for kind in kinds]
+        self.stack, self.steps = QStackedWidget(), QButtonGroup(self)
+        self.back_button, self.next_button = QPushButton("◀"), QPushButton()
+        self._lay_out()
+        for page in self.pages:
+            page.changed.connect(self.renew)
+        for event in ("inserted", "removed"):
+            getattr(self.viewer.layers.events, event).connect(self.renew, position="last")
+        self.steps.idClicked.connect(self.go)
+        self.back_button.clicked.connect(lambda _=False: self.go(self.at - 1))
+        self.next_button.clicked.connect(lambda _=False: self.next())
+        self.pages[0].reopened.connect(self._reopened)
+        self.pages[-1].form.session = self.settings
+        self.renew()
+
+    @property
+    def at(self) -> int:
+        """Number of the page that is shown."""
+        return int(self.stack.currentIndex())
+
+    @property
+    def page(self) -> Any:
+        """The page that is shown."""
+        return self.pages[self.at]
+
+    def next(self) -> None:
+        """Do what the page is for; once that is done, go on to the next one."""
+        if self.page.act_text():
+            self.page.act()
+        else:
+            self.go(self.at + 1)
+        self.renew()
+
+    def go(self, number: int) -> None:
+        """Go to a page, with what the pages before it have made."""
+        self.page.leave()
+        self.pages[number].enter(self.pages[:number])
+        self.stack.setCurrentIndex(number)
+        self.renew()
+
+    def renew(self, _: object = None) -> None:
+        """Enable what can act now, and name what the button does."""
+        act, busy = self.page.act_text(), self.page.busy()
+        last = self.at + 1 == len(self.pages)
+        able = act != "" or last or self.pages[self.at + 1].able()
+        following = "" if last else f"Next: {self.pages[self.at + 1].title} ▶"
+        self.next_button.setText(act or following or "Done")
+        self.next_button.setEnabled(able and not busy and (not act or self.page.able()))
+        self.next_button.setDefault(True)
+        self.back_button.setEnabled(self.at > 0 and not busy)
+        for number, page in enumerate(self.pages):
+            step = self.steps.button(number)
+            step.setEnabled(number == self.at or (page.able() and not busy))
+            step.setChecked(number == self.at)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of the forms, by their commands, as plain values."""
+        detect, track = self.pages[1].form, self.pages[2].form
+        return {"detect": detect.rows.values(), "track": track.rows.values()}
+
+    def _reopened(self, session: Session) -> None:
+        """Show the settings of a session, and its results as those of the pages."""
+        for page in self.pages[1:3]:
+            page.form.rows.show(session.settings.get(page.form.command, {}))
+            page.form.shown = None
+        for layer in self.viewer.layers:
+            command = (record_of(layer) or {}).get("command")
+            for page in self.pages[1:3]:
+                if command == page.form.command:
+                    page.form.shown = layer
+        self.renew()
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout()
+        row.setSpacing(0)
+        for number, page in enumerate(self.pages):
+            step = QToolButton()
+            step.setText(page.title)
+            step.setCheckable(True)
+            step.setStyleSheet(_NARROW)
+            self.steps.addButton(step, number)
+            row.addWidget(step)
+            self.stack.addWidget(page)
+        row.addStretch()
+        foot = QHBoxLayout()
+        foot.addWidget(self.back_button)
+        foot.addWidget(self.next_button, 1)
+        self.back_button.setFixedWidth(30)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(2, 2, 2, 2)
+        column.addLayout(row)
+        column.addWidget(self.stack, 1)
+        column.addLayout(foot)

@@ -1,0 +1,44 @@
+"""Places of what a layer shows: as they were detected, to the bit, where the layer still has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.particles.detections import Detections
+from outbid.particles.tracks import Tracks
+
+from ..from_layers import detections_from, exact
+from ..layers import PLACES
+from .napari_layers import calibration_of, features_of
+from .pair import tracks_of
+
+ONES = (1.0, 1.0, 1.0)
+"""Spacing of places."""
+
+
+def keep_places(layer: Any, places: NDArray[np.float64]) -> None:
+    """Keep the places of the rows of a layer, so that what is made of them is that of the commands."""
+    layer.metadata = {**layer.metadata, PLACES: places}
+
+
+def keep_places_of_tracks(layer: Any, tracks: Tracks, places: NDArray[np.float64]) -> None:
+    """Keep the places of the detections of tracks, in the order of `outbid.viewers.layers.tracks_layer`."""
+    keep_places(layer, places[np.lexsort((tracks.detections.frame, tracks.track_id))])
+
+
+def points_in(layer: Any) -> tuple[Detections, Detections]:
+    """The detections of a layer of points: in voxels, and in places."""
+    seen = detections_from(layer.data, calibration=calibration_of(layer), features=features_of(layer))
+    order = np.argsort(layer.data[:, 0], kind="stable")
+    return seen, exact(seen, layer.metadata.get(PLACES), order)
+
+
+def placed_tracks(layer: Any) -> Tracks:
+    """The tracks of a layer, in places."""
+    tracks = tracks_of(layer)
+    order = np.argsort(layer.data[:, 1], kind="stable")
+    return replace(tracks, detections=exact(tracks.detections, layer.metadata.get(PLACES), order))
