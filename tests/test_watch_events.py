@@ -59,7 +59,7 @@ def test_regions_and_divisions() -> None:
     ]
     assert found(Watch(["leaves :,:,10:20"]), *steps) == [(3, 0, "leaves :,:,10:20")]
     born = frame(0, {0: (0, 0)}), frame(1, {0: (0, 1), 5: (0, 2)}, {5: 0})
-    assert found(Watch(["division"]), *born) == [(1, 5, "division")]
+    assert found(Watch(["division"]), *born) == [(1, 0, "division")]
 
 
 def test_a_track_is_lost_the_more_the_longer_it_is_unseen() -> None:

@@ -165,6 +165,11 @@ class Live:
         with computing(self._options.workers):
             return self._joined(earlier.with_frame(place, after))
 
+    @property
+    def tracks(self) -> NDArray[np.int64]:
+        """The tracks of the latest frames, which alone may go on."""
+        return np.unique(self._window.track)
+
     def state(self) -> dict[str, NDArray]:
         """What it knows of the latest frames, as arrays: another `Live` of the same model goes on with it."""
         counts = np.array([self._tracks, self._waited])

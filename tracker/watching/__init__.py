@@ -8,6 +8,7 @@
 `order`     frames by their numbers: which comes next, which is missing, which is late
 `seeing`    detections of one frame, by a model that was learned from the first frames
 `following` tracks of one frame, by `Live`, whose model was learned from the first frames as well
+`dividing`  divisions, by what those of the first frames were like
 `parts`     the output while it grows: parts, the state from which a killed run goes on, the current table
 `events`    conditions on tracks, and which of them are met in a frame
 `acting`    what is done at an event: a line of JSON, a command, a Python function

@@ -22,7 +22,7 @@ _DIVISION, _ENTERS, _LEAVES = "division", "enters ", "leaves "
 
 @dataclass(frozen=True)
 class Event:
-    """A track that meets a condition, which it did not meet in the frame before.
+    """A track that meets a condition, which it did not meet in the frame before; of a division, the mother.
 
     Parameters
     ----------
@@ -171,6 +171,9 @@ class Watch:
     ) -> Iterator[Event]:
         """The events of one condition."""
         when = self._whens[k]
+        if when.condition is None and when.region is None:
+            yield from self._divisions(when, one)
+            return
         if when.condition is not None and when.condition.column == LOST:
             names, values = list(lost), np.array(list(lost.values()))
         else:
@@ -183,6 +186,14 @@ class Watch:
                 known = round(value, 6) if np.isfinite(value) else None
                 yield Event(when.text, one.frame, track, (z, y, x), known)
         self._met[k] = (self._met[k] - set(names)) | now
+
+    def _divisions(self, when: _When, one: Followed) -> Iterator[Event]:
+        """Of mothers, whose daughters are seen for the first time."""
+        born = [self._tracks[track].length == 1 for track in one.track.tolist()]
+        for mother in dict.fromkeys(one.parent[np.array(born, np.bool_) & (one.parent >= 0)].tolist()):
+            if mother in self._tracks:
+                z, y, x = self._tracks[mother].place.tolist()
+                yield Event(when.text, one.frame, mother, (z, y, x))
 
     def _values(self, when: _When, one: Followed, columns: Mapping[str, NDArray]) -> NDArray:
         """The values of a condition's column, by detection."""
@@ -203,8 +214,7 @@ class Watch:
         """Whether each meets the condition now."""
         if when.condition is not None:
             return values_that_meet(values, when.condition)
-        if when.region is None:
-            return one.parent >= 0
+        assert when.region is not None
         low, high = np.array(when.region.region).T
         came, here = columns["came"], one.detections.position
         inside, before = (((at >= low) & (at < high)).all(axis=1) for at in (here, came))
