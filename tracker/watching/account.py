@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,20 +59,25 @@ class Account:
     behind : int
         Most frames that were there and not yet linked.
     seconds : list of float
-        From when a frame was whole to when its tracks and events were out; the latest thousand.
+        From when a frame was whole to when its tracks and events were out, of the latest thousand frames that
+        came after a model was learned.
     ended : str
         Why the recording counts as ended.
+    learned : float
+        When the first frames were linked.
     """
 
     frames: int = 0
     behind: int = 0
     seconds: list[float] = field(default_factory=list)
     ended: str = ""
+    learned: float = math.inf
 
-    def took(self, seconds: float) -> None:
-        """A frame is linked."""
+    def took(self, came: float, now: float, *, is_linked: bool) -> None:
+        """A frame that came at a time is done; whether it was linked."""
         self.frames += 1
-        self.seconds = [*self.seconds[-999:], seconds]
+        self.seconds = [*self.seconds[-999:], *([now - came] if came > self.learned else [])]
+        self.learned = min(self.learned, now) if is_linked else self.learned
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, with median and 99th percentile of the latency in seconds."""

@@ -243,8 +243,9 @@ class _Run:
             return passed
         frame = self.order.done()
         seen = what if isinstance(what, Detections) else self._detected(number, what, frame)
-        self._linked(self.follower.add(frame, seen))
-        self.account.took(time.monotonic() - self._arrived.pop(number, now))
+        linked = self.follower.add(frame, seen)
+        self._linked(linked)
+        self.account.took(self._arrived.pop(number, now), time.monotonic(), is_linked=bool(linked))
         return True
 
     def _detected(self, number: int, image: NDArray, frame: int) -> Detections:
