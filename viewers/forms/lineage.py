@@ -21,7 +21,7 @@ from outbid.work.jobs import run_record
 from ..coloured import measures_of
 from ..explained import why
 from ..forest import ORDERS, forest_of
-from ..layers import tracks_layer
+from ..layers import points_layer, tracks_layer
 from .colour_box import ColourBox
 from .fields import LayerBox, choice_box
 from .filter_box import FilterBox
@@ -288,7 +288,9 @@ class LineageForm(Form):
         }  # fmt: skip
         known = tracks.detections.calibration
         record |= {} if known.interval is None else {"calibration": known.as_dict()}
-        made = tracks_layer(filtered(tracks, where=self.filter.where), name=f"{layer.name} filtered")
+        kept, name = filtered(tracks, where=self.filter.where), f"{layer.name} filtered"
+        flat = isinstance(layer, Points)
+        made = points_layer(kept.detections, name=name) if flat else tracks_layer(kept, name=name)
         show(self.viewer, made, self._transform, record=record)
         self.show_message(f"{made.name} has {len(made.data):,} spots; its record states the filter.")
 
@@ -299,12 +301,22 @@ class LineageForm(Form):
         super().hideEvent(event)
         if not event.spontaneous():
             self._stop_watching()
+            self._show_filtered()
 
     def showEvent(self, event: Any) -> None:
         """Watch clicks in the image while the form is seen; called by Qt."""
         super().showEvent(event)
+        self.recolour()
         if self._mouse not in self.viewer.mouse_drag_callbacks:
             self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
+
+    def _show_filtered(self) -> None:
+        """Show again what the filter hides in the layer, which has no filter without the form."""
+        layer = self.layers.layer()
+        if isinstance(layer, Points):
+            layer.shown = True
+        elif layer is not None and len(layer.data) == len(self._rows):
+            layer.track_colors = layer.track_colors * [1, 1, 1, 0] + [0, 0, 0, 1]
 
     def _stop_watching(self) -> None:
         self.viewer.mouse_drag_callbacks[:] = [

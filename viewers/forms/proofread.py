@@ -38,6 +38,7 @@ class ProofreadForm(CorrectForm):
     def __init__(self, napari_viewer: Any) -> None:
         self.asked: Question | None = None
         self._layers: QuestionLayers | None = None  # while a session is open
+        self._hidden: Any = None  # the layer that is proofread
         self._drawn: Iterator[None] = iter(())
         self.headline, self.tabs, self.table = QLabel(), QTabWidget(), NumbersTable()
         self.learn_button = QPushButton("Learn again with pins held")
@@ -59,9 +60,9 @@ class ProofreadForm(CorrectForm):
         """The step that was asked for; or to open the layer, and to go on with the pins of its file."""
         if self._job is not None:
             return super().task()
-        opened, layer = self.opening(), self.layers.layer()
-        if layer is not None:
-            layer.visible = False
+        opened, self._hidden = self.opening(), self.layers.layer()
+        if self._hidden is not None:
+            self._hidden.visible = False
         self.session = self.asked = None
         return lambda report: _opened(opened, report)
 
@@ -194,14 +195,13 @@ class ProofreadForm(CorrectForm):
 
     def _close_questions(self) -> None:
         """Take the layers of the question away, and show the tracks again."""
-        layer = self.layers.layer()
         if self._layers is not None:
             self._blink.stop()
             self.drawing.stop()
             self._layers.clear()
-            if layer is not None:
-                layer.visible = True
-        self.asked = self._layers = None
+        if self._hidden in self.viewer.layers:
+            self._hidden.visible = True
+        self.asked = self._layers = self._hidden = None
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Take the layers of the question away when the form is closed; called by Qt."""
