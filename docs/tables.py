@@ -122,6 +122,24 @@ def aliases() -> str:
     return table(("column", "names"), rows)
 
 
+def motions_measured() -> str:
+    """Bias and coverage of measures by motion, beside trackpy's."""
+    seen = record("motions")
+
+    def apart(row: Row, name: str) -> str:
+        share = f" ({row[name] / row['true']:+.0%})" if row["true"] else ""
+        return f"{row[name]:+.3f}{share}".replace("-", "−") if row[name] is not None else ""
+
+    columns = {
+        "motion": "{motion}", "tracks": "{way}", "quantity": lambda row: row["quantity"].replace("_", " "),
+        "true": "{true:.3g}", "error": lambda row: apart(row, "bias"), "scatter": "{scatter:.3f}",
+        "68 % holds": "{held_68:.0%}", "95 % holds": "{held_95:.0%}",
+        "trackpy's error": lambda row: apart(row, "trackpy_bias"),
+        "movies": "{movies}", "of which chosen": "{chosen}",
+    }  # fmt: skip
+    return f"{shown(seen['rows'], columns)}\n\nMeasured on {origin(seen)}."
+
+
 def accuracy() -> str:
     """Scores of recorded movies when `make accuracy` ran last, of every frame and of every third."""
     rows: Any = [row for row in learned().rows if row.movie.recorded and row.movie.level in (1, 3)]
