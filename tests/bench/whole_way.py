@@ -89,9 +89,9 @@ KINDS = tuple(
 )  # fmt: skip
 
 
-def filmed(kind: Kind, seed: int) -> tuple[list[NDArray], Tracks]:
+def filmed(kind: Kind, seed: int, frames: int = FRAMES) -> tuple[list[NDArray], Tracks]:
     """Frames and true tracks, in pixels of the plane."""
-    truth = movies.walked(kind.movie, kind.length, FRAMES, seed)
+    truth = movies.walked(kind.movie, kind.length, frames, seed)
     rng = np.random.default_rng([seed, *kind.name.encode()])
     bright = movies.brightness(truth.track_id, rng)
     return movies.rendered(kind.movie, truth, bright, rng, kind.light), truth
