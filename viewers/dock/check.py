@@ -15,9 +15,10 @@ from outbid.particles.tracks import Tracks
 from ..forms.fields import LayerBox
 from ..forms.napari_layers import calibration_of, record_of, show, transform_of
 from ..forms.pair import can_be_held, tracks_of
+from ..forms.places import keep_places_of_tracks
 from ..forms.proofread import ProofreadForm
 from ..forms.uncertain_links import UncertainLinks
-from ..layers import RECORD, tracks_layer
+from ..layers import tracks_layer
 from .page import Page, make_narrow, sentence
 from .session import CORRECTED
 
@@ -98,13 +99,13 @@ class CheckPage(Page):
 
     def _correct(self, layer: Any, tracks: Tracks) -> None:
         assert self.form is not None
-        seen = tracks.detections.on_grid(calibration_of(layer))
+        places, seen = tracks.detections.position, tracks.detections.on_grid(calibration_of(layer))
         tracks = replace(tracks, detections=seen)
         transform = transform_of(layer)
         record = dict(record_of(layer) or {}) | {CORRECTED: str(self.form.pins_path)}
         anew = tracks_layer(tracks, name=layer.name)
         shown = show(self.viewer, anew, transform, record=record, instead_of=layer)
-        shown.metadata = {**shown.metadata, RECORD: record}
+        keep_places_of_tracks(shown, tracks, places)
         self.layers.choose(shown)
 
     def _fill(self) -> None:

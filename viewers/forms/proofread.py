@@ -39,7 +39,7 @@ from .forest_plot import ForestPlot
 from .form import Form
 from .napari_layers import LayerTransform, record_of, transform_of
 from .pair import can_be_held
-from .places import placed_tracks, points_in
+from .places import as_detected, points_in
 from .question_layers import QuestionLayers, texts_of
 from .source import settings_of
 from .table import NumbersTable
@@ -111,7 +111,7 @@ class ProofreadForm(Form):
         if isinstance(layer, Points):
             taken = Tracks(points_in(layer)[1], np.empty((0, 2), np.int64))
         else:
-            taken = placed_tracks(layer)
+            taken = as_detected(self.viewer, layer)
             if record.get("command") == "track":
                 settings, foreign = settings_of(record["settings"], (1.0, 1.0, 1.0)), False
         self._transform, self._record = transform.world, record
