@@ -36,6 +36,7 @@ TABLES_OF = {
     "papers": ("paper_claims",),
     "learned links": ("accuracy", "posterior_developed", "posterior_reported"),
     "movies of any size": ("scale_measured",),
+    "measured motions": ("motions_measured",),
 }
 """The tables that are made from a record of tests/bench/records.py."""
 RECORD_OF = {table: name for name, tables in TABLES_OF.items() for table in tables}

@@ -85,7 +85,8 @@ def doors() -> str:
     """Where unit and interval are on each way in and out; tests send a movie through each."""
     import doors as law
 
-    tried = [(door.name, door.keeps) for door in (*law.FILES, *law.ALONE, *law.COMMANDS)]
+    doors = (*law.FILES, *law.ALONE, *law.COMMANDS, *law.CLUSTER, *law.LABELS)
+    tried = [(door.name, door.keeps) for door in doors]
     return table(("door", "unit and time"), [*tried, *law.OTHERS, *law.FORMS])
 
 
@@ -121,6 +122,24 @@ def aliases() -> str:
     """Names of columns that are understood."""
     rows = ((f"`{role}`", ", ".join(f"`{name}`" for name in names)) for role, names in ALIASES.items())
     return table(("column", "names"), rows)
+
+
+def motions_measured() -> str:
+    """Bias and coverage of measures by motion, beside trackpy's."""
+    seen = record("motions")
+
+    def apart(row: Row, name: str) -> str:
+        share = f" ({row[name] / row['true']:+.0%})" if row["true"] else ""
+        return f"{row[name]:+.3f}{share}".replace("-", "−") if row[name] is not None else ""
+
+    columns = {
+        "motion": "{motion}", "tracks": "{way}", "quantity": lambda row: row["quantity"].replace("_", " "),
+        "true": "{true:.3g}", "error": lambda row: apart(row, "bias"), "scatter": "{scatter:.3f}",
+        "68 % holds": "{held_68:.0%}", "95 % holds": "{held_95:.0%}",
+        "trackpy's error": lambda row: apart(row, "trackpy_bias"),
+        "movies": "{movies}", "of which chosen": "{chosen}",
+    }  # fmt: skip
+    return f"{shown(seen['rows'], columns)}\n\nMeasured on {origin(seen)}."
 
 
 def accuracy() -> str:
