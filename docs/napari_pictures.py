@@ -136,6 +136,21 @@ def lineage(window: Window) -> None:
     form.lineage.fit()
 
 
+def dock(window: Window) -> None:
+    """The dock at its page Check, with tracks of the tutorial's movie."""
+    window.viewer.layers.clear()
+    detect_movie = walk(WalkSettings(PersistentWalk(1.6, 0.8), particles=50, frames=12, box=BOX, seed=7))
+    camera = Camera.looking_at(BOX, psf=(1.0, 0.8, 0.8), snr=5.0, spacing=VOXEL)
+    movie = np.stack(list(render(detect_movie.detections, camera, seed=7)))
+    window.viewer.add_image(movie, name="movie", **PLACE)
+    form = window.form("Outbid")
+    for _ in range(5):
+        window.click(form.next_button)
+        window.wait(lambda: not form.page.busy(), 120)
+    window.viewer.dims.set_point(0, 11)
+    window.click(form.page.way.next_button)
+
+
 def main() -> None:
     """Draw them all, one after the other, in one window."""
     with tempfile.TemporaryDirectory() as name:

@@ -72,7 +72,8 @@ def test_units_and_time_go_through_all_forms(movie: Path, window: Window, tmp_pa
     assert "positions in µm, times in s" in proofread.message.text()
     found = read_tracks(tmp_path / "proof.csv")
     assert found.detections.calibration == WORLD
-    assert np.allclose(found.detections.position, read_tracks(tracks).detections.position)
+    saved_before = read_tracks(tracks).detections.position
+    assert np.allclose(*(np.sort(one, axis=0) for one in (found.detections.position, saved_before)))
     assert score(found, movie.with_name("truth.csv")).values["link_f1"] > 0.5
     assert len(read_pins(proofread.pins_path)) == 1
     pins = proofread.pins_path

@@ -27,7 +27,7 @@ from ..layers import tracks_layer
 from ..proofreading import Session
 from .lineage import LineageForm, ray
 from .napari_layers import calibration_of, record_of, show, transform_of
-from .places import keep_places_of_tracks
+from .places import as_detected, keep_places_of_tracks
 from .source import settings_of
 from .work import Report
 
@@ -75,6 +75,7 @@ class CorrectForm(LineageForm):
         if layer is None or taken is None:
             raise InputError("There is no layer of tracks. Open one, or track particles.")
         foreign, record = not isinstance(layer, Points), dict(record_of(layer) or {})
+        taken = as_detected(self.viewer, layer) if foreign else taken
         settings = TrackingSettings()
         if foreign and record.get("command") == "track":
             settings, foreign = settings_of(record["settings"], (1.0, 1.0, 1.0)), False

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from napari.layers import Points
 from numpy.typing import NDArray
 
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 
-from ..from_layers import detections_from, exact
+from ..from_layers import detections_from, exact, in_order_of
 from ..layers import PLACES, WHOLE
-from .napari_layers import calibration_of, features_of
+from .napari_layers import calibration_of, features_of, record_of
 from .pair import tracks_of
 
 ONES = (1.0, 1.0, 1.0)
@@ -48,3 +49,16 @@ def placed_tracks(layer: Any) -> Tracks:
     tracks = tracks_of(layer)
     order = np.argsort(layer.data[:, 1], kind="stable")
     return replace(tracks, detections=exact(tracks.detections, layer.metadata.get(PLACES), order))
+
+
+def as_detected(viewer: Any, layer: Any) -> Tracks:
+    """The tracks of a layer in places, with the detections in the order of the spots that they are made of.
+
+    So tracks that are solved again are those of the command, to the bit: sums depend on the order.
+    """
+    tracks = placed_tracks(layer)
+    name = ((record_of(layer) or {}).get("input") or {}).get("name", "")
+    for one in (name, f"Spots of {name}"):
+        if one in viewer.layers and isinstance(viewer.layers[one], Points):
+            return in_order_of(tracks, points_in(viewer.layers[one])[1])
+    return tracks

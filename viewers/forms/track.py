@@ -9,6 +9,7 @@ from typing import Any
 
 from napari.layers import Image, Labels, Points
 from qtpy.QtWidgets import QComboBox
+from superqt.utils import signals_blocked
 
 from outbid.assignment.variants import names
 from outbid.errors import InputError
@@ -190,6 +191,9 @@ class TrackForm(Form):
         if run.learned is not None:
             record["learned"] = run.learned.as_dict()
         name = f"Tracks of {source.name}"
+        if not part:
+            with signals_blocked(self.result):
+                self.result.choose(self.shown)  # which draws a part
         draw = partial(show_tracks if part else show_all, self.viewer, run.tracks, source.transform, name)
         self._recolour(self.show_by(partial(draw, record=record)))
         keep_places_of_tracks(self.shown, run.tracks, result.detections.position)

@@ -60,7 +60,7 @@ class WindowedTracks(QObject):
 
     def draw(self) -> None:
         """Draw the part that the view shows now, unless it is drawn already."""
-        if self.layer not in self._viewer.layers:
+        if self.layer not in self._viewer.layers or self.layer.metadata.get(WHOLE) is not self:
             return
         rows = self._chosen()
         if np.array_equal(rows, self.rows):
