@@ -85,7 +85,8 @@ def doors() -> str:
     """Where unit and interval are on each way in and out; tests send a movie through each."""
     import doors as law
 
-    tried = [(door.name, door.keeps) for door in (*law.FILES, *law.ALONE, *law.COMMANDS)]
+    doors = (*law.FILES, *law.ALONE, *law.COMMANDS, *law.CLUSTER, *law.LABELS)
+    tried = [(door.name, door.keeps) for door in doors]
     return table(("door", "unit and time"), [*tried, *law.OTHERS, *law.FORMS])
 
 

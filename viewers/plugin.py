@@ -201,15 +201,18 @@ def write_tracks(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     from outbid import formats
 
     from .from_layers import exact, tracks_from
-    from .layers import PLACES
+    from .layers import PLACES, WHOLE
 
-    tracks = tracks_from(
-        data, calibration=_calibration(attributes), features=dict(attributes.get("features", {})),
-        graph=attributes.get("graph"),
-    )  # fmt: skip
-    kept = attributes.get("metadata", {}).get(PLACES)
-    seen = exact(tracks.detections, kept, np.argsort(data[:, 1], kind="stable"))
-    tracks = replace(tracks, detections=seen)
+    metadata = attributes.get("metadata", {})
+    if WHOLE in metadata:  # the layer draws a part
+        tracks = metadata[WHOLE].placed()
+    else:
+        tracks = tracks_from(
+            data, calibration=_calibration(attributes), features=dict(attributes.get("features", {})),
+            graph=attributes.get("graph"),
+        )  # fmt: skip
+        seen = exact(tracks.detections, metadata.get(PLACES), np.argsort(data[:, 1], kind="stable"))
+        tracks = replace(tracks, detections=seen)
     formats.write_tracks(path, tracks, record=_record(attributes), overwrite=True)
     return [path]
 

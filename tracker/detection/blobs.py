@@ -37,6 +37,8 @@ _WINDOW = 4.0
 """Prior: width of the window of the local noise scale, in widths of the filter."""
 _EVERYWHERE = 0.05
 """Guard: share of the noise scale of the whole frame that is added to the local one."""
+_STRETCHES = (0.7, 0.85, 1.0, 1.2, 1.4)
+"""Prior: widths along z over those in the plane, in units of length."""
 _WITHIN = 1.5
 """Prior: widths about the middle of a blob in which a minimum is its texture."""
 _NEARBY = 0.5
@@ -219,8 +221,15 @@ def width_of_blobs(search: Search) -> NDArray[np.float64] | None:
         if variance[number - 1] < variance[number] >= variance[number + 1]:
             before, at, after = np.log(np.maximum(variance[number - 1 : number + 2], 1e-30))
             shift = (before - after) / (2 * (before - 2 * at + after))
-            return widths[number] * NEXT**shift * _FILTER * np.sqrt((scale > 0).sum()) / 2
+            wide = NEXT**shift * _FILTER * np.sqrt((scale > 0).sum()) / 2
+            return _stretched(widths[number] * wide, modes, power)
     return None
+
+
+def _stretched(sigma: NDArray[np.float64], modes: Modes, power: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The same widths with that along z of the largest response: bodies touch, or are blurred."""
+    tried = [sigma * np.array([stretch, 1, 1]) for stretch in _STRETCHES] if sigma[0] > 0 else [sigma]
+    return max(tried, key=lambda widths: _response_power(modes, widths, power))
 
 
 def noise_of_response(modes: Modes, sigma: NDArray[np.float64]) -> float:

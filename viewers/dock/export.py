@@ -89,12 +89,11 @@ class ExportForm(Form):
         kept = {id(layer): one for layer in layers if (one := _kept(layer)) is not None}
         numbers = {key: number for number, key in enumerate(kept)}
         movie = self.movies.layers.layer()
-        path = "" if movie is None or not movie.source.path else str(movie.source.path)
         kinds = frozenset(kind for kind, box in self.boxes.items() if box.isChecked())
         return Wanted(
             Path(self.folder.text()), self.stem.text() or "outbid", self.suffix.currentText(), kinds,
             [*kept.values()], numbers.get(id(self.spots.layer())), numbers.get(id(self.layers.layer())),
-            None if movie is None else self.movies.taken().movie, path, self._measures(),
+            None if movie is None else self.movies.taken().movie, self._measures(),
             self.plot.currentText(), self.session(), {"point": list(map(float, self.viewer.dims.point))},
         )  # fmt: skip
 

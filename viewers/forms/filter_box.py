@@ -83,7 +83,7 @@ class FilterBox(QWidget):
         one = ColumnFilter(column, of_track)
         one.hold(self._values(one))
         one.changed.connect(self._changed)
-        one.dropped.connect(lambda: (self._drop(one), self._changed()))
+        one.dropped.connect(lambda: self._drop(one))
         self.filters.append(one)
         self._rows.addWidget(one)
         self._state()
@@ -101,6 +101,7 @@ class FilterBox(QWidget):
         self.filters.remove(one)
         self._rows.removeWidget(one)
         one.deleteLater()
+        self._changed()
 
     def _changed(self) -> None:
         self._state()

@@ -12,7 +12,7 @@ from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 
 from ..from_layers import detections_from, exact
-from ..layers import PLACES
+from ..layers import PLACES, WHOLE
 from .napari_layers import calibration_of, features_of
 from .pair import tracks_of
 
@@ -27,7 +27,10 @@ def keep_places(layer: Any, places: NDArray[np.float64]) -> None:
 
 def keep_places_of_tracks(layer: Any, tracks: Tracks, places: NDArray[np.float64]) -> None:
     """Keep the places of the detections of tracks, in the order of `outbid.viewers.layers.tracks_layer`."""
-    keep_places(layer, places[np.lexsort((tracks.detections.frame, tracks.track_id))])
+    if WHOLE in layer.metadata:
+        layer.metadata[WHOLE].places = places
+    else:
+        keep_places(layer, places[np.lexsort((tracks.detections.frame, tracks.track_id))])
 
 
 def points_in(layer: Any) -> tuple[Detections, Detections]:
@@ -39,6 +42,9 @@ def points_in(layer: Any) -> tuple[Detections, Detections]:
 
 def placed_tracks(layer: Any) -> Tracks:
     """The tracks of a layer, in places."""
+    if WHOLE in layer.metadata:
+        whole: Tracks = layer.metadata[WHOLE].placed()
+        return whole
     tracks = tracks_of(layer)
     order = np.argsort(layer.data[:, 1], kind="stable")
     return replace(tracks, detections=exact(tracks.detections, layer.metadata.get(PLACES), order))
