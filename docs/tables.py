@@ -127,8 +127,10 @@ def motions_measured() -> str:
     seen = record("motions")
 
     def apart(row: Row, name: str) -> str:
+        if row[name] is None:
+            return ""
         share = f" ({row[name] / row['true']:+.0%})" if row["true"] else ""
-        return f"{row[name]:+.3f}{share}".replace("-", "−") if row[name] is not None else ""
+        return f"{row[name]:+.3f}{share}".replace("-", "−")
 
     columns = {
         "motion": "{motion}", "tracks": "{way}", "quantity": lambda row: row["quantity"].replace("_", " "),
