@@ -9,7 +9,6 @@ from napari_scenes import Window
 
 from outbid import Calibration, Detections, Tracks, read_tracks
 from outbid.edit.filter import filter as filtered
-from outbid.particles.calibration import Calibration
 from outbid.viewers.layers import tracks_layer
 
 _WHY = "Qt is not installed, or does not start: pip install 'outbid[napari]' PyQt6"

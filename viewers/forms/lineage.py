@@ -21,7 +21,7 @@ from outbid.work.jobs import run_record
 from ..coloured import measures_of
 from ..explained import why
 from ..forest import ORDERS, forest_of
-from ..layers import points_layer, tracks_layer
+from ..layers import WHOLE, points_layer, tracks_layer
 from .colour_box import ColourBox
 from .fields import LayerBox, choice_box
 from .filter_box import FilterBox
@@ -382,6 +382,9 @@ def tracks_and_rows(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.i
     if isinstance(layer, Points):
         rows = np.argsort(layer.data[:, 0], kind="stable")
         return Tracks(points_in(layer)[1], np.empty((0, 2), np.int64)), rows, np.argsort(rows)
+    if WHOLE in layer.metadata:  # of which the layer draws a part, so it is neither coloured nor filtered
+        tracks = placed_tracks(layer)
+        return tracks, np.arange(len(tracks.detections)), tracks.track_id
     rows = np.argsort(layer.data[:, 1], kind="stable")
     return placed_tracks(layer), rows, layer.data[:, 0].astype(np.int64)
 
