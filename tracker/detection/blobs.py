@@ -227,7 +227,7 @@ def width_of_blobs(search: Search) -> NDArray[np.float64] | None:
 
 
 def _stretched(sigma: NDArray[np.float64], modes: Modes, power: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The same widths with that along z of the largest response: of bodies that touch or are blurred along z."""
+    """The same widths with that along z of the largest response: bodies touch, or are blurred."""
     tried = [sigma * np.array([stretch, 1, 1]) for stretch in _STRETCHES] if sigma[0] > 0 else [sigma]
     return max(tried, key=lambda widths: _response_power(modes, widths, power))
 

@@ -43,7 +43,7 @@ class Event:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as a line of JSON has them."""
-        z, y, x = self.place
+        z, y, x = (round(value, 6) for value in self.place)
         known = {"when": self.when, "frame": self.frame, "track": self.track, "z": z, "y": y, "x": x}
         return known if self.value is None else known | {"value": self.value}
 
@@ -64,7 +64,7 @@ def when_from(text: str) -> _When:
     Raises
     ------
     SettingsError
-        If it is none of these.
+        If it is something else.
 
     Examples
     --------

@@ -24,7 +24,7 @@ class Source(Protocol):
     counts : bool
         Whether numbers are those of frames; else what they count is found in the first ones.
     ended : bool
-        Whether no more will come, as far as the source knows.
+        Whether the source knows that no more will come.
     """
 
     counts: bool

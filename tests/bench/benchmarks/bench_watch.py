@@ -1,8 +1,8 @@
 """`outbid watch`: latency of a frame, a long recording with faults, links live beside links afterwards.
 
 `python bench_watch.py latency` records in real time; `long --frames 7200` as fast as it goes, an hour at
-2 Hz, with files that are half written, out of order, or missing, and a process that is killed; `links` compares
-with the truth of shared recordings, links by the past alone and by the whole movie.
+2 Hz, with files that are half written, out of order, or missing, and a process that is killed; `links`
+compares with the truth of shared recordings, links by the past alone and by the whole movie.
 """
 
 from __future__ import annotations
