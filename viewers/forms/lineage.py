@@ -52,6 +52,7 @@ class LineageForm(Form):
         self.selected: list[int] = []  # rows of detections, the last one at the end
         self._rows = np.empty(0, np.int64)  # of the layer, in the order of the detections
         self._shown = np.empty(0, np.bool_)  # detections that the filter keeps
+        self._coloured: Any = None  # the layer that shows colours and filter
         self._marks: Marks | None = None
         self._transform = LayerTransform((), (), (), ())
         self._job: Task | None = None
@@ -78,7 +79,9 @@ class LineageForm(Form):
     # ------------------------------------------------------------ what is held
 
     def _hold_layer(self) -> None:
-        """Show the lineages of the layer that is chosen."""
+        """Show the lineages of the layer that is chosen, without filters."""
+        self._show_filtered()
+        self.filter.clear()
         layer = self.layers.layer()
         if layer is None:
             return
@@ -152,6 +155,7 @@ class LineageForm(Form):
         layer = self.layers.layer()
         if layer is None or len(layer.data) != len(self._rows):
             return
+        self._coloured = layer
         if isinstance(layer, Points):
             kept = np.empty(len(self._rows), np.bool_)
             kept[self._rows] = self._shown
@@ -312,10 +316,12 @@ class LineageForm(Form):
 
     def _show_filtered(self) -> None:
         """Show again what the filter hides in the layer, which has no filter without the form."""
-        layer = self.layers.layer()
+        layer = self._coloured
+        if layer not in self.viewer.layers:
+            return
         if isinstance(layer, Points):
             layer.shown = True
-        elif layer is not None and len(layer.data) == len(self._rows):
+        elif layer.track_colors is not None:
             layer.track_colors = layer.track_colors * [1, 1, 1, 0] + [0, 0, 0, 1]
 
     def _stop_watching(self) -> None:
