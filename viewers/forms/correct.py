@@ -23,12 +23,12 @@ from outbid.tracking import TrackingSettings
 
 from .. import correcting, proofreading
 from ..correcting import Corrected
-from ..layers import tracks_layer
 from ..proofreading import Session
 from .lineage import LineageForm, ray
-from .napari_layers import calibration_of, record_of, show, transform_of
+from .napari_layers import calibration_of, record_of, transform_of
 from .places import as_detected, keep_places_of_tracks
 from .source import settings_of
+from .windowed import show_tracks
 from .work import Report
 
 ACTS = {
@@ -132,8 +132,9 @@ class CorrectForm(LineageForm):
         self._showing = True
         if layer is not None and not isinstance(layer, Points):
             on_grid = replace(tracks, detections=tracks.detections.on_grid(calibration_of(layer)))
-            made = tracks_layer(on_grid, name=layer.name)
-            shown = show(self.viewer, made, transform_of(layer), record=self._record, instead_of=layer)
+            shown = show_tracks(
+                self.viewer, on_grid, transform_of(layer), layer.name, record=self._record, instead_of=layer
+            )
             keep_places_of_tracks(shown, tracks, tracks.detections.position)
             self.layers.renew()
             self.layers.choose(shown)

@@ -75,6 +75,11 @@ class FilterBox(QWidget):
         for one in self.filters:
             one.hold(self._values(one))
 
+    def clear(self) -> None:
+        """Drop all filters."""
+        for one in [*self.filters]:
+            self._drop(one)
+
     def add(self) -> ColumnFilter | None:
         """Add a filter on the column that is chosen."""
         if self.tracks is None:

@@ -52,6 +52,7 @@ class LineageForm(Form):
         self.selected: list[int] = []  # rows of detections, the last one at the end
         self._rows = np.empty(0, np.int64)  # of the layer, in the order of the detections
         self._shown = np.empty(0, np.bool_)  # detections that the filter keeps
+        self._coloured: Any = None  # the layer that shows colours and filter
         self._marks: Marks | None = None
         self._transform = LayerTransform((), (), (), ())
         self._job: Task | None = None
@@ -78,7 +79,9 @@ class LineageForm(Form):
     # ------------------------------------------------------------ what is held
 
     def _hold_layer(self) -> None:
-        """Show the lineages of the layer that is chosen."""
+        """Show the lineages of the layer that is chosen, without filters."""
+        self._show_filtered()
+        self.filter.clear()
         layer = self.layers.layer()
         if layer is None:
             return
@@ -152,6 +155,7 @@ class LineageForm(Form):
         layer = self.layers.layer()
         if layer is None or len(layer.data) != len(self._rows):
             return
+        self._coloured = layer
         if isinstance(layer, Points):
             kept = np.empty(len(self._rows), np.bool_)
             kept[self._rows] = self._shown
@@ -312,10 +316,12 @@ class LineageForm(Form):
 
     def _show_filtered(self) -> None:
         """Show again what the filter hides in the layer, which has no filter without the form."""
-        layer = self.layers.layer()
+        layer = self._coloured
+        if layer not in self.viewer.layers:
+            return
         if isinstance(layer, Points):
             layer.shown = True
-        elif layer is not None and len(layer.data) == len(self._rows):
+        elif layer.track_colors is not None:
             layer.track_colors = layer.track_colors * [1, 1, 1, 0] + [0, 0, 0, 1]
 
     def _stop_watching(self) -> None:
@@ -383,9 +389,8 @@ def tracks_and_rows(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.i
         rows = np.argsort(layer.data[:, 0], kind="stable")
         return Tracks(points_in(layer)[1], np.empty((0, 2), np.int64)), rows, np.argsort(rows)
     tracks = placed_tracks(layer)
-    if WHOLE in layer.metadata:  # rows as if all were drawn
-        order = np.lexsort((tracks.detections.frame, tracks.track_id))
-        return tracks, np.argsort(order), tracks.track_id[order]
+    if WHOLE in layer.metadata:  # of which the layer draws a part, so it is neither coloured nor filtered
+        return tracks, np.arange(len(tracks.detections)), tracks.track_id
     rows = np.argsort(layer.data[:, 1], kind="stable")
     return tracks, rows, layer.data[:, 0].astype(np.int64)
 

@@ -68,12 +68,12 @@ def answer(form: Any, then: list[int]) -> None:
         form.press("L" if len(then) == 1 else "V")
 
 
-def corrected(window: Any, movie: Tracks, order: str, seed: int) -> dict[str, object]:
-    """Corrections of a movie in a fresh form."""
+def corrected(window: Any, movie: Tracks) -> dict[str, object]:
+    """Corrections of a movie in the form, in its order."""
     from outbid.viewers.layers import tracks_layer
 
     run = track(movie.detections, TrackingSettings())
-    data, more, _ = tracks_layer(run.tracks, name=f"embryo {order} {seed}").as_tuple()
+    data, more, _ = tracks_layer(run.tracks, name="embryo").as_tuple()
     record = {"command": "track", "settings": run.settings.as_dict()}
     window.viewer.add_tracks(data, **more, metadata={"outbid": record})
     form = window.form("Proofread")
@@ -82,30 +82,49 @@ def corrected(window: Any, movie: Tracks, order: str, seed: int) -> dict[str, ob
     settled(window, form)
     opened = time.process_time() - start
     truth = Truth(movie, form.session.tracks)
-    before, seconds, changed, questions = truth.errors(form.session.tracks), [], 0, 0
-    rows = iter(np.random.default_rng(seed).permutation(len(movie.detections)).tolist())
-    last = int(movie.detections.frame[-1])
-    while changed < WANTED and questions < MOST and form.asked is not None:
-        if order == "at random":
-            form.ask(next(row for row in rows if movie.detections.frame[row] < last))
-            settled(window, form)
+    before, seconds, changed = truth.errors(form.session.tracks), [], 0
+    while changed < WANTED and len(seconds) < MOST and form.asked is not None:
         then = truth.after(form.asked.link.row)
-        wrong = {*then} != {*form.asked.link.successors}
+        changed += {*then} != {*form.asked.link.successors}
         start = time.process_time()
         answer(form, then)
         settled(window, form)
         seconds.append(time.process_time() - start)
-        questions, changed = questions + 1, changed + wrong
-        if order == "by doubt":
-            form.press("N")
-            settled(window, form)
-    after = truth.errors(form.session.tracks)
-    window.clear()
+        form.press("N")
+        settled(window, form)
     return {
-        "order": order, "seed": seed, "detections": len(movie.detections), "links": len(movie.links),
-        "open_s": round(opened, 2), "questions": questions, "corrections": changed,
+        "order": "by doubt", "detections": len(movie.detections), "links": len(movie.links),
+        "open_s": round(opened, 2), "questions": len(seconds), "corrections": changed,
         "answer_s_median": round(float(np.median(seconds)), 2), "answer_s_most": round(max(seconds), 2),
-        "wrong_missing_before": before, "wrong_missing_after": after,
+        "wrong_missing_before": before, "wrong_missing_after": truth.errors(form.session.tracks),
+    }  # fmt: skip
+
+
+def at_random(movie: Tracks, seed: int) -> dict[str, object]:
+    """Corrections of a movie by the session that the form holds, with questions in a random order."""
+    from outbid.viewers import correcting
+    from outbid.viewers.proofreading import opened, question
+
+    session = opened(track(movie.detections, TrackingSettings()).tracks, TrackingSettings())
+    truth = Truth(movie, session.tracks)
+    before, seconds, changed = truth.errors(session.tracks), [], 0
+    seen = session.tracks.detections
+    for row in np.random.default_rng(seed).permutation(np.flatnonzero(seen.frame < seen.frame[-1])).tolist():
+        asked, then = question(session, row), truth.after(row)
+        changed += {*then} != {*asked.link.successors}
+        start = time.process_time()
+        if len(then) == 2:
+            session = correcting.divide(session, [row, *then]).session
+        else:
+            kind = "link" if then else "end"
+            session = correcting.answered(session, asked, kind, *then).session
+        seconds.append(time.process_time() - start)
+        if changed == WANTED or len(seconds) == MOST:
+            break
+    return {
+        "order": "at random", "seed": seed, "questions": len(seconds), "corrections": changed,
+        "solved_s_median": round(float(np.median(seconds)), 2), "solved_s_most": round(max(seconds), 2),
+        "wrong_missing_before": before, "wrong_missing_after": truth.errors(session.tracks),
     }  # fmt: skip
 
 
@@ -122,9 +141,10 @@ def main() -> None:
     os.environ["NAPARI_CONFIG"] = "settings.yaml"
     window = Window(Path("pictures"))
     movie = read_tracks(DATA / given.movie).every(given.every)
-    for order, seed in [("by doubt", 0), *(("at random", seed) for seed in range(given.random))]:
-        print(json.dumps(corrected(window, movie, order, seed)), flush=True)
+    print(json.dumps(corrected(window, movie)), flush=True)
     window.close()
+    for seed in range(given.random):
+        print(json.dumps(at_random(movie, seed)), flush=True)
 
 
 if __name__ == "__main__":
