@@ -80,8 +80,8 @@ LAYERS = (
     ),
     Layer(
         "large",
-        "cluster in_ranges many parts stream",
-        "work",
+        "cluster in_ranges many parts stream watch",
+        "watching work",
     ),
     Layer(
         "commands",

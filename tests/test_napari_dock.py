@@ -14,7 +14,14 @@ from napari_scenes import Window, is_settled, named
 
 from outbid import formats, read_tracks
 from outbid.pins import read_pins
-from outbid.viewers.dock.session import SUFFIX, command_lines, is_session, options_of, read_session
+from outbid.viewers.dock.session import (
+    SUFFIX,
+    SavedLayer,
+    command_lines,
+    is_session,
+    options_of,
+    read_session,
+)
 
 SIZE = (800, 600)
 
@@ -94,7 +101,7 @@ def test_a_click_a_step_leads_from_a_file_to_measured_tracks(
     form = dock.page.form
     assert form.table.model().rowCount() == read_tracks_of(window).track_count
     assert form.plot.label.pixmap().width() > 100
-    assert mouse.clicks == 8
+    assert mouse.clicks == 7
     window.shot("dock_measure")
     for name in ("table.csv", "plot.png", "plot.svg", "plot.pdf"):
         form.save(tmp_path / name)
@@ -218,7 +225,7 @@ def test_nothing_is_enabled_that_cannot_act_and_every_act_says_what_it_did(windo
         assert text in form.message.text(), key
     form.press("0")
     window.wait(lambda: form.is_idle and len(form.session.pins) == 1)
-    assert form.message.text() == "Solved again: 1 link changed."
+    assert form.message.text() == "Track 0 in frame 0 is the last of its track; 1 other link changed."
     form.hide()
     assert named(window, "three").visible
     form.pins_path.unlink()
@@ -241,9 +248,8 @@ def test_lines_have_the_settings_that_are_not_usual() -> None:
         "--max-distance", "2.0", "--no-divisions", "--fixed", "noise=1,2,3", "--periodic", "1", "2", "3",
         "--no-features",
     ]  # fmt: skip
-    assert command_lines("", {"track": {"settings": {}}}, {"detect": "s.csv", "track": "t.csv"}) == [
-        "outbid track s.csv -o t.csv --overwrite"
-    ]
+    record = {"command": "track", "settings": {}, "input": {"name": "not there"}}
+    assert command_lines([SavedLayer("tracks", "tracks", "t.csv", {}, record)]) == []
 
 
 def test_what_is_no_session_is_not_taken_for_one(tmp_path: Path) -> None:

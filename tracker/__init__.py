@@ -4,7 +4,8 @@ The folder ``tracker/`` is the package `outbid` itself; ``simulate/`` is importe
 ``viewers/`` as `outbid.viewers` and ``data/`` as `outbid.data`. This is the map. Imports run downwards
 only. The map of a folder is the docstring of its ``__init__``.
 
-10  `cli`         the commands, one a file; one more joins through the entry points ``outbid.commands``
+11  `cli`         the commands, one a file; one more joins through the entry points ``outbid.commands``
+10  `watching`    a movie while it is recorded: detect, link, act, and link again at the end
 9   `work`        from file to file: one movie, many movies, a movie in chunks, a cluster
 8   `edit`        what a person changes: crop, filter, fill gaps, relabel, proofread
 7   `tracking`    `track`: prepare, learned or gated, decide, sum up; what commands, forms and Python call

@@ -173,6 +173,26 @@ def detect_frames(
     return _as_detections(spots, unit), search.settings
 
 
+def detect_frame(
+    image: NDArray, settings: DetectionSettings, model: SpotModel | None, *, unit: str, workers: int
+) -> Detections:
+    """Find the spots of one frame, numbered 0, with a model and settings of `learn_from`; none without one.
+
+    Raises
+    ------
+    InputError
+        As `detect_frames`.
+    """
+    from .spots import FrameSpots, spots_of_frame
+    from .transform import CosineTransform
+
+    image = checked(image, 0)
+    if model is None:
+        return _as_detections([FrameSpots.none()], unit)
+    transform = CosineTransform(on_gpu=True) if settings.device == "gpu" else CosineTransform(workers)
+    return _as_detections([spots_of_frame(image, model, settings, transform).accepted()], unit)
+
+
 def _some(frames: Sequence[NDArray] | NDArray, numbers: Sequence[int]) -> Iterator[NDArray]:
     return (frames[number] for number in numbers)
 

@@ -234,11 +234,29 @@ def fulfilling(tracks: Tracks, condition: Condition) -> Tracks:
     """
     texts = tracks.detections.features.get(condition.column)
     if texts is not None and texts.dtype.kind not in "iufb":
-        return _kept(tracks, _of_text(texts, condition))
+        return _kept(tracks, values_that_meet(texts, condition))
     values = column_of(tracks, condition.column, condition.of_track)
+    return _kept(tracks, values_that_meet(values, condition))
+
+
+def values_that_meet(values: NDArray, condition: Condition) -> NDArray[np.bool_]:
+    """(N,) bool: which values of a condition's column fulfil it.
+
+    Raises
+    ------
+    SettingsError
+        If the column holds texts and the condition a number, or the other way round.
+
+    Examples
+    --------
+    >>> values_that_meet(np.array([5.0, 15.0]), condition_from("mass > 9")).tolist()
+    [False, True]
+    """
+    if values.dtype.kind not in "iufb":
+        return _of_text(values, condition)
     if condition.number is None:
         raise SettingsError(f"Column {condition.column!r} holds numbers: {condition.text!r} is none.")
-    return _kept(tracks, _OPERATORS[condition.sign](values, condition.number))
+    return _OPERATORS[condition.sign](values, condition.number)
 
 
 def _of_text(texts: NDArray, condition: Condition) -> NDArray[np.bool_]:

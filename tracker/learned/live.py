@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -164,6 +165,21 @@ class Live:
         with computing(self._options.workers):
             return self._joined(earlier.with_frame(place, after))
 
+    @property
+    def tracks(self) -> NDArray[np.int64]:
+        """The tracks of the latest frames, which alone may go on."""
+        return np.unique(self._window.track)
+
+    def state(self) -> dict[str, NDArray]:
+        """What it knows of the latest frames, as arrays: another `Live` of the same model goes on with it."""
+        counts = np.array([self._tracks, self._waited])
+        return {"counts": counts, **self._window.arrays()}
+
+    def restore(self, state: Mapping[str, NDArray]) -> None:
+        """Go on with the `state` of another one."""
+        self._tracks, self._waited = state["counts"].tolist()
+        self._window = self._window.of_arrays(state)
+
     def _joined(self, window: _Window) -> Joined:
         """Link the latest frame and store the result."""
         new, count = window.new, window.new.stop - window.new.start
@@ -243,6 +259,19 @@ class _Window(Arrays):
             movie=movie, track=row, ended=row > 0, flow=place, near=np.empty((0, OUTER), np.int32),
             tail=link, head=link, probability=np.empty(0), competing=np.empty((2, 0)),
         )  # fmt: skip
+
+    def arrays(self) -> dict[str, NDArray]:
+        """All arrays by name; those of the movie begin with a dot."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        movie = own.pop("movie")
+        within = {f".{one.name}": getattr(movie, one.name) for one in fields(movie)}
+        return {name: values for name, values in (own | within).items() if values is not None}
+
+    def of_arrays(self, arrays: Mapping[str, NDArray]) -> _Window:
+        """The window of `arrays`."""
+        inside: dict[str, Any] = {name[1:]: values for name, values in arrays.items() if name.startswith(".")}
+        own = {one.name: arrays[one.name] for one in fields(self) if one.name != "movie"}
+        return replace(self, movie=replace(self.movie, **inside), **own)
 
     @property
     def new(self) -> slice:

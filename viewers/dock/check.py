@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ from outbid.particles.reliability import DOUBTFUL, sentence_on
 from outbid.particles.tracks import Tracks
 
 from ..forms.fields import LayerBox
-from ..forms.napari_layers import calibration_of, record_of, show, transform_of
+from ..forms.napari_layers import record_of, transform_of
 from ..forms.pair import can_be_held, tracks_of
 from ..forms.proofread import ProofreadForm
 from ..forms.uncertain_links import UncertainLinks
-from ..layers import RECORD, tracks_layer
+from ..layers import RECORD
 from .page import Page, make_narrow, sentence
 from .session import CORRECTED
 
@@ -56,12 +55,15 @@ class CheckPage(Page):
         self.hold()
 
     def leave(self) -> None:
-        """Give the layer the corrected tracks."""
-        form, layer = self.form, self.layers.layer()
+        """Note in the layer, which has the corrected tracks, by which pins they are made."""
+        form = self.form
         if form is None:
             return
+        layer = form.layers.layer()
         if form.session is not None and form.session.steps and layer is not None:
-            self._correct(layer, form.session.tracks)
+            record = dict(record_of(layer) or {}) | {CORRECTED: str(form.pins_path)}
+            layer.metadata = {**layer.metadata, RECORD: record}
+            self.layers.choose(layer)
         form.hide()
         self.correct_button.show()
 
@@ -95,17 +97,6 @@ class CheckPage(Page):
             self.way.hold(tracks, transform_of(layer))
             self.correct_button.setEnabled(len(tracks.detections) > 0)
         self.changed.emit()
-
-    def _correct(self, layer: Any, tracks: Tracks) -> None:
-        assert self.form is not None
-        seen = tracks.detections.on_grid(calibration_of(layer))
-        tracks = replace(tracks, detections=seen)
-        transform = transform_of(layer)
-        record = dict(record_of(layer) or {}) | {CORRECTED: str(self.form.pins_path)}
-        anew = tracks_layer(tracks, name=layer.name)
-        shown = show(self.viewer, anew, transform, record=record, instead_of=layer)
-        shown.metadata = {**shown.metadata, RECORD: record}
-        self.layers.choose(shown)
 
     def _fill(self) -> None:
         rows = QFormLayout()
