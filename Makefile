@@ -10,7 +10,8 @@
 # make ablation  halves and doubles options of learning over some movies, renews tests/bench/accuracy/sensitivity.json
 # make detection-accuracy  measures detection beside frozen scores of tuned peers (hours of one core),
 #             renews tests/bench/detection_record.json
-# make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/bench/fuzz_record.json
+# make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/bench/fuzz_record.json;
+#               FUZZ='--processes 8 --seconds 3600' are the processes (one of them measures what is reached) and the time of each
 # make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/bench/torture_record.json
 # make wheel  builds the wheel of this Python and platform into dist/, with compiled kernels (two minutes)
 # make docs   builds the documentation into docs/_build; a warning is an error
@@ -96,7 +97,7 @@ certify: $(VENV)/installed $(VENV)/extra-test
 
 # Damaged files of every format, beside a second reader; the files of a find stand in build/fuzz.
 fuzz: $(VENV)/installed $(VENV)/extra-test
-	cd tests/bench; $(abspath $(VENV))/bin/python -m fuzz.long
+	cd tests/bench; $(abspath $(VENV))/bin/python -m fuzz.long $(FUZZ)
 
 # Commands that write are killed, interrupted, without room, or run two at a time.
 torture: $(VENV)/installed $(VENV)/extra-test

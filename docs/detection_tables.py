@@ -8,7 +8,6 @@ from tables import grouped, mean, origin, read, record, shown, table
 
 ENOUGH = 0.97
 """Of the best peer's Jaccard index: cells below are marked."""
-SCORES = {"alpha": "α", "beta": "β", "jsc": "JSC", "jsc_theta": "JSC_θ"}
 _MARK = " *"
 Row = dict[str, Any]
 
@@ -123,20 +122,6 @@ def _cells(seen: Row, missing: bool = False) -> list[Row]:
         rows,
         key=lambda row: (row["renderer"], row["dimensions"], *map(float, (row["radius"], row["spacing"]))),
     )
-
-
-def detection_whole_way() -> str:
-    """Scores from images to tracks with nothing set, and those of trackpy and laptrack tuned on the truth."""
-    rows = record("detection").get("whole_way", {}).items()
-    return table(
-        ("movie", *SCORES.values()), ((name, *(_beside(row, key) for key in SCORES)) for name, row in rows)
-    )
-
-
-def _beside(row: Row, key: str) -> str:
-    if f"peer_{key}" not in row:
-        return f"{row[key]:.2f}"
-    return f"{row[key]:.2f} / {row[f'peer_{key}']:.2f}{_MARK if row[key] <= row[f'peer_{key}'] else ''}"
 
 
 def detection_precision() -> str:

@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from napari_window import Window, pause  # noqa: E402
 
+import outbid  # noqa: E402
 from outbid.particles.calibration import Calibration  # noqa: E402
 from outbid.simulate.camera import Camera, render  # noqa: E402
 from outbid.simulate.motions import PersistentWalk  # noqa: E402
@@ -102,8 +103,52 @@ def proofread(window: Window) -> None:
     window.wait(lambda: form.asked, 120)
     for key in "1N1N1N1N1N2N":
         form.press(key)
-        window.wait(form.run_button.isEnabled)
+        window.wait(lambda: form.is_idle)
     pause(2000)  # what changed has blinked
+
+
+def lineage(window: Window) -> None:
+    """A dividing population, coloured by generation, filtered by length, with two detections selected."""
+    window.viewer.layers.clear()
+    chance = 0.02
+    settings = WalkSettings(PersistentWalk(0.6, 0.8), 12, 40, (0.1, 60, 60), seed=5, division_rate=chance)
+    truth = walk(settings)
+    run = outbid.track(truth.detections)
+    data, more, _ = tracks_layer(run.tracks, name="cells").in_plane().as_tuple()
+    record = {"command": "track", "settings": run.settings.as_dict()}
+    window.viewer.add_tracks(data, **more, metadata={"outbid": record}, tail_length=12)
+    form = window.form("Lineage")
+    form.file.setText(str(window.pictures / "cells_proofread.csv"))
+    box = form.filter
+    box.columns.setCurrentText("length")
+    window.click(box.add_button)
+    box.filters[0].slider.setValue((4.0, box.filters[0].slider.value()[1]))
+    window.wait(box.text.text)
+    tracks = form.tracks
+    link = int(tracks.link_probability.argmin())
+    form.select(int(tracks.links[link, 0]))
+    form.select(int(tracks.links[link, 1]), more=True)
+    window.click(form.buttons["F"])
+    window.wait(lambda: form.is_idle and form.session is not None)
+    form.colour.asked.emit()
+    window.wait(lambda: form.colour.names.findText("generation") >= 0)
+    form.colour.names.setCurrentText("generation")
+    form.lineage.fit()
+
+
+def dock(window: Window) -> None:
+    """The dock at its page Check, with tracks of the tutorial's movie."""
+    window.viewer.layers.clear()
+    detect_movie = walk(WalkSettings(PersistentWalk(1.6, 0.8), particles=50, frames=12, box=BOX, seed=7))
+    camera = Camera.looking_at(BOX, psf=(1.0, 0.8, 0.8), snr=5.0, spacing=VOXEL)
+    movie = np.stack(list(render(detect_movie.detections, camera, seed=7)))
+    window.viewer.add_image(movie, name="movie", **PLACE)
+    form = window.form("Outbid")
+    for _ in range(5):
+        window.click(form.next_button)
+        window.wait(lambda: not form.page.busy(), 120)
+    window.viewer.dims.set_point(0, 11)
+    window.click(form.page.way.next_button)
 
 
 def main() -> None:
@@ -111,7 +156,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         window = Window(Path(name))
         window.viewer.window.resize(*SIZE)
-        for show in (detect, track, score, proofread):
+        chosen = sys.argv[1:]  # all, or some by their names
+        for show in (detect, track, score, proofread, lineage):
+            if chosen and show.__name__ not in chosen:
+                continue
             show(window)
             window.shot(show.__name__)
             with Image.open(Path(name) / f"{show.__name__}.png") as drawn:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import detection_tables
 import paper_tables
+import peer_tables
 import scale_tables
 import tables
 
@@ -29,13 +30,15 @@ import records  # noqa: E402
 
 TABLES_OF = {
     "assignments": ("certified",),
-    "detection": ("detection_grid", "detection_recorded", "detection_summary", "detection_whole_way"),
+    "detection": ("detection_grid", "detection_recorded", "detection_summary"),
+    "whole way": ("whole_way",),
     "damaged files": ("faults",),
     "GPU": ("gpu_record",),
     "GPU, longer": ("gpu_scaling", "huge_movie"),
     "papers": ("paper_claims",),
     "learned links": ("accuracy", "posterior_developed", "posterior_reported"),
     "movies of any size": ("scale_measured",),
+    "measured motions": ("motions_measured",),
 }
 """The tables that are made from a record of tests/bench/records.py."""
 RECORD_OF = {table: name for name, tables in TABLES_OF.items() for table in tables}
@@ -75,7 +78,7 @@ def _age(table: str) -> str:
 
 def _made(name: str) -> str:
     """A table, or a value in a sentence (``<!-- value: NAME -->``)."""
-    modules = (tables, paper_tables, detection_tables, scale_tables)
+    modules = (tables, paper_tables, peer_tables, detection_tables, scale_tables)
     module = next(each for each in modules if hasattr(each, name))
     return str(getattr(module, name)()).strip()
 

@@ -24,8 +24,6 @@ ACCURACY = REPOSITORY / "tests" / "bench" / "accuracy"
 Row = Mapping[str, Any]
 _T = TypeVar("_T")
 SCORES = {"link_f1": "link F1", "filled": "link F1, gaps filled,", "idf1": "IDF1"}
-_CROWDED = 0.5
-"""Step times gate, in units of the spacing, above which each particle has several candidates."""
 _GROUPS = (0, 6, 10, 12, 14, 16, 18, 19, 20)
 """Where groups of the bins of probability begin: at 0, .3, .5, .6, … .9, .95."""
 
@@ -85,7 +83,8 @@ def doors() -> str:
     """Where unit and interval are on each way in and out; tests send a movie through each."""
     import doors as law
 
-    tried = [(door.name, door.keeps) for door in (*law.FILES, *law.ALONE, *law.COMMANDS)]
+    doors = (*law.FILES, *law.ALONE, *law.COMMANDS, *law.CLUSTER, *law.LABELS)
+    tried = [(door.name, door.keeps) for door in doors]
     return table(("door", "unit and time"), [*tried, *law.OTHERS, *law.FORMS])
 
 
@@ -121,6 +120,26 @@ def aliases() -> str:
     """Names of columns that are understood."""
     rows = ((f"`{role}`", ", ".join(f"`{name}`" for name in names)) for role, names in ALIASES.items())
     return table(("column", "names"), rows)
+
+
+def motions_measured() -> str:
+    """Bias and coverage of measures by motion, beside trackpy's."""
+    seen = record("motions")
+
+    def apart(row: Row, name: str) -> str:
+        if row[name] is None:
+            return ""
+        share = f" ({row[name] / row['true']:+.0%})" if row["true"] else ""
+        return f"{row[name]:+.3f}{share}".replace("-", "−")
+
+    columns = {
+        "motion": "{motion}", "tracks": "{way}", "quantity": lambda row: row["quantity"].replace("_", " "),
+        "true": "{true:.3g}", "error": lambda row: apart(row, "bias"), "scatter": "{scatter:.3f}",
+        "68 % holds": "{held_68:.0%}", "95 % holds": "{held_95:.0%}",
+        "trackpy's error": lambda row: apart(row, "trackpy_bias"),
+        "movies": "{movies}", "of which chosen": "{chosen}",
+    }  # fmt: skip
+    return f"{shown(seen['rows'], columns)}\n\nMeasured on {origin(seen)}."
 
 
 def accuracy() -> str:
@@ -240,42 +259,6 @@ def columns_kinds() -> str:
     heads = [f"{'link F1' if key == 'link_f1' else 'stated - right'}, κ {level:g}" for level, key in wanted]
     kinds = [name for name in rows[0] if name != "case"]
     return table(("columns", *heads), [(kind, *(mean(kind, *each) for each in wanted)) for kind in kinds])
-
-
-def front_page() -> str:
-    """Link F1 on real movies beside tuned peers, and the time of a frame pair on the CPU and on a GPU."""
-    seen = record("gpu")
-    row = max(seen["frame_pairs"], key=lambda pair: (pair["particles"], pair["candidates"]))
-    return (
-        f"{rivals()}\n\nOn a GPU ({seen['card']}), {row['particles']:,} particles with {row['candidates']} "
-        f"candidates each are linked to the next frame in {row['gpu_ms']:g} ms, optimality gap "
-        f"{row['gap']:g} (`make gpu-test`, commit {short(seen['commit'])}, {seen['date']})."
-    )
-
-
-def rivals() -> str:
-    """Link F1 on recorded movies beside peers tuned on sibling movies, and the time of frame pairs."""
-    seen, rows = record("peers"), dict[str, dict[str, str]]()
-    for row in seen["accuracy"]:
-        kept = f", every {row['every']} frames" if row["every"] > 1 else ""
-        rows.setdefault(f"{row['what']}{kept}", {})[row["linker"]] = f"{row['link_f1']:.3f}"
-    for row in seen["speed"]:
-        dense = "crowded" if row["kappa"] * row["gate"] > _CROWDED else "sparse"
-        name = f"linking two frames of {row['particles']:,} particles, {dense}: time on one core"
-        taken = f"{row['cpu_s']:.3g} s" if "cpu_s" in row else "not in 120 s"
-        rows.setdefault(name, {})[row["linker"]] = taken
-    peers = [f"{name} {version}, tuned" for name, version in seen["peers"].items()]
-    lines = (
-        [name, *(cells.get(one, "") for one in ("outbid", *seen["peers"]))] for name, cells in rows.items()
-    )
-    return (
-        f"{table(('link F1 on real movies', 'Outbid, nothing set', *peers), lines)}\n\n"
-        "Link F1 is 1 if all links are right. Crowded: the standard deviation of a step along an axis is "
-        "half of the distance between particles; sparse: a fifth. For each movie, the settings of laptrack "
-        "and trackpy are those with the best link F1 on a similar movie with known truth. "
-        f"`{seen['command']}`, commit {short(seen['commit'])}, {seen['date']}; "
-        f"{seen['machine']}."
-    )
 
 
 def certified() -> str:

@@ -216,7 +216,7 @@ def write_movie(
         str(path), "TZYX", (truth.frame_count, *camera.shape), truth.frame_count, camera.spacing, truth.unit,
         camera.interval, lambda *_: counted(),
     )  # fmt: skip
-    write_like(Path(path), movie.frames(), movie, np.uint16, overwrite, movie.interval)
+    write_like(Path(path), movie.frames(), movie, np.uint16, overwrite)
     return saturated
 
 

@@ -86,13 +86,13 @@ def _of_many(*words: str) -> Callable[[Path, Path], Path]:
     return go
 
 
-def _streamed(*words: str) -> Callable[[Path, Path], Path]:
+def _in_chunks(*words: str, out: str = "out.parquet") -> Callable[[Path, Path], Path]:
     """Detections chunk by chunk, by Parquet."""
 
     def go(source: Path, folder: Path) -> Path:
         _run("convert", source, folder / "in.parquet")
-        _run("track", folder / "in.parquet", "-o", folder / "out.parquet", "--stream", *words)
-        return folder / "out.parquet"
+        _run("track", folder / "in.parquet", "-o", folder / out, *words)
+        return folder / out
 
     return go
 
@@ -122,9 +122,36 @@ COMMANDS = [
     Door("`outbid track --region`", _command("track", "--region", ":,:,0:100"), _RECORD),
     Door("`outbid track --frames`", _command("track", "--frames", "0:99"), _RECORD),
     Door("`outbid track --out-dir`", _of_many("track"), _RECORD),
-    Door("`outbid track --stream --max-distance`", _streamed("--max-distance", "2"), _RECORD),
-    Door("`outbid track --stream`", _streamed(), _RECORD),
+    Door("`outbid track --stream --max-distance`", _in_chunks("--stream", "--max-distance", "2"), _RECORD),
+    Door("`outbid track --stream`", _in_chunks("--stream"), _RECORD),
 ]
+_LOCAL = ("--cluster", "local", "--workers", "2", "--max-distance", "2")
+_PARTS = _in_chunks(*_LOCAL, "--parts", out="parts.parquet")
+CLUSTER = [
+    Door("`outbid track --cluster`, `--scheduler`", _in_chunks(*_LOCAL), "those of the input, in the file"),
+    Door("`outbid track --cluster --parts`", _PARTS, "in each part"),
+]
+"""Doors that need processes of dask."""
+
+
+def _masks_with(tracks: Path, folder: Path, out: str) -> Path:
+    _run("convert", tracks.with_name("masks.ome.tif"), tracks, folder / out)
+    return folder / out
+
+
+def _from_labels(tracks: Path, folder: Path) -> Path:
+    _run("detect", _masks_with(tracks, folder, "labels.tif"), "--labels", "-o", folder / "spots.csv")
+    return _command("track", "--max-distance", "2")(folder / "spots.csv", folder)
+
+
+LABELS = [
+    Door("`outbid convert` to TIFF labels", _from_labels, "voxels and interval of the masks, in the file"),
+    Door(
+        "`outbid convert` to `_RES`", lambda tracks, folder: _masks_with(tracks, folder, "01_RES"),
+        "none: `measure` takes the `--spacing` and `--interval` that the message states",
+    ),
+]  # fmt: skip
+"""Doors of tracks of objects, of which ``masks.ome.tif`` lies beside."""
 FORMS = [
     ("napari: *File ▸ Open*", "voxels, interval and origin of a movie are in its layer"),
     ("napari: Detect, Track", "those of the layer; the layers made have the interval in their record"),
@@ -143,12 +170,13 @@ OTHERS = [
     ("`outbid measure`, `outbid report`", "read them; `--spacing` and `--interval` go before"),
     ("`outbid convert MASKS TRACKS`", "places become voxels of the masks; other units are refused"),
     ("`outbid detect --cluster`, `--scheduler`", "as `outbid detect`, by one process or many"),
-    ("`outbid track --cluster`, `--scheduler`, `--parts`", "calibration of the input, in the file"),
-    ("`outbid convert` to `_RES` or TIFF labels", "voxels of the masks, frames: they have no unit"),
     ("`_RES`, `_TRA` of the Cell Tracking Challenge", "voxels, frames; `detect --labels` has `--spacing`"),
     ("`pins.csv`", "places in the unit of the detections; frames"),
     ("`outbid score`", "other lengths are converted to the unit of the truth; a message if one is in pixels"),
     ("`outbid.track`, `outbid.measure`, `outbid.write_tracks`", "`Detections.calibration`"),
-    ("`outbid.learned.live.Live`", "positions as those of the earlier recording; it returns no lengths"),
+    (
+        "`outbid.learned.live.Live`",
+        "its `calibration`; units other than the earlier recording's are refused; it returns no lengths",
+    ),
 ]  # fmt: skip
 """Doors of movies and of Python."""

@@ -78,7 +78,7 @@ def test_a_few_fast_among_slow_ones_are_not_overlooked():
     truth = populations(1)
     learned, links = linked(truth.detections, FREE)
     assert learned.clutter < 0.03
-    assert learned.persistence > 20
+    assert learned.persistence_frames > 20
     assert link_f1(links, truth) > 0.97
 
 
@@ -131,7 +131,7 @@ def test_a_velocity_is_learned_where_every_third_frame_is_missing():
         kept = whole.detections.frame % 3 < 2
         truth = whole.take(kept)
         learned, links = linked(truth.detections, FREE)
-        assert learned.persistence > 3
+        assert learned.persistence_frames > 3
         reached.append(link_f1(links, truth))
     assert np.mean(reached) > 0.94
 
@@ -218,7 +218,7 @@ def test_flights_past_neighbours_are_found_with_nothing_given():
     learned, links = linked(truth.detections, FREE)
     found = link_f1(links, truth)
     assert found > 0.88
-    assert learned.persistence > 30
+    assert learned.persistence_frames > 30
     assert learned.step.mean() == pytest.approx(0.6, rel=0.1)
 
 
@@ -228,7 +228,7 @@ def test_a_memory_is_found_where_most_links_are_wrong():
     truth = Scene(0.4, 2.0, miss=0.1, clutter=0.1, particles=800, frames=12).film(7)
     learned, links = linked(truth.detections, FREE)
     found = link_f1(links, truth)
-    assert learned.persistence == pytest.approx(2.0, abs=1.5)
+    assert learned.persistence_frames == pytest.approx(2.0, abs=1.5)
     assert found > 0.38
 
 

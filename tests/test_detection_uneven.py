@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import whole_way
 from detection_accuracy import cells, uneven
 
 from outbid import DetectionSettings, detect
@@ -117,6 +118,14 @@ def test_spots_are_no_bodies(renderer: str, kind: str, caplog: pytest.LogCapture
     image, _ = uneven.image_of(renderer, kind, 711)
     assert not _chosen(image[None], (1, 1, 1)).bodies
     assert "For spots" not in caplog.text
+
+
+def test_a_crowd_of_spots_in_haze_is_no_bodies() -> None:
+    """Drawn spots leave the camera's noise alone there, though their sizes seem to differ and haze is wide."""
+    kind = next(one for one in whole_way.KINDS if one.name.startswith("volume, haze"))
+    for seed in (0, 2):
+        images, _ = whole_way.filmed(kind, seed, frames=1)
+        assert not _chosen(images[0], kind.movie.cell.voxel).bodies
 
 
 @pytest.mark.slow

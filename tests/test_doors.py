@@ -9,14 +9,26 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from commands import assert_refused, run, succeed, written
-from doors import ALONE, COMMANDS, FILES, INTERVAL, VOXEL, Door
+from doors import ALONE, CLUSTER, COMMANDS, FILES, INTERVAL, LABELS, VOXEL, Door
 
-from outbid import Detections, Tracks, measure, read_detections, read_record, read_tracks, write_tracks
+from outbid import (
+    Detections,
+    SettingsError,
+    Tracks,
+    measure,
+    read_detections,
+    read_record,
+    read_tracks,
+    track,
+    write_tracks,
+)
 from outbid.formats.images.opening import open_images
+from outbid.learned.live import Live
 from outbid.particles.calibration import Calibration
 from outbid.particles.detections import with_time
 from outbid.pins import Pin, append_pin
@@ -47,9 +59,9 @@ def file(truth: Tracks, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def numbers(tracks: Tracks | Path) -> dict[str, float]:
+def numbers(tracks: Tracks | Path, **given: Any) -> dict[str, float]:
     """Diffusion coefficient and speed of all tracks, by the names that state their units."""
-    groups = measure(tracks).groups
+    groups = measure(tracks, **given).groups
     return {
         name: groups[name][0].as_py()
         for name in groups.column_names
@@ -74,6 +86,70 @@ def test_places_diffusion_and_speed_come_through_every_door(
     door: Door, file: Path, truth: Tracks, tmp_path: Path
 ) -> None:
     same(door.go(file, tmp_path), truth)
+
+
+@pytest.mark.filterwarnings("ignore")  # of dask, about what it ends
+@pytest.mark.parametrize("door", CLUSTER, ids=lambda door: door.name)
+def test_places_diffusion_and_speed_come_through_a_cluster(
+    door: Door, file: Path, truth: Tracks, tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed", reason="distributed is not installed")
+    same(door.go(file, tmp_path), truth)
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tracks of nine boxes of 3 x 5 x 5 voxels that move by up to a voxel, beside their masks."""
+    tifffile, folder = pytest.importorskip("tifffile"), tmp_path_factory.mktemp("objects")
+    begin = np.column_stack([np.full(9, 6), *np.divmod(np.arange(9), 3)]) * (1, 25, 25) + (0, 20, 20)
+    steps = np.random.default_rng(5).integers(-1, 2, (6, 9, 3))
+    steps[:, :, 0] = np.resize([0, 1, 0, -1], 6)[:, None]
+    masks = np.zeros((6, 12, 100, 100), np.uint16)
+    for mask, place in zip(masks, begin + np.cumsum(steps, axis=0), strict=True):
+        for label, (z, y, x) in enumerate(place, 1):
+            mask[z - 1 : z + 2, y - 2 : y + 3, x - 2 : x + 3] = label
+    about: dict[str, object] = {"axes": "TZYX", "TimeIncrement": INTERVAL, "TimeIncrementUnit": "s"}
+    for axis, size in zip("ZYX", VOXEL, strict=True):
+        about |= {f"PhysicalSize{axis}": size, f"PhysicalSize{axis}Unit": "µm"}
+    tifffile.imwrite(folder / "masks.ome.tif", masks, metadata=about)
+    succeed("detect", folder / "masks.ome.tif", "--labels", "-o", folder / "spots.csv")
+    succeed("track", folder / "spots.csv", "-o", folder / "tracks.csv", "--max-distance", 2)
+    return folder / "tracks.csv"
+
+
+@pytest.mark.parametrize("door", LABELS, ids=lambda door: door.name)
+def test_masks_of_tracks_give_their_places_diffusion_and_speed(
+    door: Door, objects: Path, tmp_path: Path
+) -> None:
+    came, wanted = door.go(objects, tmp_path), read_tracks(objects)
+    without = came.name.endswith("_RES")  # which has no place for units, and says so by its names
+    given = {"spacing": VOXEL, "interval": INTERVAL} if without else {}
+    found, due = numbers(came, **given), numbers(objects)
+    assert found.keys() == due.keys()
+    assert np.allclose([*found.values()], [*due.values()])
+    seen = read_tracks(came).detections
+    assert np.allclose(seen.position * (VOXEL if without else 1), wanted.detections.position)
+    assert seen.calibration == (Calibration() if without else wanted.detections.calibration)
+    assert not without or not any("um" in name or name.endswith("_s") for name in numbers(came))
+
+
+def test_a_folder_of_the_challenge_says_how_it_is_measured(objects: Path, tmp_path: Path) -> None:
+    done = succeed("convert", objects.with_name("masks.ome.tif"), objects, tmp_path / "01_RES")
+    assert "give outbid measure --spacing 1 0.4 0.4 --interval 20." in done.stderr
+
+
+def test_live_takes_voxels_and_places_alike(truth: Tracks) -> None:
+    seen = truth.detections
+    learned = track(seen).learned
+    assert learned is not None
+    ways = Live(learned), Live(learned, calibration=Calibration("micrometer", VOXEL, INTERVAL))
+    for frame in range(seen.frame_count):
+        place = seen.position[seen.rows_of(frame)]
+        one, other = ways[0].add(place), ways[1].add(place / VOXEL)
+        assert one.track.tolist() == other.track.tolist()
+        assert np.allclose(one.probability, other.probability)
+    with pytest.raises(SettingsError, match="in nm, and the model was learned in µm"):
+        Live(learned, calibration=Calibration("nanometer"))
 
 
 @pytest.mark.parametrize("door", ALONE, ids=lambda door: door.name)

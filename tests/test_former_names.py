@@ -1,5 +1,6 @@
 """Names that settings had: accepted for one release, in Python, options and files, with a message."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from outbid import (
 from outbid.simulate.settings import SimulationSettings
 from outbid.viewers.curves import mean_square_displacement
 from outbid.viewers.layers import points_layer, tracks_layer
+from outbid.work.pooled import read_model
 
 
 @pytest.mark.usefixtures("here")
@@ -37,6 +39,8 @@ def test_former_names_are_accepted_with_a_message() -> None:
         assert track(seen, known={"noise": 0.1}).settings.fixed == {"noise": 0.1}  # type: ignore[call-arg]
     with pytest.warns(FutureWarning, match="column is called features"):
         assert advise(seen | {"size": [4.0, 9] * 3}, column={"size": ""}).columns is not None  # type: ignore[call-arg]
+    with pytest.warns(FutureWarning, match="persistence is called persistence_frames"):
+        assert TrackingSettings(fixed={"persistence": 2}).fixed == {"persistence_frames": 2}
     write_detections("s.csv", seen)
     done = succeed("track", "s.csv", "-o", "t.csv", "--set", "noise=0.1", "--no-columns")
     assert "--set is called --fixed now" in done.stderr
@@ -45,6 +49,21 @@ def test_former_names_are_accepted_with_a_message() -> None:
     again = succeed("track", "s.csv", "-o", "u.csv", "--config", "old.toml", "--no-features")
     assert "known is called fixed now" in again.stderr
     assert Path("t.csv").read_bytes() == Path("u.csv").read_bytes()
+    said = "persistence is called persistence_frames now"
+    done = succeed("track", "s.csv", "-o", "p.csv", "--fixed", "persistence=2", "--no-features")
+    record = json.loads(Path("p.csv.json").read_text("utf-8"))
+    assert said in done.stderr
+    assert record["settings"]["fixed"] == {"persistence_frames": 2}
+    assert record["learned"]["persistence_frames"] == 2
+    assert "persistence" not in record["learned"]
+    record["settings"]["fixed"] = {"persistence": 2}
+    Path("p.csv.json").write_text(json.dumps(record), "utf-8")
+    done = succeed("track", "s.csv", "-o", "q.csv", "--config", "p.csv.json")
+    assert said in done.stderr
+    assert Path("p.csv").read_bytes() == Path("q.csv").read_bytes()
+    model = {"command": "learn", "known": {"persistence": 2.0}}
+    Path("model.json").write_text(json.dumps(model), "utf-8")
+    assert read_model(Path("model.json")) == {"persistence_frames": 2.0}
     succeed("simulate", "-o", "v.csv", "--persistence=0.3", "--particles", 5, "--frames", 2)
     assert read_record("v.csv")["settings"]["directionality"] == 0.3
 

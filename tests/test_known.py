@@ -19,18 +19,24 @@ movie = partial(learned_movie, step=0.3)
 @pytest.mark.slow
 def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
     seen = movie().detections
-    stated = {"noise": (0.05, 0.04, 0.03), "persistence": 4.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
+    stated = {
+        "noise": (0.05, 0.04, 0.03),
+        "persistence_frames": 4.0,
+        "gate": 1.5,
+        "end": 0.2,
+        "clutter": 0.06,
+    }
     run_ = track(seen, TrackingSettings(fixed=stated))
     assert run_.learned is not None
     model, free = run_.learned, track(seen).learned
     assert free is not None
     assert model.noise == pytest.approx((0.05, 0.04, 0.03))
-    assert (model.persistence, model.gate.tolist()) == (4.0, [1.5, 1.5, 1.5])
+    assert (model.persistence_frames, model.gate.tolist()) == (4.0, [1.5, 1.5, 1.5])
     assert (model.end, model.clutter) == (0.2, 0.06)
     assert model.start != free.start
     assert sum(model.follow) == pytest.approx(0.8)
     assert run_.learned.known == tuple(stated)
-    assert "Fixed, not learned: noise, persistence, gate, end, clutter." in str(run_.learned)
+    assert "Fixed, not learned: noise, persistence_frames, gate, end, clutter." in str(run_.learned)
     assert "Fixed" not in str(free)
 
 
@@ -38,7 +44,9 @@ def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
 def test_true_values_that_are_given_do_no_harm() -> None:
     truth = movie(1)
     free = track(truth.detections).tracks
-    fixed = track(truth.detections, TrackingSettings(fixed={"noise": NOISE, "persistence": 4.0})).tracks
+    fixed = track(
+        truth.detections, TrackingSettings(fixed={"noise": NOISE, "persistence_frames": 4.0})
+    ).tracks
     scores = [score(tracks, truth, families=["links"]).values["link_f1"] for tracks in (free, fixed)]
     assert scores[1] > scores[0] - 0.005 > 0.9
 
@@ -48,16 +56,16 @@ def test_a_wrong_persistence_is_believed_and_costs_links() -> None:
     truth = movie(2)
     free, none = (
         score(track(truth.detections, TrackingSettings(fixed=known)).tracks, truth).values["link_f1"]
-        for known in ({}, {"persistence": 0})
+        for known in ({}, {"persistence_frames": 0})
     )
     assert none < free - 0.01
 
 
 @pytest.mark.parametrize("persistence", [math.inf, 1e-9, 1e9])
 def test_any_persistence_may_be_given(persistence: float) -> None:
-    found = track(movie().detections, TrackingSettings(fixed={"persistence": persistence})).learned
+    found = track(movie().detections, TrackingSettings(fixed={"persistence_frames": persistence})).learned
     assert found is not None
-    assert found.persistence == persistence
+    assert found.persistence_frames == persistence
 
 
 @pytest.mark.smoke
@@ -68,8 +76,8 @@ def test_any_persistence_may_be_given(persistence: float) -> None:
         ({"noise": -1}, "0 or more"),
         ({"noise": math.inf}, "0 or more"),
         ({"noise": (1, 2)}, "one number, or three"),
-        ({"persistence": (1, 2, 3)}, "give one number"),
-        ({"persistence": math.nan}, "0 or more"),
+        ({"persistence_frames": (1, 2, 3)}, "give one number"),
+        ({"persistence_frames": math.nan}, "0 or more"),
         ({"step": 0}, "a length above 0"),
         ({"gate": (1, 0, 1)}, "a length above 0"),
         ({"end": 0}, "probability from more than 0"),
@@ -93,7 +101,7 @@ def test_with_a_max_distance_there_is_nothing_to_give() -> None:
 
 @pytest.mark.smoke
 def test_texts_and_values_are_the_same() -> None:
-    known = {"noise": (0.3, 0.1, 1 / 3), "persistence": 3.5}
+    known = {"noise": (0.3, 0.1, 1 / 3), "persistence_frames": 3.5}
     assert known_of(text_of(known)) == known
     with pytest.raises(SettingsError, match="NAME=NUMBER"):
         known_of(["noise"])

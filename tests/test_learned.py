@@ -47,23 +47,23 @@ def test_links_are_right_and_what_is_learned_is_true(truth: Tracks, free: tuple[
     lag = np.diff(truth.detections.frame[truth.links], axis=1)[:, 0]
     assert shown.step.mean() == pytest.approx(np.sqrt(np.square(steps[lag == 1]).mean()), rel=0.06)
     assert np.mean(shown.noise) == pytest.approx(NOISE, rel=0.4)
-    assert shown.persistence == pytest.approx(4.0, rel=0.4)
+    assert shown.persistence_frames == pytest.approx(4.0, rel=0.4)
     assert shown.clutter == pytest.approx(CLUTTER, abs=0.03)
     assert shown.follow[1] / shown.follow[0] == pytest.approx(MISS, abs=0.02)
-    assert set(shown.uncertainty) == {"step", "noise", "persistence", "end", "start"}
+    assert set(shown.uncertainty) == {"step", "noise", "persistence_frames", "end", "start"}
     assert shown.neighbours is None
     assert not any(word in str(shown) for word in ("Neighbour flow", "sweeps"))
     assert shown.axes == "zyx"
 
 
 def test_what_is_given_is_held(truth: Tracks) -> None:
-    given = {"noise": (0.05, 0.04, 0.03), "persistence": 5.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
+    given = {"noise": (0.05, 0.04, 0.03), "persistence_frames": 5.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
     shown, links = linked(truth.detections, TrackingSettings(divisions=False, fixed=given))
     assert shown.noise == pytest.approx((0.05, 0.04, 0.03))
-    assert (shown.persistence, shown.gate.tolist()) == (5.0, [1.5, 1.5, 1.5])
+    assert (shown.persistence_frames, shown.gate.tolist()) == (5.0, [1.5, 1.5, 1.5])
     assert (shown.end, shown.clutter) == (0.2, 0.06)
     assert sum(shown.follow) == pytest.approx(0.8)
-    assert not {"noise", "persistence", "end"} & set(shown.uncertainty)
+    assert not {"noise", "persistence_frames", "end"} & set(shown.uncertainty)
     assert shown.known == tuple(given)
     assert link_f1(links, truth) > 0.93
 
@@ -78,7 +78,7 @@ def test_a_given_persistence_leaves_room_for_turns() -> None:
         places.append(places[-1] + heading)
     place = np.array(places) + rng.normal(0, 0.01, (frames, many, 3))
     truth = always_seen(place)
-    given = TrackingSettings(divisions=False, fixed={"persistence": 20.0})
+    given = TrackingSettings(divisions=False, fixed={"persistence_frames": 20.0})
     assert link_f1(linked(truth.detections, given)[1], truth) > 0.99
 
 
@@ -88,7 +88,12 @@ def test_what_is_true_may_be_given() -> None:
     truth = Scene(0.12, 8.0, miss=0.1, clutter=0.05, particles=300, frames=30).film(10)
     free, *given = (
         link_f1(linked(truth.detections, TrackingSettings(divisions=False, fixed=known))[1], truth)
-        for known in ({}, {"persistence": 8.0}, {"end": 0.07}, {"end": 0.07, "start": 0.07, "miss": 0.1})
+        for known in (
+            {},
+            {"persistence_frames": 8.0},
+            {"end": 0.07},
+            {"end": 0.07, "start": 0.07, "miss": 0.1},
+        )
     )
     assert min(given) > free - 0.002 > 0.98
 

@@ -60,5 +60,5 @@ def test_who_is_in_doubt_is_not_looked_for_longer():
         velocity[f] = 0.8 * velocity[f - 1] + rng.normal(0, 0.2, (600, 3))
     place = rng.uniform(0, 8, (600, 3)) + np.cumsum(velocity, axis=0)
     run = track(seen_of(place, rng.random((40, 600)) >= 0.25).detections)
-    assert run.learned.persistence > 0
+    assert run.learned.persistence_frames > 0
     assert len(run.learned.follow) <= 6

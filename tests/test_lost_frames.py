@@ -27,7 +27,7 @@ def test_particles_are_followed_over_frames_that_were_not_recorded(scene, frames
     seen = np.unique(truth.detections.frame)
     assert run.learned.as_dict()["time"] == (seen - seen[0]).tolist()
     assert f"taken as not recorded: {seen[-1] - seen[0] + 1 - len(seen)}." in str(run.learned)
-    assert run.learned.persistence == pytest.approx(scene.persistence, rel=0.4, abs=0.1)
+    assert run.learned.persistence_frames == pytest.approx(scene.persistence, rel=0.4, abs=0.1)
 
 
 @pytest.mark.slow

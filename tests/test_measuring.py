@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal
 
 import outbid
 from outbid import Detections, InputError, SettingsError, Tracks
+from outbid.measuring.common_motion import Drift, without_common_motion
 from outbid.measuring.whole import Recorded
 
 INTERVAL = 0.5
@@ -325,6 +326,34 @@ def test_a_shift_and_rotation_that_tracks_share_are_subtracted() -> None:
     due = diffusion(still, "none")
     assert diffusion(moved, "rigid") == pytest.approx(due, rel=0.03)
     assert not abs(diffusion(moved, "tracks") / due - 1) < 0.1
+
+
+def test_a_slow_drift_is_subtracted_without_the_motion_of_few_tracks() -> None:
+    """Of 15 tracks the mean step takes a fifteenth of D with it; the smoothed one nearly nothing."""
+    found = []
+    for seed in range(4):
+        still = walks(seed, count=15, frames=60, missed=0.0)
+        seen, phase = still.detections, still.detections.frame / 20
+        drift = 10 * np.column_stack([0 * phase, np.sin(phase), np.cos(phase)])  # .5 a frame
+        moved = Tracks(Detections(seen.frame, seen.position + drift, seen.unit), still.links)
+        kinds = [without_common_motion(moved, Drift.of(kind))[0] for kind in ("smooth", "tracks")]
+        found.append([square_step(tracks) / square_step(still) for tracks in kinds])
+    smooth, mean = np.mean(found, axis=0)
+    assert smooth == pytest.approx(1, abs=0.03)
+    assert mean == pytest.approx(14 / 15, abs=0.01)
+
+
+def square_step(tracks: Tracks) -> float:
+    return float(np.square(np.diff(tracks.detections.position[tracks.links], axis=1)).sum(axis=2).mean())
+
+
+def test_what_was_subtracted_is_written() -> None:
+    _, moved = drifting()
+    table = outbid.measure(moved, drift="rigid").detections.to_pandas()
+    seen = moved.detections
+    for k, axis in enumerate("zyx"):
+        np.testing.assert_allclose(table[axis] + table[f"drift_{axis}_um"], seen.position[:, k], atol=1e-9)
+    assert table.drift_y_um.abs().max() > 10
 
 
 def test_the_drift_that_some_tracks_show_is_subtracted() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from napari_scenes import Window
 
-from outbid import Detections, Tracks, read_tracks
+from outbid import Calibration, Detections, Tracks, read_tracks
 from outbid.edit.filter import filter as filtered
 from outbid.viewers.layers import tracks_layer
 
@@ -31,7 +31,9 @@ def dividing() -> Tracks:
 
 
 def shown(window: Window, tracks: Tracks, scale: float = 2.0) -> Any:
-    layer = tracks_layer(tracks, spacing=(1.0, scale, scale), name="cells").in_plane()
+    layer = tracks_layer(
+        tracks, calibration=Calibration(spacing=(1.0, scale, scale)), name="cells"
+    ).in_plane()
     data, more, _ = layer.as_tuple()
     return window.viewer.add_tracks(data, **more)
 
@@ -159,3 +161,26 @@ def test_a_filter_acts_at_once_and_is_that_of_the_command(window: Window, tmp_pa
     window.click(box.filters[0].drop_button)
     window.wait(lambda: form.lineage.forest.width == 4)
     assert box.text.text() == ""
+
+
+def test_spots_are_filtered_and_seen_again_without_the_form(window: Window) -> None:
+    rows = np.column_stack([np.arange(6) // 2, np.arange(6.0), np.arange(6.0)])
+    spots = window.viewer.add_points(rows, features={"mass": np.arange(6)}, name="spots")
+    layer = shown(window, dividing())
+    form = window.form("Lineage")
+    form.layers.choose(spots)
+    form.filter.columns.setCurrentText("mass")
+    window.click(form.filter.add_button)
+    form.filter.filters[0].slider.setValue((3.0, 5.0))
+    window.wait(lambda: spots.shown.tolist() == [False] * 3 + [True] * 3)
+    window.click(form.filter.keep_button)
+    assert window.viewer.layers["spots filtered"].data[:, 1].tolist() == [3, 4, 5]
+    form.layers.choose(layer)
+    assert spots.shown.all()
+    assert form.filter.filters == []
+    form.filter.columns.setCurrentText("mass")
+    window.click(form.filter.add_button)
+    form.filter.filters[0].slider.setValue((20.0, form.filter.filters[0].slider.value()[1]))
+    window.wait(lambda: np.any(layer.track_colors[:, 3] == 0))
+    window.viewer.window.remove_dock_widget("all")
+    assert (layer.track_colors[:, 3] == 1).all()

@@ -152,6 +152,39 @@ def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
     assert form.asked.link.row == 0
 
 
+def test_both_frames_lie_on_each_other_and_labels_apart(window: Window, tmp_path: Path) -> None:
+    """Steps over one frame and over two; each frame has grey values of its own."""
+    frame, x = np.array([0, 1, 2, 4, 0, 1]), np.array([10, 12, 14, 18, 40, 40])
+    seen = Detections.from_table(frame, np.column_stack([0 * x, 0 * x + 20, x]))
+    write_tracks(tmp_path / "gap.csv", Tracks(seen, np.array([[0, 2], [2, 4], [4, 5]])))
+    movie = np.arange(5)[:, None, None] + np.zeros((5, 50, 60))
+    image = window.viewer.add_image(movie, name="movie")
+    form = opened(window, tmp_path / "gap.csv")
+    for row, frames in ((0, [0, 1]), (4, [2, 4])):
+        form.ask(row)
+        window.wait(lambda: not form.drawing.isActive())
+        crops = [window.viewer.layers[f"{name} frame"] for name in ("Earlier", "Later")]
+        assert [np.unique(crop.data).tolist() for crop in crops] == [[frames[0]], [frames[1]]]
+        assert [form.buttons[key].isEnabled() for key in "12"] == [True, row == 0]
+        assert [crop.colormap.name for crop in crops] == ["magenta", "green"]
+        assert not image.visible
+    window.shot("proofread_frames")
+    assert "It spans 2 frames" in form.where.text()
+    window.viewer.window.remove_dock_widget("all")
+    assert image.visible
+    assert "Earlier frame" not in window.viewer.layers
+
+
+def test_labels_are_spread() -> None:
+    from outbid.viewers.forms.question_layers import _LABEL, spread
+
+    places = np.random.default_rng(0).uniform(0, 60, (4, 2))
+    placed = spread(places)
+    away = np.abs(placed[:, None] - placed) + 1e-9
+    apart = (away >= _LABEL[::-1]).any(axis=2) | np.eye(4, dtype=bool)
+    assert apart.all()
+
+
 def test_in_3d_a_click_has_the_depth_of_the_detection_in_question(window: Window, tmp_path: Path) -> None:
     track_id, frame = np.repeat([0, 1], 4), np.tile(np.arange(4), 2)
     place = np.column_stack([np.repeat([5.0, 9], 4), 10.0 + 2 * frame, np.repeat([12.0, 30], 4)])
@@ -176,7 +209,7 @@ def test_in_3d_a_click_has_the_depth_of_the_detection_in_question(window: Window
 
     wanted = np.array(asked) + 4 * across
     press(window, form, "A")
-    assert "depth of the detection in question" in form.message.text()
+    assert "depth of what is selected" in form.message.text()
     click_at(wanted)
     window.wait(lambda: len(form.session.tracks.detections) == 9)
     seen = form.session.tracks.detections

@@ -51,6 +51,28 @@ def test_a_condition_has_the_mean_of_its_movies(found: outbid.Measures) -> None:
     assert table.groupby(["group", "movie"]).size().tolist() == [COUNT] * 6
 
 
+def test_a_column_of_conditions_states_the_same(
+    conditions: dict[str, list[Tracks]], found: outbid.Measures, tmp_path: Path
+) -> None:
+    """In one table with a column of movies, from Python and from the shell."""
+    parts = []
+    for name, movies in conditions.items():
+        for number, one in enumerate(movies):
+            rows = one.to_dataframe().assign(condition=name, movie=f"{name} {number}")
+            parts.append(rows.assign(track_id=rows.track_id + 100 * len(parts)))
+    table = pd.concat(parts)
+    by_column = outbid.measure(table)
+    for sheet in ("groups", "movies"):
+        one, other = (getattr(each, sheet).to_pandas() for each in (found, by_column))
+        for column in ("group", "tracks", "speed_mean_px_per_frame"):
+            pd.testing.assert_series_equal(one[column], other[column])
+    assert by_column.movies["movie"].to_pylist()[:2] == ["control 0", "control 1"]
+    assert by_column.comparison.to_pandas().movies.eq(3).all()
+    table.to_csv(tmp_path / "all.csv", index=False)
+    succeed("measure", tmp_path / "all.csv", "-o", tmp_path / "t.csv", "--movies", tmp_path / "m.csv")
+    assert pd.read_csv(tmp_path / "m.csv").group.tolist() == ["control"] * 3 + ["drug"] * 3
+
+
 @pytest.mark.smoke
 def test_conditions_are_compared_by_the_means_of_their_movies(found: outbid.Measures) -> None:
     from scipy.stats import ttest_ind

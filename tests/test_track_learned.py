@@ -92,7 +92,7 @@ def test_persistence_is_learnt_and_helps():
     speed = 0.3 * math.sqrt(3) / math.sqrt(2 * 25 * (1 / 5 - 1 + math.exp(-1 / 5)))
     truth = simulated(OrnsteinUhlenbeckWalk(speed, 5.0), noise=0.02)
     learned, links = linked(truth.detections, FREE)
-    assert learned.persistence > 2.5
+    assert learned.persistence_frames > 2.5
     plain = max(
         score(track(truth.detections, TrackingSettings(gate)).tracks, truth, families=("links",)).values[
             "link_f1"
@@ -109,7 +109,7 @@ def test_persistence_is_learnt_within_a_sixth_where_no_walls_turn_particles(kapp
     settings = WalkSettings(motion, 800, 20, (800 ** (1 / 3),) * 3, "open", 0.02, 0.02, seed=1)
     truth = observe(walk(settings), Microscope((0.03,) * 3), box=settings.box, seed=1)
     learned, _ = linked(truth.detections, FREE)
-    assert learned.persistence == pytest.approx(persistence, rel=0.17)
+    assert learned.persistence_frames == pytest.approx(persistence, rel=0.17)
     assert learned.step.mean() == pytest.approx(math.sqrt(kappa**2 + 2 * 0.03**2), rel=0.05)
 
 

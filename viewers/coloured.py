@@ -66,12 +66,12 @@ def coloured(tracks: Tracks, name: str, measured: Mapping[str, NDArray] | None =
     ([5.0, 7.0], [3.0, 3.0])
     """
     if name == TRACK:
-        return Coloured(tracks.track_id * _GOLDEN % 1.0, 0.0, 1.0)
+        return Coloured(np.asarray(tracks.track_id * _GOLDEN % 1.0, np.float64), 0.0, 1.0)
     if measured is not None and name in measured:
         value = np.asarray(measured[name], np.float64)
     elif name == SPEED:
         value = np.full(len(tracks.detections), np.nan)
-        speed = link_speed(tracks, tracks.detections.calibration.spacing)
+        speed = link_speed(tracks)
         value[tracks.links[::-1, 0]] = speed[::-1]
         value[tracks.links[:, 1]] = speed
     else:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from outbid.particles.calibration import Calibration
 from outbid.particles.tracks import Tracks
+
+if TYPE_CHECKING:
+    from .proofreading import Question, Session
 
 _REACH = 1.5
 """Search radius for competing detections around the ends of a link, as a multiple of its length."""
@@ -56,3 +61,47 @@ def why(tracks: Tracks, link: int, calibration: Calibration | None = None) -> st
         if gap > 1
         else "No competing detection is near; the model expects a different step."
     )
+
+
+def why_chosen(asked: Question, session: Session) -> str:
+    """Explain why the present answer of a question holds, though another one may be more probable.
+
+    Parameters
+    ----------
+    asked : Question
+    session : Session
+
+    Examples
+    --------
+    >>> from outbid.particles.detections import Detections
+    >>> from outbid.tracking import TrackingSettings
+    >>> from .proofreading import opened, question
+    >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
+    >>> session = opened(Tracks(seen, np.array([[0, 3]])), TrackingSettings(), foreign=True)
+    >>> why_chosen(question(session, 1), session)
+    'Its track ends.'
+    """
+    tracks, link = session.tracks, asked.link
+    present = link.successors[0] if link.successors else -1
+    chances = dict(link.alternatives) if asked.probable else {}
+    better = [row for row, p in chances.items() if row >= 0 and p > chances.get(present, 1.0)]
+    state = "It goes on" if present >= 0 else "Its track ends"
+    reasons = []
+    for row in better:
+        into = np.flatnonzero(tracks.links[:, 1] == row)
+        number = [*(row for row in chances if row >= 0)].index(row) + 1
+        if len(into):
+            rival, p = tracks.track_id[tracks.links[into[0], 0]], _chance(tracks, int(into[0]))
+            reasons.append(f"{number} follows track {rival}{p}")
+    if reasons:
+        rest = "and no two tracks share a spot" if len(link.successors) < 2 else "so it divides"
+        return f"{state}, because {', '.join(reasons)}, {rest}."
+    if present < 0:
+        return f"{state}{': that is the most probable' if chances else ''}."
+    of = int(np.flatnonzero((tracks.links == [link.row, present]).all(axis=1))[0])
+    return why(tracks, of)
+
+
+def _chance(tracks: Tracks, link: int) -> str:
+    chance = tracks.link_probability
+    return "" if chance is None else f" ({chance[link]:.0%})"

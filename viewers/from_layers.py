@@ -137,6 +137,28 @@ def exact(seen: Detections, places: NDArray | None, order: NDArray[np.int64]) ->
     return replace(placed, position=kept) if same else placed
 
 
+def in_order_of(tracks: Tracks, spots: Detections) -> Tracks:
+    """The tracks with their detections in the order of the same ones; as they are if those are others.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 1], [[0, 0, 0], [0, 0, 5], [0, 0, 6]])
+    >>> spots = Detections.from_table([0, 0, 1], [[0, 0, 5], [0, 0, 0], [0, 0, 6]])
+    >>> in_order_of(Tracks(seen, np.array([[1, 2]])), spots).links.tolist()
+    [[0, 2]]
+    """
+    own, other = (np.column_stack([one.frame, one.position]) for one in (tracks.detections, spots))
+    ours, theirs = (np.lexsort(one.T[::-1]) for one in (own, other))
+    if len(own) != len(other) or not np.array_equal(own[ours], other[theirs]):
+        return tracks
+    number = np.empty(len(ours), np.int64)
+    number[ours] = theirs
+    links = number[tracks.links]
+    order = np.lexsort((links[:, 1], links[:, 0]))
+    measures = {name: values[order] for name, values in tracks.measures.items()}
+    return Tracks(tracks.detections.take(np.argsort(number)), links[order], **measures)
+
+
 def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float] = (0, 0, 0)) -> Tracks:
     """Copy of the tracks with positions multiplied by `scale` and shifted by `shift`, along z, y, x.
 

@@ -23,6 +23,10 @@ _DIFFERENCE_COLOURS = ["lightgrey", "orange", "deepskyblue"]
 """Of links in two results, in the first alone, in the second alone."""
 RECORD = "outbid"
 """Key of the run record in a layer's metadata."""
+ASKED = "asked"
+"""Key in a run record of detection: the settings as they were asked for, not as they were estimated."""
+WHOLE = "outbid whole"
+"""Key in a layer's metadata: what has all tracks, as `tracks`, where the layer draws a part of them."""
 PLACES = "outbid places"
 """Key in a layer's metadata: (N, 3) places of its rows along z, y, x, as they were detected."""
 

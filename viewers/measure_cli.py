@@ -38,6 +38,20 @@ _FILE = click.Path(path_type=Path)
 @click.option("--groups", type=_FILE, metavar="FILE", help="Also a table with a row for each group.")
 @click.option("--movies", type=_FILE, metavar="FILE", help="Also a table with a row for each movie.")
 @click.option("--curves", type=_FILE, metavar="FILE", help="Also mean square displacement and distributions.")
+@click.option(
+    "--detections", type=_FILE, metavar="FILE",
+    help="Also a table of tracks with the velocity of each detection, its neighbours, and the drift.",
+)  # fmt: skip
+@click.option("--regions", type=_FILE, metavar="FILE", help="Also a table of stays in each --region.")
+@click.option(
+    "--region", "places", multiple=True, metavar="NAME=PLACE",
+    help="A region: ranges of y,x or z,y,x (10:20,:50), centre and radius (15,25,8), or a file of labels; "
+    "in the unit of the tables. May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--contact", type=click.FloatRange(min=0, min_open=True), metavar="R",
+    help="Measure contacts: pairs of particles nearer than R.",
+)  # fmt: skip
 @click.option("--comparison", type=_FILE, metavar="FILE", help="Also the differences between groups.")
 @click.option(
     "--condition", "conditions", multiple=True, metavar="NAME=PATTERN",
@@ -47,7 +61,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--group",
     metavar="COLUMN",
-    help="Column of TRACKS that divides the tracks into groups, by its most frequent value in each.",
+    help="Column of TRACKS that divides the tracks into groups, by its most frequent value in each.  "
+    "[default: condition, if there is one; column movie then names its movies]",
 )
 @click.option(
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
@@ -58,9 +73,9 @@ _FILE = click.Path(path_type=Path)
     help="Seconds between frames.  [default: that of the run record; else times are in frames]",
 )  # fmt: skip
 @click.option(
-    "--drift", default="learned", show_default=True, metavar="learned|tracks|rigid|none",
-    help="Drift that is subtracted: what tracking learned, the mean step of all tracks, or their shift and "
-    "rotation. tracks=3,8 takes that of some tracks, such as beads.",
+    "--drift", default="learned", show_default=True, metavar="learned|tracks|smooth|rigid|none",
+    help="Drift that is subtracted: what tracking learned, the mean step of all tracks, this step smoothed "
+    "over frames, or their shift and rotation. tracks=3,8 takes that of some tracks, such as beads.",
 )  # fmt: skip
 @click.option("--axes", metavar="AXES", help="Axes that count, such as yx.  [default: all that vary]")
 @click.option(
@@ -76,6 +91,10 @@ def measure(
     groups: Path | None,
     movies: Path | None,
     curves: Path | None,
+    detections: Path | None,
+    regions: Path | None,
+    places: tuple[str, ...],
+    contact: float | None,
     comparison: Path | None,
     conditions: tuple[str, ...],
     plot: Path | None,
@@ -91,13 +110,16 @@ def measure(
     """Measure tracks."""
     from outbid import formats
     from outbid.formats.files.outputs import refuse_one_for_two, refuse_output
+    from outbid.measuring import Surroundings
     from outbid.measuring import measure as measured
+    from outbid.measuring.labels import column_of_conditions
     from outbid.measuring.tables import refuse_table, write_table
     from outbid.measuring.whole import named_patterns, read_with_records
     from outbid.work.jobs import run_record
 
     wanted = {
         "tracks": output, "groups": groups, "movies": movies, "curves": curves, "comparison": comparison,
+        "detections": detections, "regions": regions,
     }  # fmt: skip
     tables = {name: path for name, path in wanted.items() if path is not None}
     refuse_one_for_two({f"--{name}": path for name, path in {**wanted, "plot": plot}.items()})
@@ -106,17 +128,22 @@ def measure(
     if plot is not None:
         refuse_output(plot, overwrite=overwrite, inputs=files)
     read = read_with_records(files, columns, named_patterns(conditions))
+    if group is None and not conditions:
+        group = column_of_conditions([one.tracks for movies_of in read.values() for one in movies_of])
     settings: dict[str, Any] = {
         "group": group, "spacing": spacing, "interval": interval, "drift": drift, "axes": axes, "seed": seed,
     }  # fmt: skip
-    found = measured(read, **settings)
+    if regions is not None and not places:
+        raise click.UsageError("--regions is a table of stays in regions: name them by --region.")
+    around = Surroundings.of(named_patterns(places, "--region"), contact)
+    found = measured(read, **settings, around=around)
     record = {
         **run_record("measure", formats.input_of(files[0], columns)), "seed": seed, "settings": settings,
-        "conditions": list(conditions),
+        "conditions": list(conditions), "regions": list(places), "contact": contact,
         "inputs": [formats.input_of(file, columns) for file in files], "remarks": list(found.remarks),
     }  # fmt: skip
     for name, path in tables.items():
-        sheets = found.sheets if name == "tracks" else {name: found.sheets[name]}
+        sheets = found.sheets if name == "tracks" else {name: getattr(found, name)}
         write_table(path, sheets, record=record, overwrite=overwrite)
     if plot is not None:
         from .motion import write_plot

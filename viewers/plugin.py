@@ -24,6 +24,8 @@ LayerData = tuple[Any, dict[str, Any], str]
 
 COLOURS = ("green", "magenta", "cyan", "yellow", "red", "blue")
 """Colours of channels that are shown together."""
+_LOOKED_AT = 20_000_000
+"""Guard: voxels of a frame by which its contrast is chosen: of larger frames some planes are read."""
 _XML = ("TrackMate", "root", "Tracks")
 
 
@@ -151,7 +153,8 @@ def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
     if movie.white_is_zero:
         attributes.setdefault("metadata", {}).setdefault(RECORD, {})["white_is_zero"] = True
     look = {} if colour is None else {"colormap": colour, "blending": "additive"}
-    limits = contrast_of(frames[len(frames) // 2].compute())
+    middle = frames[len(frames) // 2]
+    limits = contrast_of(middle[:: -(-middle.size // _LOOKED_AT)].compute())
     return frames, attributes | look | {"contrast_limits": limits}, "image"
 
 
@@ -201,15 +204,18 @@ def write_tracks(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     from outbid import formats
 
     from .from_layers import exact, tracks_from
-    from .layers import PLACES
+    from .layers import PLACES, WHOLE
 
-    tracks = tracks_from(
-        data, calibration=_calibration(attributes), features=dict(attributes.get("features", {})),
-        graph=attributes.get("graph"),
-    )  # fmt: skip
-    kept = attributes.get("metadata", {}).get(PLACES)
-    seen = exact(tracks.detections, kept, np.argsort(data[:, 1], kind="stable"))
-    tracks = replace(tracks, detections=seen)
+    metadata = attributes.get("metadata", {})
+    if WHOLE in metadata:  # the layer draws a part
+        tracks = metadata[WHOLE].placed()
+    else:
+        tracks = tracks_from(
+            data, calibration=_calibration(attributes), features=dict(attributes.get("features", {})),
+            graph=attributes.get("graph"),
+        )  # fmt: skip
+        seen = exact(tracks.detections, metadata.get(PLACES), np.argsort(data[:, 1], kind="stable"))
+        tracks = replace(tracks, detections=seen)
     formats.write_tracks(path, tracks, record=_record(attributes), overwrite=True)
     return [path]
 

@@ -190,7 +190,8 @@ def answer(
     audit = ("right" if right else "wrong") if asked.audit and kind != "same_cell" else ""
     spots = tuple(session.spot(row) for row in (doubt.row, *others))
     pin = Pin(kind, spots, user=getpass.getuser(), p_before=before, audit=audit)
-    kept = tuple(step for step in session.steps if isinstance(step, Edit) or not _contradict(step, pin))
+    of = _as_link if session.given is not None else (lambda pin: pin)
+    kept = (step for step in session.steps if isinstance(step, Edit) or not _contradict(of(step), of(pin)))
     return act(session, (*kept, pin), progress)
 
 
@@ -243,12 +244,20 @@ def stored(session: Session, path: Path) -> Session:
     return replace(session, steps=tuple(steps))
 
 
-def _contradict(one: Pin, other: Pin) -> bool:
+def _contradict(earlier: Pin, pin: Pin) -> bool:
+    """Whether two pins cannot both hold."""
+    if earlier.kind == "forbid" and pin.kind == "same_cell":
+        return earlier.detections == pin.detections
     try:
-        check_pins([one, other])
+        check_pins([earlier, pin])
     except SettingsError:
         return True
     return False
+
+
+def _as_link(pin: Pin) -> Pin:
+    """What a pin states of tracks without a model: what is of one particle is linked."""
+    return pin._replace(kind="link") if pin.kind == "same_cell" else pin
 
 
 def headline(session: Session) -> str:
@@ -307,8 +316,9 @@ def _solved(frozen: FrozenModel, given: Tracks | None, pins: Sequence[Pin]) -> R
     if given is None:
         return resolve(frozen, pins)
     seen, count = given.detections, len(given.detections)
-    plain = [pin._replace(kind="link") if pin.kind == "same_cell" else pin for pin in pins]
-    found = resolve_pins(plain, seen, calibration=frozen.settings.calibration_of(seen))
+    found = resolve_pins(
+        [_as_link(pin) for pin in pins], seen, calibration=frozen.settings.calibration_of(seen)
+    )
     rows = PinnedRows.of(found, count)
     kept = rows.allows(*given.links.T) & ~rows.row_closed[given.links[:, 0]]  # the others are stated
     links = np.concatenate([given.links[kept], rows.pairs])

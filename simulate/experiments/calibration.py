@@ -74,7 +74,7 @@ def learned_against(learned: Summary, scene: Scene, film: Tracks) -> Row:
     `persistence_links` is the persistence measured from the true links. Walls reverse particles, so it is
     less than the simulated one.
     """
-    unit, persistence = scene.length_unit, learned.persistence
+    unit, persistence = scene.length_unit, learned.persistence_frames
     step = sqrt(scene.kappa**2 + 2 * scene.noise**2) * unit
     noise = float(np.mean(learned.noise))
     source, target = film.links.T

@@ -46,13 +46,15 @@ OUTPUTS = (
     "tracker/compute/interrupt.py",
 )
 PAPERS = ("simulate/matrices.py", "simulate/paper.py", "simulate/experiments/papers/*")
-PEERS = ("agree", "cells", "nuclei", "optics", "scmos", "tuned", "whole_way")
+PEERS = ("agree", "cells", "nuclei", "optics", "scmos", "tuned")
 RECORDS = (
     Record("nightly", BENCH / "nightly_record.json",
            (*LEARNED, *ASSIGNMENT, *GATES, "tracker/gated/matching*.py", "tracker/tracking.py"),
            "make nightly"),
     Record("assignments", BENCH / "certify_record.json", ASSIGNMENT, "make certify"),
     Record("detection", BENCH / "detection_record.json", DETECTION, "make detection-accuracy"),
+    Record("whole way", BENCH / "whole_way_record.json", (*DETECTION, *LEARNED),
+           "python tests/bench/whole_way.py --record"),
     Record("detection in uneven light", BENCH / "detection_uneven.json", DETECTION,
            "python -m detection_accuracy.uneven --record detection_uneven.json"),
     Record("constants of detection", BENCH / "detection_sensitivity.json", DETECTION,
@@ -67,6 +69,9 @@ RECORDS = (
     Record("movies of any size", BENCH / "scale_record.json",
            (*DETECTION, *GATES, "tracker/work/chunks/*.py"),
            "python tests/bench/benchmarks/bench_scale.py --record"),
+    Record("measured motions", BENCH / "motions_record.json",
+           (*LEARNED, "tracker/measuring/*.py"),
+           "python tests/bench/benchmarks/bench_motions.py --record"),
     Record("peers of detection", BENCH / "detection_peers.json",
            (*(f"tests/bench/detection_accuracy/{name}.py" for name in PEERS),
             *(f"simulate/{name}.py" for name in ("camera", "linkers/laptrack", "motions", "walks"))),

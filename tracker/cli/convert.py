@@ -140,7 +140,7 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
     left_out = f" The links of {merges} merges are left out: the format has none." if merges else ""
     wide = f" They have 32 bits, for more labels than {ctc.MOST}." if len(rows) > ctc.MOST else ""
     counted = f"{movie.frame_count} masks, {len(rows)} rows in res_track.txt, in voxels and frames"
-    say(f"{counted}: {output}.{left_out}{wide}")
+    say(f"{counted}: {output}.{left_out}{wide}{_measured_with(movie)}")
 
 
 def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str], overwrite: bool) -> None:
@@ -156,7 +156,8 @@ def _draw(source: Path, output: Path, image: Path | None, columns: dict[str, str
             "images, TRACKS and OUTPUT."
         )
     refuse_output(output, overwrite=overwrite, inputs=[source, image])
-    movie, found = open_images(image), read_tracks(source, columns=columns)
+    found = read_tracks(source, columns=columns)
+    movie = _timed(open_images(image), found)
     drawn = drawn_contours(found, movie.shape, movie.frame_count, movie.calibration)
     _write(output, drawn, movie, found, overwrite)
 
@@ -167,7 +168,8 @@ def _in_voxels(image: Path, tracks: Path, columns: dict[str, str]) -> tuple[Imag
     from ..formats.images.opening import open_images
 
     movie, found = open_images(image), read_tracks(tracks, columns=columns)
-    return movie, replace(found, detections=found.detections.on_grid(movie.calibration))
+    found = replace(found, detections=found.detections.on_grid(movie.calibration))
+    return _timed(movie, found), found
 
 
 def _write(output: Path, frames: Iterator[NDArray], movie: Images, found: Tracks, overwrite: bool) -> None:
@@ -175,4 +177,16 @@ def _write(output: Path, frames: Iterator[NDArray], movie: Images, found: Tracks
     from ..formats.images.tiff_write import write_like
 
     write_like(output, frames, movie, "uint32", overwrite)
-    say(f"{movie.frame_count} label images, {found.track_count} tracks, in voxels and frames: {output}")
+    counted = f"{movie.frame_count} label images, {found.track_count} tracks"
+    say(f"{counted}, {movie.calibration}: {output}")
+
+
+def _timed(movie: Images, found: Tracks) -> Images:
+    """The movie with the interval of the tracks if it states none."""
+    return replace(movie, interval=movie.interval or found.detections.calibration.interval)
+
+
+def _measured_with(movie: Images) -> str:
+    """How to measure a folder that has no place for units; empty if there are none."""
+    options = movie.calibration.as_options()
+    return f" It has no place for units: give outbid measure {options}." if options else ""

@@ -80,7 +80,7 @@ class _Track:
       outbid track spots.csv
       outbid track spots.csv -o tracks.csv --max-distance 5
       outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
-      outbid track spots.csv --fixed noise=0.3,0.1,0.1 --fixed persistence=5
+      outbid track spots.csv --fixed noise=0.3,0.1,0.1 --fixed persistence_frames=5
       outbid track cells.csv --features area --features theta:angle=180 --features type:label
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
       outbid track spots/*.csv --out-dir tracks/ --jobs 4 --model model.json
@@ -93,7 +93,7 @@ class _Track:
 
     Without --max-distance the model is learned from the detections: how particles move, how often they are
     missed, appear and disappear, and what columns say. It is in the run record, and -v prints it. Use --fixed
-    to fix values that you know: step, noise, gate, persistence, end, start, miss or clutter.
+    to fix values that you know: step, noise, gate, persistence_frames, end, start, miss or clutter.
     """,
 )
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())

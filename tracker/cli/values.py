@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,9 +29,9 @@ def known_values(
     _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float | tuple[float, ...]]:
     """Parse NAME=VALUE and NAME=Z,Y,X to a mapping."""
-    from ..settings.fixed import known_of
+    from ..settings.fixed import by_present_names, known_of
 
-    return known_of(given)
+    return dict(by_present_names(known_of(given), partial(click.echo, err=True)))
 
 
 class PinTable(click.ParamType):

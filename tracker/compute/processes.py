@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from threading import local
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from typing import IO, Any, ParamSpec, Self, TypeVar, cast
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -45,10 +45,11 @@ class ProcessOfEach:
         if process is None:
             process = self._own.process = _started()
             self._started.append(process)
+        calls, answers = cast("tuple[IO[bytes], IO[bytes]]", (process.stdin, process.stdout))
         try:
-            pickle.dump((work, given, named), process.stdin, pickle.HIGHEST_PROTOCOL)
-            process.stdin.flush()
-            result, error = pickle.load(process.stdout)
+            pickle.dump((work, given, named), calls, pickle.HIGHEST_PROTOCOL)
+            calls.flush()
+            result, error = pickle.load(answers)
         except (EOFError, OSError) as ended:
             raise ChildProcessError("A process was ended.") from ended
         if error is not None:

@@ -1,5 +1,7 @@
 """Blobs without a common profile, such as nuclei: maxima of a Laplacian of Gaussian against minima.
 
+Each blob has the larger response of a narrower and a wider filter: the narrower one divides blobs that touch.
+
 A bright blob is surrounded by a ring of minima, which would count as decoys against dim blobs. So the filter
 response of accepted blobs is subtracted before the others are tested, as in CLEAN (Högbom, Astron.
 Astrophys. Suppl. 15, 417, 1974).
@@ -29,6 +31,8 @@ _TRUNCATE = 3.5
 """Guard: standard deviations to which a Gaussian is summed."""
 _FILTER = 1.4
 """Prior: width of the filter over that of a Gaussian blob."""
+_SCALES = (0.85, 1.0)
+"""Prior: widths of the filter over the common one; a blob counts at that of its largest response."""
 _ALIKE = 3.0
 """Prior: standard deviations of the logarithm of the blobs' brightness by which one may be dimmer."""
 _UPPER = 0.84
@@ -37,6 +41,8 @@ _WINDOW = 4.0
 """Prior: width of the window of the local noise scale, in widths of the filter."""
 _EVERYWHERE = 0.05
 """Guard: share of the noise scale of the whole frame that is added to the local one."""
+_STRETCHES = (0.7, 0.85, 1.0, 1.2, 1.4)
+"""Prior: widths along z over those in the plane, in units of length."""
 _WITHIN = 1.5
 """Prior: widths about the middle of a blob in which a minimum is its texture."""
 _NEARBY = 0.5
@@ -103,24 +109,28 @@ def find_blobs(image: NDArray[np.float32], sigma: NDArray[np.float64], fdr: floa
     dead = ~np.isfinite(image)
     if dead.any():
         image = np.where(dead, np.nanmedian(image) if not dead.all() else 0, image).astype(np.float32)
-    values = laplacian(image, sigma)
-    if dead.any():
-        values[dead] = 0
-    voxel, minima = local_maxima(values, 0.0), local_maxima(-values, 0.0)
+    responses = [np.where(dead, np.float32(0), laplacian(image, share * sigma)) for share in _SCALES]
+    values, low = np.maximum(*responses), np.minimum(*responses)
+    voxel, minima = local_maxima(values, 0.0), local_maxima(-low, 0.0)
     position, at = vertices(values, np.float32(1), voxel)[0], tuple(voxel.T)
     height = values[at].astype(np.float64)
     unit = np.where(sigma > 0, sigma * np.sqrt(1 + 1 / _FILTER**2), 1.0)
-    scale = _noise_scale(values, sigma)
-    depth = _depths(values, scale, minima)
+    scale = _noise_scale(low, sigma)
+    depth = _depths(low, scale, minima)
     quality, keep = _qualities(height, scale[at], depth, fdr)
     if keep:
         accepted = quality >= np.sort(quality)[-keep]
-        values = values - _response_to_blobs(values.shape, position[accepted], height[accepted], sigma)
-        scale = _noise_scale(values, sigma)
-        minima = local_maxima(-values, 0.0)
+        bright = values.shape, position[accepted], height[accepted]
+        responses = [
+            response - _response_to_blobs(*bright, share * sigma)
+            for share, response in zip(_SCALES, responses, strict=True)
+        ]
+        values, low = np.maximum(*responses), np.minimum(*responses)
+        scale = _noise_scale(low, sigma)
+        minima = local_maxima(-low, 0.0)
         # Minima inside a blob are due to its misfit.
         outside = cKDTree(position[accepted] / unit).query(minima / unit)[0] > _WITHIN
-        depth = _depths(values, scale, minima[outside])
+        depth = _depths(low, scale, minima[outside])
         alone = values[at] + np.where(accepted, height, 0.0)
         quality, keep = _qualities(alone, scale[at], depth, fdr)
     order = np.argsort(-quality, kind="stable")
@@ -219,8 +229,15 @@ def width_of_blobs(search: Search) -> NDArray[np.float64] | None:
         if variance[number - 1] < variance[number] >= variance[number + 1]:
             before, at, after = np.log(np.maximum(variance[number - 1 : number + 2], 1e-30))
             shift = (before - after) / (2 * (before - 2 * at + after))
-            return widths[number] * NEXT**shift * _FILTER * np.sqrt((scale > 0).sum()) / 2
+            wide = NEXT**shift * _FILTER * np.sqrt((scale > 0).sum()) / 2
+            return _stretched(widths[number] * wide, modes, power)
     return None
+
+
+def _stretched(sigma: NDArray[np.float64], modes: Modes, power: NDArray[np.float32]) -> NDArray[np.float64]:
+    """With the width along z of the largest response: bodies may touch, or be blurred along z."""
+    tried = [sigma * np.array([stretch, 1, 1]) for stretch in _STRETCHES] if sigma[0] > 0 else [sigma]
+    return max(tried, key=lambda widths: _response_power(modes, widths, power))
 
 
 def noise_of_response(modes: Modes, sigma: NDArray[np.float64]) -> float:

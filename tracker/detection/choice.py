@@ -1,8 +1,9 @@
 """Spots or bodies: which of the two a movie holds, by the profile of what is found as spots.
 
 Spots have one profile, that of the optics; each body has its own, with a flat top and an edge. Spots do not
-care where wider structure is; the parts and the texture of bodies are where the bodies are. If no spot
-stands out, structure with edges is bodies; light has none.
+care where wider structure is; the parts and the texture of bodies are where the bodies are. Drawn spots leave
+the noise of the camera alone; of bodies they leave edges and texture. If no spot stands out, structure with
+edges is bodies; light has none.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 from .blobs import laplacian, width_of_blobs
 from .fit import SIZES, FittedSpots
 from .fit_cpu import AMPLITUDE, DEPTH, PARAMETERS, SIZE, X, render
+from .stabilise import Noise, stabilised
 from .width import Search
 
 MARGIN = 1.25
@@ -35,6 +37,10 @@ _EDGES = 0.01
 """Error level: power at `_FINE` over that at `_COARSE`: of a disc .02, of a Gaussian .001, of lumps .009."""
 _COARSE, _FINE = (1.0, 1.8), (3.6, 4.4)
 """Prior: wave numbers, times the width of the filter of bodies, of bodies and of their edges."""
+_LEFT = 1.3
+"""Error level: power that drawn spots leave, over the camera's: at most 1.2 of crowds in haze."""
+_SHELL = (2.2, 2.8)
+"""Prior: wave numbers, times the width of spots, at which it is measured: finer than haze."""
 _REACH = 3.5
 """Guard: widths to which a spot is drawn."""
 _FEWEST = 5
@@ -60,7 +66,7 @@ def evidence_of_bodies(
     parts: Sequence[NDArray[np.float32]],
     fits: Sequence[FittedSpots],
     sigma: NDArray[np.float64] | None,
-    saturation: float,
+    noise: Noise,
 ) -> Evidence:
     """Evidence for bodies in parts of some frames.
 
@@ -73,8 +79,8 @@ def evidence_of_bodies(
         Spots in each part; none if nothing stands out.
     sigma : (3,) float64 array, optional
         Their common widths in voxels.
-    saturation : float
-        Grey value at which the camera saturates. Saturated spots are flat, and are not judged.
+    noise : Noise
+        The camera's. Saturated spots are flat, and are not judged.
     """
     wide = width_of_blobs(search)
     if wide is None:
@@ -83,11 +89,13 @@ def evidence_of_bodies(
         return Evidence(_edges(search, wide) / _EDGES, "no spot stands out")
     whole = [np.where(np.isfinite(part), part, np.nanmedian(part)).astype(np.float32) for part in parts]
     drawn = [_drawn(fit, part.shape, sigma) for part, fit in zip(whole, fits, strict=True)]
+    if _left(search, whole, drawn, sigma, noise) < _LEFT:
+        return Evidence(0.0, "spots leave the camera's noise alone")
     related = _relation(whole, drawn, fits, wide)
     if related == 0:
         return Evidence(0.0, "spots do not follow wider structure")
     whole_ones = [
-        fit.of(part[tuple(_voxels(fit, part.shape).T)] < saturation)
+        fit.of(part[tuple(_voxels(fit, part.shape).T)] < noise.saturation)
         for part, fit in zip(whole, fits, strict=True)
     ]
     if sum(len(fit.position) for fit in whole_ones) < _FEWEST:
@@ -103,6 +111,25 @@ def _drawn(fit: FittedSpots, shape: tuple[int, ...], sigma: NDArray[np.float64])
     spots[:, : X + 1], spots[:, AMPLITUDE] = fit.position, fit.amplitude
     spots[:, SIZE], spots[:, DEPTH] = fit.log_width, fit.log_depth
     return render(shape, spots, sigma, _REACH)
+
+
+def _left(
+    search: Search,
+    whole: Sequence[NDArray[np.float32]],
+    drawn: Sequence[NDArray[np.float32]],
+    sigma: NDArray[np.float64],
+    noise: Noise,
+) -> float:
+    """Power of what drawn spots leave, over that of the camera's noise, at the scale of spots."""
+    power, count = 0.0, 0
+    for part, light, frame, modes in zip(whole, drawn, search.frames, search.modes, strict=True):
+        rest = frame - stabilised(light + np.median(part - light), noise)
+        z, y, x = (k * width for k, width in zip(modes.k, sigma, strict=True))
+        wave = np.sqrt((z**2)[:, None, None] + (y**2)[:, None] + x**2)
+        shell = (wave > _SHELL[0]) & (wave < _SHELL[1])
+        power += float(np.square(search.dct.forward(rest)[shell]).sum())
+        count += int(shell.sum())
+    return power / max(count, 1)
 
 
 def _voxels(fit: FittedSpots, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -135,11 +135,13 @@ def fit_in_grey(
     peaks = candidates.background.peaks(start, candidates.height)
     spots[:, AMPLITUDE] = np.maximum(peaks, _LEAST_AMPLITUDE * np.sqrt(noise.least))
     for number, sweeps in enumerate(_SWEEPS):
+        if number < 2:
+            moving = np.ones(len(spots), bool)
         if number:
             drawn = render(voxels.shape, spots[candidates.significant], sigma, _REACH)
             light = grey(candidates.smoothed(stabilised(whole - drawn, noise)), noise)
         model = light.copy()
-        fit_spots(voxels, model, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps)
+        fit_spots(voxels, model, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps, moving)
     error = errors_of(voxels, model, spots, sigma, camera, _REACH, prior)
     under = light[tuple(np.rint(start).astype(int).T)].astype(np.float64)
     return FittedSpots(

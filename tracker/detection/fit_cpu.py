@@ -27,6 +27,8 @@ TERMS = np.array([
     [SIZE, 0, 2, 0], [SIZE, 0, 0, 2], [DEPTH, 2, 0, 0],
 ])  # fmt: skip
 """Derivatives of a spot by its parameters: powers of the distances along z, y, x."""
+_STILL = 0.01
+"""Guard: step of a spot, in largest ones, below which it moves no more: .003 of a width."""
 _REORDERED = frozenset({"reassoc", "contract", "arcp", "nsz"})
 """What lets a sum along a row use the vector registers; not-a-number stays what it is."""
 
@@ -211,17 +213,20 @@ def normal_equations(
 
 
 @kernel
-def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, far, turns):  # pragma: no cover
-    """Fit all spots (n, 7) in place, in turn; they are added to `model` (Z, Y, X) f4, the background.
+def fit_spots(
+    image, model, spots, start, sigma, noise, reach, prior, most, far, turns, moving
+):  # pragma: no cover
+    """Fit the spots (n, 7) that move (n,) in place, in turn; all are added to `model` (Z, Y, X) f4.
 
-    start: (n, 3) positions, from which they move by `far` widths at most. most: (7,) largest step of each
-    parameter.
+    model: the background. start: (n, 3) positions, from which they move by `far` widths at most. most: (7,)
+    largest step of each parameter. Those whose last step is below `_STILL` move no more.
     """
     information, step = np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, 1))
     for i in range(len(spots)):
         add(model, spots[i], sigma, reach, 1.0)
-    for _ in range(turns):
-        for i in range(len(spots)):
+    for turn in range(turns):
+        for i in np.flatnonzero(moving):
+            before = spots[i].copy()
             normal_equations(image, model, spots[i], sigma, noise, reach, prior, information, step)
             eliminate(information, step, PARAMETERS, 1)
             add(model, spots[i], sigma, reach, -1.0)
@@ -235,6 +240,10 @@ def fit_spots(image, model, spots, start, sigma, noise, reach, prior, most, far,
             if sigma[0] == 0:
                 spots[i, Z] = start[i, Z]
             add(model, spots[i], sigma, reach, 1.0)
+            if turn == turns - 1:
+                shift = np.abs(spots[i] - before) / most
+                shift[AMPLITUDE] /= max(spots[i, AMPLITUDE], 1e-30)
+                moving[i] = shift.max() > _STILL
 
 
 @kernel

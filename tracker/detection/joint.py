@@ -235,9 +235,11 @@ def fit_together(
             break
         before, peaks = len(peaks.position), _fitted(position, peaks, residual, filter_, noise, least)
         significant, residual = peaks.significance > filter_.threshold(), without(peaks)
-        (response, now), earlier = noise_without(significant), noise.at(peaks.position)
-        peaks, noise = replace(peaks, error=peaks.error * now.at(peaks.position) / earlier), now
-        if turn and len(peaks.position) - before <= _NEW * before:
+        last = turn == _ROUNDS - 1 or (turn > 0 and len(peaks.position) - before <= _NEW * before)
+        if turn == 0 or last:
+            (response, now), earlier = noise_without(significant), noise.at(peaks.position)
+            peaks, noise = replace(peaks, error=peaks.error * now.at(peaks.position) / earlier), now
+        if last:
             break
     peaks = _resolved(peaks, filter_.sigma, peaks.significance > filter_.threshold())
     return JointFit(peaks, response, noise, least)

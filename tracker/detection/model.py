@@ -137,7 +137,7 @@ def _widths(
         return sigma, settings.bodies
     refined = None if sigma is None else refine_widths(parts, sigma, noise, settings, search.dct)
     if settings.bodies is None and wide is None:
-        blobs = _bodies_instead(search, parts, refined, noise.saturation, settings)
+        blobs = _bodies_instead(search, parts, refined, noise, settings)
         if blobs is not None:
             return blobs, True
     if refined is None:
@@ -152,12 +152,12 @@ def _bodies_instead(
     search: Search,
     parts: Sequence[NDArray[np.float32]],
     refined: tuple[NDArray[np.float64], list[FittedSpots]] | None,
-    saturation: float,
+    noise: Noise,
     settings: DetectionSettings,
 ) -> NDArray[np.float64] | None:
     """(3,) widths of the filter of bodies in voxels if these explain the movie better than spots do."""
     sigma, fits = refined or (None, [])
-    wide, evidence = width_of_blobs(search), evidence_of_bodies(search, parts, fits, sigma, saturation)
+    wide, evidence = width_of_blobs(search), evidence_of_bodies(search, parts, fits, sigma, noise)
     if wide is None or evidence.ratio < 1 / MARGIN:
         return None
     blobs = [find_blobs(frame, wide, settings.fdr) for frame in search.frames]

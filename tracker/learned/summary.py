@@ -46,7 +46,7 @@ class Summary:
         Standard deviation of the localisation error.
     gate : (A,) float64 array
         Distance from the predicted position within which successors are searched in the next frame.
-    persistence : float
+    persistence_frames : float
         Correlation time: frames over which the correlation of the steps relative to the flow decreases
         to 1/e, from its decrease between one and two frames; 0 if there is hardly any. Walls, which reverse
         particles, and turns shorten it.
@@ -59,7 +59,7 @@ class Summary:
     neighbours : int or None
         Number of neighbours that predict the step of a particle; 0 means the whole frame, None no prediction.
     uncertainty : mapping of str to float
-        Standard errors of step, persistence, noise, end and start, if these were learned.
+        Standard errors of step, persistence_frames, noise, end and start, if these were learned.
     sweeps : int
         Number of sweeps of the posterior.
     axes : str
@@ -90,7 +90,7 @@ class Summary:
     step: NDArray[np.float64]
     noise: NDArray[np.float64]
     gate: NDArray[np.float64]
-    persistence: float
+    persistence_frames: float
     follow: tuple[float, ...]
     end: float
     start: float
@@ -112,10 +112,8 @@ class Summary:
 
     def __str__(self) -> str:
         axes, error, unit = self.axes, self.uncertainty, f" {self.unit}" if self.unit else ""
-        within = _within(error, "persistence", " ± {}")
-        persistence = (
-            f"persistence {self.persistence:.3g}{within} frames" if self.persistence > 0 else "no persistence"
-        )
+        lasts, within = self.persistence_frames, _within(error, "persistence_frames", " ± {}")
+        persistence = f"persistence {lasts:.3g}{within} frames" if lasts > 0 else "no persistence"
         local = self.neighbours is not None
         flow = (
             f"mean step of {self.neighbours} neighbours"
@@ -134,6 +132,11 @@ class Summary:
             f"{_percent(self.clutter)} of detections are clutter. Next detection after 1, 2, … frames: "
             f"{', '.join(map(_percent, self.follow))}.{fixed}"
         )
+
+    @property
+    def persistence(self) -> float:
+        """The former name of `persistence_frames`, for one release."""
+        return self.persistence_frames
 
     @property
     def warning(self) -> str:
@@ -199,7 +202,7 @@ def summarise(
     summary = Summary(
         step=np.sqrt(np.square(own) + movie.mean_square(flow)), noise=np.sqrt(given(motion.noise)),
         gate=np.sqrt(given(np.full(movie.axes, reach**2))),
-        persistence=persistence_of(motion.kept(1), motion.kept(2)),
+        persistence_frames=persistence_of(motion.kept(1), motion.kept(2)),
         follow=_follow(rates, len(movie) if shorten else None), end=_rate(rates.clutter, rates.delay),
         start=_rate(rates.clutter, rates.delay_back), clutter=rates.clutter,
         neighbours=_neighbours(fit, mean, drift), uncertainty=_errors(fit),

@@ -13,6 +13,7 @@
 `replicates`   conditions of several movies; conditions compared
 `edge`         intervals of persistence times, which may be 0
 `curves`       mean square displacement with its fit, autocorrelation, distributions
+`labels`       group and movie of each detection, by files or columns
 `recording`    what all measures are made of
 `evaluate`     all tables of a recording
 `measures`     the tables
@@ -21,6 +22,7 @@
 """
 
 from .measures import Measures
+from .surroundings import Surroundings
 from .whole import measure
 
-__all__ = ["Measures", "measure"]
+__all__ = ["Measures", "Surroundings", "measure"]

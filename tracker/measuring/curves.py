@@ -8,9 +8,10 @@ import numpy as np
 
 from .groups import Estimate, Samples, distribution, lagged, ratio
 from .likelihood import Floats
-from .paths import steps_of
+from .paths import steps_of, turns
 from .pooled import Pooled
 from .recording import Recording
+from .surroundings import Neighbourhood
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +24,9 @@ _VISIBLE = 0.05
 Point = tuple[str, str, float, float, float, float, str, str]
 
 
-def curves_of(movie: Recording, name: str, weights: Samples, fit: Pooled | None) -> list[Point]:
+def curves_of(
+    movie: Recording, name: str, weights: Samples, fit: Pooled | None, near: Neighbourhood | None = None
+) -> list[Point]:
     """Points of the curves of a group; the fit is that of the motion that explains its steps best."""
     scale = movie.scale
     square, product, pairs, products, *times = lagged(
@@ -53,13 +56,20 @@ def curves_of(movie: Recording, name: str, weights: Samples, fit: Pooled | None)
         add("velocity_autocorrelation", at, one, many, (scale.unit(0, 1), scale.unit(2, -2)))
     begin = steps_of(movie.owner)
     begin = begin[movie.frame[begin + 1] - movie.frame[begin] == movie.lag]
-    begin = begin[np.isin(movie.owner[begin], np.flatnonzero(weights.drawn.sum(axis=0)))]
+    begun = np.flatnonzero(weights.drawn.sum(axis=0))
+    begin = begin[np.isin(movie.owner[begin], begun)]
     length = np.linalg.norm(movie.position[begin + 1] - movie.position[begin], axis=1)
     speed = length / (movie.time[begin + 1] - movie.time[begin])
-    kinds = ("step", length, scale.unit(1, 0)), ("speed", speed, scale.unit(1, -1))
-    for kind, values, unit in kinds:
-        for at, one, many in zip(*distribution(weights, values, movie.owner[begin]), strict=True):
+    angle, turning = turns(movie.position, movie.frame, movie.owner, movie.lag)
+    of, some = movie.owner[begin], np.isin(turning, begun)
+    for kind, values, owner, unit, top in (
+        ("step", length, of, scale.unit(1, 0), None), ("speed", speed, of, scale.unit(1, -1), None),
+        ("turning_angle", angle[some], turning[some], "deg", 180.0),
+    ):  # fmt: skip
+        for at, one, many in zip(*distribution(weights, values, owner, top), strict=True):
             add(f"{kind}_distribution", float(at), one, float(many), (unit, f"1/({unit})"))
+    for at, one, many in () if near is None else near.correlation(weights):
+        add("velocity_correlation", at, one, many, (scale.unit(1, 0), scale.unit(2, -2)))
     return points
 
 

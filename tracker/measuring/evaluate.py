@@ -9,22 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .choice import Fits, diffusion_of
+from .columns import COMPARED, FITTED, PATHS, SHAPES
 from .curves import Point, curves_of, on_fit, table_of_curves
 from .draws import DRAWS, Variants
 from .edge import LEVELS, confidence, persistence_limits, symmetric_error
 from .families import cycles_so_far, families, median_cycle, safety, starts_and_ends
 from .groups import Estimate, Samples, mean_of, ratio, shifted
 from .likelihood import FRACTIONAL, PERSISTENT, Pieces, Sums
-from .measures import FITTED, Measures
+from .measures import Measures
 from .paths import confinement, mean_feature, paths, pieces_of
 from .recording import Recording
 from .replicates import compared, over_movies
+from .seen import columns_of_detections
 from .single import parameters, scales
+from .surroundings import Neighbourhood, Surroundings, stays
 from .tables import table_of
 
 Columns = dict[str, Any]
-LIMITS = tuple(f"persistence_{end}_{level:.0%}".rstrip("%") for level in LEVELS for end in ("low", "high"))
-_MEANS = ("straightness", "turning_angle", "confinement", "radius_of_gyration")
+_LIMITS = tuple(f"persistence_{end}_{level:.0%}".rstrip("%") for level in LEVELS for end in ("low", "high"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +51,10 @@ class _Part:
         return cls(inside, weights, Fits.of(own, often), Sums.of(own, often))
 
 
-def evaluated(movie: Recording, remarks: list[str]) -> Measures:
+def evaluated(movie: Recording, remarks: list[str], around: Surroundings) -> Measures:
     """All tables of a movie, or of conditions of several movies each."""
+    near = None if around.contact is None else Neighbourhood.of(movie, around.contact)
+    inside = around.inside(movie)
     simple = paths(movie.position, movie.frame, movie.owner, movie.lag, movie.time)
     motion = {name + end: np.full(len(movie.group), np.nan) for name in FITTED for end in ("", "_error")}
     simple["confinement"] = np.full(len(movie.group), np.nan)
@@ -58,8 +62,9 @@ def evaluated(movie: Recording, remarks: list[str]) -> Measures:
     every: dict[str, dict[str, Estimate]] = {}
     rows: list[Columns] = []
     each: list[Columns] = []
+    regions: list[Columns] = []
     curves: list[Point] = []
-    for index, name in enumerate(movie.names):
+    for index, name in enumerate(movie.labels.groups):
         whole = _Part.of(movie, pieces, movie.group == index)
         numbers = np.unique(movie.movie[whole.inside])
         parts = [whole]
@@ -67,16 +72,17 @@ def evaluated(movie: Recording, remarks: list[str]) -> Measures:
             parts = [whole.of_movie(movie, pieces, number) for number in numbers]
         for part in parts:
             _fit_tracks(movie, pieces.take(part.inside), part, (motion, simple))
-        found = [_estimates(movie, part, simple) for part in parts]
-        together = found[0] if len(parts) == 1 else _estimates(movie, whole, simple)
+        found = [_estimates(movie, part, simple, near) for part in parts]
+        together = found[0] if len(parts) == 1 else _estimates(movie, whole, simple, near)
         every[name] = {key: over_movies([one[key] for one in found], together[key]) for key in together}
         row = _row(movie, whole, every[name])
         rows.append({"group": name, "movies": float(max(len(numbers), 1)), **row})
         each += [
-            {"group": name, "movie": movie.movies[number], **_row(movie, part, estimates)}
+            {"group": name, "movie": movie.labels.movies[number], **_row(movie, part, estimates)}
             for number, part, estimates in zip(numbers, parts, found, strict=False)
         ]
-        curves += curves_of(movie, name, whole.weights, whole.fits.best)
+        curves += curves_of(movie, name, whole.weights, whole.fits.best, near)
+        regions += [{"group": name, **row} for row in stays(movie, whole.weights, inside)]
     linking = _with_linking(movie.variants, motion)
     if len(each) > len(rows):
         _add_spread(rows, every)
@@ -86,6 +92,8 @@ def evaluated(movie: Recording, remarks: list[str]) -> Measures:
         _table(movie, each),
         table_of_curves(curves),
         table_of(compared(every), movie.scale),
+        _table(movie, regions),
+        table_of(columns_of_detections(movie, {} if near is None else near.columns, inside), movie.scale),
         (*remarks, *_on_motion(rows), *on_fit(curves), *_on_linking(movie, linking, every)),
     )
 
@@ -147,7 +155,9 @@ def _with_linking(variants: Variants, motion: Columns) -> Columns:
     return found
 
 
-def _estimates(movie: Recording, part: _Part, simple: Columns) -> dict[str, Estimate]:
+def _estimates(
+    movie: Recording, part: _Part, simple: Columns, near: Neighbourhood | None
+) -> dict[str, Estimate]:
     """The quantities of a part that are compared."""
     weights, fits = part.weights, part.fits
     exponent, persistence = fits.fit["anomalous"], fits.fit["persistent"]
@@ -163,9 +173,9 @@ def _estimates(movie: Recording, part: _Part, simple: Columns) -> dict[str, Esti
     found["speed_mean"] = ratio(
         weights, np.where(moving, simple["path"], 0), np.where(moving, simple["duration"], 0)
     )
-    for name in _MEANS:
+    for name in COMPARED[len(found) :]:
         found[name] = mean_of(weights, np.where(moving, simple[name], np.nan))
-    return found
+    return found if near is None else found | near.estimates(weights)
 
 
 def _persistence(movie: Recording, part: _Part, spread: float) -> Estimate:
@@ -191,10 +201,10 @@ def _row(movie: Recording, part: _Part, found: dict[str, Estimate]) -> Columns:
         "tracks": float(inside.sum()), "detections": float(size[inside].sum()), "motion": chosen,
         "motion_weight": np.nan if chosen is None else part.fits.weight[chosen],
     }  # fmt: skip
-    for name in (*FITTED, "speed_mean", *_MEANS):
-        row[name], row[name + "_error"] = found[name].value, found[name].error
+    for name, one in found.items():
+        row[name], row[name + "_error"] = one.value, one.error
         if name == "persistence":
-            row |= dict(zip(LIMITS, found[name].limits.tolist(), strict=True))
+            row |= dict(zip(_LIMITS, one.limits.tolist(), strict=True))
     row["linking_share"] = _share(found["diffusion"])
     noise = [] if fit is None else np.sqrt(np.maximum(fit.scale * fit.ratio, 0)).tolist()
     error = dict(zip(movie.axes, noise, strict=False))
@@ -220,20 +230,20 @@ def _share(one: Estimate) -> float:
 def _track_columns(movie: Recording, simple: Columns, motion: Columns) -> Columns:
     """Columns of the table of tracks; `motion` has some of the variants (V,), and some of the tracks (T,)."""
     own, first = movie.variants.own, {}
-    if len(movie.names) > 1:
-        first["group"] = [movie.names[index] for index in movie.group[own]]
-    if len(movie.movies) > len(movie.names):
-        first["movie"] = [movie.movies[index] for index in movie.movie[own]]
+    if len(movie.labels.groups) > 1:
+        first["group"] = [movie.labels.groups[index] for index in movie.group[own]]
+    if len(movie.labels.movies) > len(movie.labels.groups):
+        first["movie"] = [movie.labels.movies[index] for index in movie.movie[own]]
     family = families(movie.tracks, movie.detected)
     mother = family["mother"]
     finite = np.isfinite(mother)
     mother[finite] = movie.own[mother[finite].astype(np.int64)]
     columns = first | {"track_id": movie.own.astype(np.float64)}
-    columns |= {name: simple[name][own] for name in list(simple)[:9]}
+    columns |= {name: simple[name][own] for name in PATHS}
     for name in FITTED:
         columns |= {name: motion[name][own], name + "_error": motion[name + "_error"]}
     columns["linking_share"] = motion["linking_share"]
-    columns |= {name: simple[name][own] for name in list(simple)[9:]}
+    columns |= {name: simple[name][own] for name in SHAPES}
     columns |= family | {"no_wrong_link": safety(movie.tracks)}
     for name, values in movie.tracks.detections.features.items():
         if values.dtype.kind in "iufb":

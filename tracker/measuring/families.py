@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ..particles.tracks import Tracks
 from .groups import SAMPLES
 from .likelihood import Floats
+from .survival import half_life
 
 
 def families(tracks: Tracks, time: Floats) -> dict[str, Floats]:
@@ -77,18 +78,12 @@ def median_cycle(
     if not complete.any():
         return np.nan, np.nan
     some = rng.integers(0, len(lasting), (SAMPLES, len(lasting)))
-    again = np.array([_half_life(lasting[one], complete[one]) for one in some])
+    often = [np.bincount(one, minlength=len(lasting)).astype(np.float64) for one in some]
+    again = np.array([half_life(lasting, complete, weight) for weight in often])
     again = again[np.isfinite(again)]
-    return _half_life(lasting, complete), float(again.std(ddof=1)) if len(again) > 1 else np.nan
-
-
-def _half_life(lasting: Floats, complete: NDArray[np.bool_]) -> float:
-    """The time at which the Kaplan-Meier estimate of survival falls to a half; NaN if it does not."""
-    order = np.lexsort((~complete, lasting))
-    left = len(lasting) - np.arange(len(lasting))
-    survival = np.cumprod(1 - complete[order] / left)
-    gone = np.flatnonzero(survival <= 0.5)
-    return float(lasting[order][gone[0]]) if len(gone) else np.nan
+    return half_life(lasting, complete, np.ones(len(lasting))), float(again.std(ddof=1)) if len(
+        again
+    ) > 1 else np.nan
 
 
 def safety(tracks: Tracks) -> Floats:

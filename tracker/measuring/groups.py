@@ -101,7 +101,7 @@ class Estimate:
         return cls(float(drawn.mean()), error, linking, samples)
 
 
-def ratio(weights: Samples, above: Floats, below: Floats) -> Estimate:
+def ratio(weights: Samples, above: NDArray, below: NDArray) -> Estimate:
     """A mean, as the ratio of two sums over tracks; both (V,)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return Estimate.of(
@@ -158,9 +158,12 @@ def rows_apart(key: NDArray, by: int) -> tuple[NDArray, NDArray]:
     return here, place[here]
 
 
-def distribution(weights: Samples, values: Floats, owner: NDArray) -> tuple[Floats, list[Estimate], Floats]:
-    """Density of values of tracks up to their 99.9 % quantile: centres of bins, density, counts."""
-    top = float(np.quantile(values, 0.999)) if len(values) else 1.0
+def distribution(
+    weights: Samples, values: Floats, owner: NDArray, top: float | None = None
+) -> tuple[Floats, list[Estimate], Floats]:
+    """Density of values of tracks up to `top`, or their 99.9 % quantile: centres of bins, density, counts."""
+    if top is None:
+        top = float(np.quantile(values, 0.999)) if len(values) else 1.0
     width = (top or 1.0) / _BINS
     inside = np.minimum(values / width, _BINS).astype(np.int64)
     count = weights.drawn.shape[1]

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..particles.reliability import rounded
+from .columns import FITTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FITTED = ("diffusion", "exponent", "persistence")
-"""What is fitted to steps."""
-SHEETS = "tracks", "groups", "movies", "curves", "comparison"
-"""The tables."""
+SHEETS = "tracks", "groups", "movies", "curves", "comparison", "regions"
+"""The tables of a workbook; that of detections stands alone, for it is long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +31,10 @@ class Measures:
         Mean square displacement, velocity autocorrelation, distributions: one row a point of a curve.
     comparison : pyarrow.Table
         One row a quantity and a pair of groups; movies are what is compared, if each has several.
+    regions : pyarrow.Table
+        One row a region and group: how long tracks stay, and when they arrive first; empty without regions.
+    detections : pyarrow.Table
+        One row a detection: its velocity, the drift that was subtracted, its neighbours and regions.
     remarks : tuple of str
         What was corrected, what the errors include, and where linking is the larger part of them.
     """
@@ -41,12 +44,15 @@ class Measures:
     movies: pa.Table
     curves: pa.Table
     comparison: pa.Table
+    regions: pa.Table
+    detections: pa.Table
     remarks: tuple[str, ...]
 
     @property
     def sheets(self) -> dict[str, pa.Table]:
-        """All tables by name, the one of tracks first."""
-        return {name: getattr(self, name) for name in SHEETS}
+        """The tables of a workbook by name, the one of tracks first."""
+        found = {name: getattr(self, name) for name in SHEETS}
+        return {name: table for name, table in found.items() if table.num_columns or name != "regions"}
 
     def __str__(self) -> str:
         units = {field.name: field.metadata[b"unit"].decode() for field in self.groups.schema}

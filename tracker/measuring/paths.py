@@ -55,6 +55,25 @@ def pieces_of(position: Floats, frame: Rows, owner: Rows, lag: int, count: int) 
     return Pieces(step, length, owner[begin][within % LONGEST == 0], count)
 
 
+def turns(position: Floats, frame: Rows, owner: Rows, lag: int) -> tuple[Floats, Rows]:
+    """Angles in degrees between one step and the next, both over one interval, and the track of each.
+
+    Examples
+    --------
+    >>> corner = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> turns(corner, np.arange(3), np.zeros(3, np.int64), 1)[0].round(6).tolist()
+    [90.0]
+    """
+    begin = steps_of(owner)
+    step, whole = position[begin + 1] - position[begin], frame[begin + 1] - frame[begin] == lag
+    first = np.flatnonzero((np.diff(begin) == 1) & whole[1:] & whole[:-1])
+    cosine = (step[first] * step[first + 1]).sum(axis=1)
+    norm = np.linalg.norm(step[first], axis=1) * np.linalg.norm(step[first + 1], axis=1)
+    turned = norm > 0
+    angle = np.degrees(np.arccos(np.clip(cosine[turned] / norm[turned], -1, 1)))
+    return angle, owner[begin[first[turned]]]
+
+
 def paths(position: Floats, frame: Rows, owner: Rows, lag: int, time: Floats) -> dict[str, Floats]:
     """Lengths, speeds, shape and angles of each track; NaN where a track is too short.
 
@@ -73,11 +92,7 @@ def paths(position: Floats, frame: Rows, owner: Rows, lag: int, time: Floats) ->
     step, ahead = position[begin + 1] - position[begin], frame[begin + 1] - frame[begin]
     length, of = np.linalg.norm(step, axis=1), owner[begin]
     whole = ahead == lag
-    turns = np.flatnonzero((np.diff(begin) == 1) & whole[1:] & whole[:-1])
-    cosine = (step[turns] * step[turns + 1]).sum(axis=1)
-    norm = length[turns] * length[turns + 1]
-    turned = norm > 0
-    angle = np.degrees(np.arccos(np.clip(cosine[turned] / norm[turned], -1, 1)))
+    angle, turning = turns(position, frame, owner, lag)
     centre = np.column_stack([_mean(position[:, axis], owner, count) for axis in range(position.shape[1])])
     displacement = np.linalg.norm(position[last] - position[first], axis=1)
     path, duration = np.bincount(of, length, count), time[last] - time[first]
@@ -95,7 +110,7 @@ def paths(position: Floats, frame: Rows, owner: Rows, lag: int, time: Floats) ->
             "radius_of_gyration": np.sqrt(
                 _mean(np.square(position - centre[owner]).sum(axis=1), owner, count)
             ),
-            "turning_angle": _mean(angle, of[turns][turned], count),
+            "turning_angle": _mean(angle, turning, count),
         }
 
 

@@ -16,17 +16,23 @@ from .scales import Scale
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Which group and which movie each detection is of.
+    """Of which group and movie each detection is, and where it was in its file.
 
     Parameters
     ----------
     group, movie : (N,) int64 array
+    frame : (N,) int64 array
+        Frame number in the file.
+    shift : (N, 3) float64 array
+        Drift that was subtracted, in the unit of the tables.
     groups, movies : list of str
-        Their names.
+        Names.
     """
 
     group: NDArray[np.int64]
     movie: NDArray[np.int64]
+    frame: NDArray[np.int64]
+    shift: Floats
     groups: list[str]
     movies: list[str]
 
@@ -51,8 +57,7 @@ class Recording:
     lag : int
         Frame numbers of an interval.
     scale : Scale
-    names, movies : list of str
-        The groups, and the movies.
+    labels : Labels
     group, movie : (V,) int64 array
         Group and movie of each variant.
     rng : Generator
@@ -70,8 +75,7 @@ class Recording:
     axes: str
     lag: int
     scale: Scale
-    names: list[str]
-    movies: list[str]
+    labels: Labels
     group: NDArray[np.int64]
     movie: NDArray[np.int64]
     rng: np.random.Generator
@@ -100,5 +104,5 @@ class Recording:
         group, _ = most_frequent(labels.group[rows], variants.owner, len(first))
         return cls(
             tracks, own[first[variants.own]], variants, position, frame, variants.owner, time[rows], time,
-            interval, axes, lag, scale, labels.groups, labels.movies, group, labels.movie[first], rng,
+            interval, axes, lag, scale, labels, group, labels.movie[first], rng,
         )  # fmt: skip

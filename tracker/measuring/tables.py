@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -12,23 +11,15 @@ import numpy as np
 from ..errors import ResourceError, SettingsError
 from ..formats.files.outputs import refuse_output, write_whole
 from ..formats.files.records import record_bytes, record_path, to_stand_beside
+from ..formats.files.units import unit_of
+from .columns import column_of
 from .scales import Scale
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DIMENSIONS: Mapping[str, tuple[int, int]] = {
-    "start": (0, 1), "duration": (0, 1), "path": (1, 0), "displacement": (1, 0), "speed_mean": (1, -1),
-    "speed_median": (1, -1), "msd_1": (2, 0), "diffusion": (2, -1), "radius_of_gyration": (1, 0),
-    "persistence": (0, 1), "cycle_time": (0, 1), "cycle_time_median": (0, 1),
-    **{f"localisation_error_{axis}": (1, 0) for axis in "zyx"},
-}  # fmt: skip
-"""Exponents of length and time of what has a unit; standard errors have that of their value."""
-_SPREAD = re.compile("_(error|between_movies|within_movies|low_[0-9]+|high_[0-9]+)$")
-_WHOLE = {
-    "detections", "generation", "mother", "daughters", "tracks", "track_id", "appearances", "disappearances",
-    "divisions", "cycles", "movies", "other_movies",
-}  # fmt: skip
+_OF_TRACKS = ("z", "y", "x", "time")
+"""Columns that have the names of tables of tracks, without a unit."""
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".xlsx")
 
 
@@ -44,13 +35,15 @@ def table_of(columns: Mapping[str, object], scale: Scale) -> pa.Table:
 
     fields, arrays = [], []
     for name, values in columns.items():
-        quantity = name if name in DIMENSIONS else _SPREAD.sub("", name)
-        unit = "deg" if quantity == "turning_angle" else scale.unit(*DIMENSIONS.get(quantity, (0, 0)))
+        declared = column_of(name)
+        unit = declared.unit or scale.unit(declared.length, declared.time)
         array = np.asarray(values)
         column = pa.array(array if array.dtype.kind == "f" else array.tolist(), from_pandas=True)
-        column = column.cast(pa.int64()) if name in _WHOLE else column
+        column = column.cast(pa.int64()) if declared.whole else column
         suffix = unit.replace("^", "").replace("/", "_per_").replace("1_per", "per")
-        fields.append(pa.field(f"{name}_{suffix}" if unit else name, column.type, metadata={"unit": unit}))
+        if name in _OF_TRACKS:
+            unit, suffix = scale.time if name == "time" else unit_of(scale.length), ""
+        fields.append(pa.field(f"{name}_{suffix}" if suffix else name, column.type, metadata={"unit": unit}))
         arrays.append(column)
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -86,6 +79,8 @@ def write_table(
         If openpyxl is not installed, for Excel.
     """
     refuse_table(path, overwrite=overwrite, inputs=[])
+    if {"track_id", "x"} <= set((one := next(iter(sheets.values()))).column_names):  # readable as tracks
+        record = {**record, "unit": one.schema.field("x").metadata[b"unit"].decode()}
     first, suffix = next(iter(sheets.values())), path.suffix.lower()
     if suffix == ".parquet":
         import pyarrow.parquet as parquet

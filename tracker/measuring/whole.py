@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import formats
-from ..errors import InputError, SettingsError, one_line
+from ..errors import InputError, SettingsError
 from ..formats.coerce import TracksLike, tracks_of
 from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
@@ -21,10 +21,11 @@ from ..particles.tracks import Tracks
 from ..settings.declare import refuse_no_numbers
 from .common_motion import Drift, on_common_motion, without_common_motion
 from .evaluate import evaluated
+from .labels import column_of_conditions, labels_of, movie_names, on_changes, short_names
 from .measures import Measures
-from .paths import most_frequent
-from .recording import Labels, Recording
+from .recording import Recording
 from .scales import Record, Scale, on_scales, recorded_spacing, scaled, without_drift
+from .surroundings import Surroundings
 from .times import Timed, timed
 
 _ALL = "all"
@@ -49,6 +50,7 @@ def measure(
     drift: str = "learned",
     axes: str | None = None,
     seed: int = 0,
+    around: Surroundings | None = None,
 ) -> Measures:
     r"""Measure the motion of every track, and of all tracks of a movie or group together.
 
@@ -70,19 +72,23 @@ def measure(
         gives its interval and drift.
     group : str, optional
         Feature that divides the tracks into groups, by its most frequent value in each; a remark states how
-        many tracks have several.
+        many tracks have several. Default: the column ``condition`` of a single table, if it has one; its
+        movies are then those of its column ``movie``.
     spacing : 3 float, optional
         Micrometers of a voxel along z, y, x; positions are multiplied by it. Default: the unit of the tracks.
     interval : float, optional
         Seconds between two frame numbers. Default: that of the run record; else times are in frames.
     drift : str
         Which drift is subtracted: ``"learned"``, the one that tracking learned; ``"tracks"``, the mean step
-        of all tracks; ``"rigid"``, their common shift and rotation; or ``"none"``. ``"tracks=3,8"`` takes
-        that of some tracks, such as beads that are fixed.
+        of all tracks; ``"smooth"``, this step smoothed over frames; ``"rigid"``, their common shift and
+        rotation; or ``"none"``. ``"tracks=3,8"`` takes that of some tracks, such as beads that are fixed.
     axes : str, optional
         Axes that count, such as ``"yx"``. Default: those along which positions vary.
     seed : int
         Of the draws and the bootstrap.
+    around : Surroundings, optional
+        Regions whose visits are measured, and the distance of contacts: ``Surroundings.of({"nucleus":
+        "20,30,5"}, contact=2.0)``. Regions are places in the first frame if drift is subtracted.
 
     Raises
     ------
@@ -114,11 +120,15 @@ def measure(
         raise SettingsError(f"group is {group!r}; it must be the name of a column.")
     taken = Drift.of(drift)
     given = _conditions(tracks)
+    if group is None and not isinstance(tracks, Mapping):
+        group = column_of_conditions([tracks_of(tracks)])
     movies: list[Timed] = []
     scales: list[Scale] = []
+    places: list[tuple[NDArray, NDArray]] = []
     remarks: list[str] = []
     for one in chain(*given.values()):
         read, record = tracks_of(one), _record_of(one)
+        as_read = read
         remarks += scaled_twice(read.detections.unit, spacing)
         known = recorded_spacing(record)
         if read.detections.unit == "pixel" and spacing is None and (known != 1).any():
@@ -133,20 +143,26 @@ def measure(
                 remarks.append(f"Drift is subtracted: up to {farthest:.3g} {read.detections.unit}.")
         remarks += on_common_motion(read)
         read, scale = scaled(read, record, spacing, interval)
+        before, _ = scaled(as_read, record, spacing, interval)
+        shift = before.detections.position - read.detections.position
+        places.append((read.detections.frame.astype(np.int64), shift))
         movies.append(timed(read, scale.interval, given=interval is not None))
         scales.append(replace(scale, interval=movies[-1].interval))
         remarks += filter(None, [movies[-1].remark])
     if not all(one.is_like(scales[0]) for one in scales):
-        raise SettingsError(on_scales(scales, _movie_names([*chain(*given.values())])))
+        raise SettingsError(on_scales(scales, movie_names([*chain(*given.values())])))
     read_all = [movie.tracks for movie in movies]
     whole, order = _joined(read_all)
     own = np.concatenate([movie.track_id for movie in read_all])[order]
-    labels = _labels(read_all, given, group, order)
+    frames, shift = (np.concatenate(one)[order] for one in zip(*places, strict=True))
+    labels = replace(labels_of(read_all, given, group, order), frame=frames, shift=shift)
     if group is not None:
-        remarks += _on_changes(whole, labels, own, group)
+        remarks += on_changes(whole, labels, own, group)
     chosen = _axes(whole.detections, axes)
     time = np.concatenate([movie.time for movie in movies])[order]
-    return evaluated(Recording.of(whole, labels, own, time, chosen, scales[0], seed), remarks)
+    return evaluated(
+        Recording.of(whole, labels, own, time, chosen, scales[0], seed), remarks, around or Surroundings()
+    )
 
 
 def _conditions(tracks: object) -> dict[str, list[TracksLike]]:
@@ -183,7 +199,7 @@ def read_with_records(
         If a file is of no condition, or a condition has no file.
     """
     found: dict[str, list[Recorded]] = {name: [] for name in conditions or ()}
-    for file, short in zip(files, _short_names(files), strict=True):
+    for file, short in zip(files, short_names(files), strict=True):
         of = short
         if conditions:
             of = next((name for name, pattern in conditions.items() if _fits(file, pattern)), "")
@@ -196,8 +212,8 @@ def read_with_records(
     return found
 
 
-def named_patterns(given: Sequence[str]) -> dict[str, str]:
-    """Conditions and their patterns from NAME=PATTERN.
+def named_patterns(given: Sequence[str], option: str = "--condition") -> dict[str, str]:
+    """Conditions and their patterns from NAME=PATTERN, or what another option names.
 
     Raises
     ------
@@ -213,9 +229,8 @@ def named_patterns(given: Sequence[str]) -> dict[str, str]:
     for one in given:
         name, _, pattern = one.partition("=")
         if not name or not pattern or name in found:
-            raise SettingsError(
-                f"--condition {one} is no NAME=PATTERN of a new name; give control='control/*'."
-            )
+            example = "control='control/*'" if option == "--condition" else "cell=10:20,0:50"
+            raise SettingsError(f"{option} {one} is no NAME=… of a new name; give such as {example}.")
         found[name] = pattern
     return found
 
@@ -224,12 +239,6 @@ def _fits(file: Path, pattern: str) -> bool:
     """Whether a path has a pattern; a folder stands for all files in it."""
     name = file.as_posix()
     return fnmatch(name, pattern) or fnmatch(name, f"{pattern.rstrip('/')}/*")
-
-
-def _short_names(files: Sequence[Path]) -> list[str]:
-    """Names of the files without folder and ending, or their paths if these are not distinct."""
-    names = [file.stem for file in files]
-    return names if len(set(names)) == len(names) else [str(file) for file in files]
 
 
 def _is_tracks(one: object) -> bool:
@@ -249,55 +258,6 @@ def _record_of(one: object) -> Record:
     if learned is None or settings is None:
         return {}
     return {"command": "track", "learned": learned.as_dict(), "settings": settings.as_dict()}
-
-
-def _labels(
-    movies: list[Tracks], given: Mapping[str, Sequence[object]], group: str | None, order: NDArray
-) -> Labels:
-    """The group and the movie of each detection of all movies in this order."""
-    sizes = [len(movie.detections) for movie in movies]
-    number = np.repeat(np.arange(len(movies)), sizes)[order]
-    names = _movie_names(list(chain(*given.values())))
-    if group is None:
-        condition = np.repeat(np.arange(len(given)), [len(each) for each in given.values()])
-        return Labels(condition[number], number, [one_line(name) for name in given], names)
-    for features in (movie.detections.features for movie in movies):
-        if group not in features:
-            known = ", ".join(features) or "none"
-            raise InputError(f"There is no column {group!r} of numbers to group by. Columns are: {known}.")
-    values = np.concatenate([movie.detections.features[group] for movie in movies])[order]
-    distinct, of = np.unique(values, return_inverse=True)
-    return Labels(of, number, [f"{group} {value}" for value in distinct], names)
-
-
-def _movie_names(movies: Sequence[object]) -> list[str]:
-    """Names of files and of `Recorded` tracks; others by their number from 1 on."""
-    files = [str(one) if isinstance(one, str | os.PathLike) else getattr(one, "name", "") for one in movies]
-    if all(files):
-        return [one_line(name) for name in _short_names([Path(file) for file in files])]
-    return [str(number + 1) for number in range(len(movies))]
-
-
-def _on_changes(tracks: Tracks, labels: Labels, own: NDArray, group: str) -> list[str]:
-    """What is said of a group that changes within tracks; refused if it is a value of detections."""
-    names, order = labels.groups, np.argsort(tracks.track_id, kind="stable")
-    of = tracks.track_id[order]
-    found, most = most_frequent(labels.group[order], of, tracks.track_count)
-    length = np.bincount(of, minlength=tracks.track_count)
-    changed = np.flatnonzero(most < length)
-    if not len(changed):
-        return []
-    number = own[order][np.searchsorted(of, changed[0])]
-    example = f"track {number} has {names[found[changed[0]]]} in {most[changed[0]]} of {length[changed[0]]}"
-    if (2 * most <= length).sum() > (length > 1).sum() / 2:
-        raise InputError(
-            f"Column {group!r} changes within tracks and is no value of a track: {example} detections. Group "
-            "by a column that a track keeps."
-        )
-    return [
-        f"Column {group!r} changes within {len(changed):,} of {tracks.track_count:,} tracks ({example} "
-        "detections): each counts in the group of its most frequent value."
-    ]
 
 
 def _joined(movies: list[Tracks]) -> tuple[Tracks, NDArray[np.int64]]:

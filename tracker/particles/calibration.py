@@ -111,6 +111,19 @@ class Calibration:
             return float(f"{METRES[self.unit] / METRES[unit]:.12g}")
         return None
 
+    def as_options(self) -> str:
+        """Options of `outbid measure` that state it, where a file has no place for it; empty if unknown.
+
+        Examples
+        --------
+        >>> Calibration("nanometer", (1000, 400, 400), 20).as_options(), Calibration().as_options()
+        ('--spacing 1 0.4 0.4 --interval 20', '')
+        """
+        micrometers = self.factor("micrometer")
+        sizes = [] if micrometers is None else [f"{size * micrometers:g}" for size in self.spacing]
+        size = ["--spacing", *sizes] if sizes else []
+        return " ".join([*size, *([] if self.interval is None else ["--interval", f"{self.interval:g}"])])
+
     def as_dict(self) -> dict[str, object]:
         """Plain values for run records, of places."""
         return {"unit": self.unit, "interval": self.interval}

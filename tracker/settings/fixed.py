@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 from ..compute.tolerances import LARGEST, TINY
 from ..errors import SettingsError
+from .declare import RENAMED
 
 Values = Mapping[str, float | tuple[float, ...]]
 """Fixed values by name: one number, or one for each of z, y, x."""
@@ -16,7 +18,9 @@ EACH_AXIS = ("step", "noise", "gate")
 """Names of values that may be given separately for z, y and x."""
 RATES = ("end", "start", "miss", "clutter")
 """Names of probabilities."""
-NAMES = (*EACH_AXIS, "persistence", *RATES)
+NAMES = (*EACH_AXIS, "persistence_frames", *RATES)
+FORMER = {"persistence": "persistence_frames"}
+"""Present names of values by their former ones, which are accepted for one release."""
 
 MOST_CLUTTER = 0.98
 """Guard: largest share of ends and of starts that may be clutter."""
@@ -32,8 +36,8 @@ def known_of(texts: Iterable[str]) -> dict[str, float | tuple[float, ...]]:
 
     Examples
     --------
-    >>> known_of(["noise=0.3,0.1,0.1", "persistence=3"])
-    {'noise': (0.3, 0.1, 0.1), 'persistence': 3.0}
+    >>> known_of(["noise=0.3,0.1,0.1", "persistence_frames=3"])
+    {'noise': (0.3, 0.1, 0.1), 'persistence_frames': 3.0}
     """
     known: dict[str, float | tuple[float, ...]] = {}
     for text in texts:
@@ -53,10 +57,29 @@ def text_of(known: Values) -> list[str]:
 
     Examples
     --------
-    >>> text_of({"noise": (0.3, 0.1, 0.1), "persistence": 3.0})
-    ['noise=0.3,0.1,0.1', 'persistence=3.0']
+    >>> text_of({"noise": (0.3, 0.1, 0.1), "persistence_frames": 3.0})
+    ['noise=0.3,0.1,0.1', 'persistence_frames=3.0']
     """
     return [f"{name}={','.join(map(str, np.atleast_1d(value).tolist()))}" for name, value in known.items()]
+
+
+def by_present_names(known: Values, say: Callable[[str], object] | None = None) -> Values:
+    """Fixed values by their present names; of a former one the message is warned of, or said by `say`.
+
+    Examples
+    --------
+    >>> by_present_names({"persistence": 3.0}, print)
+    persistence is called persistence_frames now; the former name ends with the next release.
+    {'persistence_frames': 3.0}
+    """
+    old = [name for name in FORMER if isinstance(known, Mapping) and name in known]
+    for name in old:
+        message = RENAMED.format(name, FORMER[name])
+        if say is None:
+            warnings.warn(message, FutureWarning, stacklevel=5)
+        else:
+            say(message)
+    return {FORMER.get(name, name): value for name, value in known.items()} if old else known
 
 
 def check_known(known: Values) -> None:

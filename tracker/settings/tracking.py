@@ -89,7 +89,7 @@ class TrackingSettings:
     ))  # fmt: skip
     fixed: Mapping[str, float | tuple[float, ...]] = declare({}, Setting(
         "Fixed values, which are then not learned: step, noise and gate (one number, or one for each of z, "
-        "y, x), persistence (frames), end, start, miss and clutter (probabilities for a detection).",
+        "y, x), persistence_frames, end, start, miss and clutter (probabilities for a detection).",
         "Lengths are in the unit of position x spacing. Step is the standard deviation of the "
         "observed displacement along an axis in one frame.",
         row="fixed|all is learned; or noise=0.1; gate=2,1,1", metavar="NAME=VALUE", former="known --set",
@@ -135,9 +135,10 @@ class TrackingSettings:
         from ..pins import Pin, check_pins, read_pins
         from .columns import check_columns
         from .costs import check_box, check_costs
-        from .fixed import check_known
+        from .fixed import by_present_names, check_known
 
         check_values(self)
+        object.__setattr__(self, "fixed", by_present_names(self.fixed))
         check_known(self.fixed)
         given = self.pins
         read = read_pins(given) if isinstance(given, str | os.PathLike) else given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +17,14 @@ from ..errors import InputError
 from ..formats.files.outputs import write_whole
 from ..formats.files.records import marked_bytes
 from ..formats.tables.columns import AS_NAMED
-from ..settings.fixed import EACH_AXIS, MOST_CLUTTER, Values, check_known
+from ..settings.fixed import EACH_AXIS, MOST_CLUTTER, Values, by_present_names, check_known
 from ..tracking import TrackingSettings, track
 from .jobs import run_record
 
 if TYPE_CHECKING:
     from ..learned.summary import Summary
+
+_LOG = logging.getLogger("outbid")
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,8 @@ def values_of(learned: Summary) -> dict[str, Any]:
         values[name] = [by_axis.get(axis, usual) for axis in "zyx"]
     follow = learned.follow
     return values | {
-        "persistence": learned.persistence, "end": max(learned.end, TINY), "start": max(learned.start, TINY),
+        "persistence_frames": learned.persistence_frames, "end": max(learned.end, TINY),
+        "start": max(learned.start, TINY),
         "miss": follow[1] / follow[0] if len(follow) > 1 and follow[0] > 0 else 0.0,
         "clutter": learned.clutter,
     }  # fmt: skip
@@ -170,5 +174,6 @@ def read_model(path: Path) -> Values:
         }
     except (TypeError, ValueError):
         raise InputError(f"{path} holds a value that is no number. Learn the model anew.") from None
+    known = dict(by_present_names(known, _LOG.warning))
     check_known(known)
     return known

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,15 @@ from outbid.particles.reliability import DOUBTFUL, sentence_on
 from outbid.particles.tracks import Tracks
 
 from ..forms.fields import LayerBox
-from ..forms.napari_layers import calibration_of, record_of, show, transform_of
+from ..forms.napari_layers import record_of, transform_of
 from ..forms.pair import can_be_held, tracks_of
 from ..forms.proofread import ProofreadForm
 from ..forms.uncertain_links import UncertainLinks
-from ..layers import RECORD, tracks_layer
-from .page import Page, sentence
+from ..layers import RECORD
+from .page import Page, make_narrow, sentence
+from .session import CORRECTED
 
-CORRECTED = "corrected"
-"""Key in a run record: the table of pins of the answers."""
+_KEYS_IN_A_ROW = 2  # as many as a narrow dock has room for
 
 
 class CheckPage(Page):
@@ -56,12 +55,15 @@ class CheckPage(Page):
         self.hold()
 
     def leave(self) -> None:
-        """Give the layer the corrected tracks."""
-        form, layer = self.form, self.layers.layer()
+        """Note in the layer, which has the corrected tracks, by which pins they are made."""
+        form = self.form
         if form is None:
             return
+        layer = form.layers.layer()
         if form.session is not None and form.session.steps and layer is not None:
-            self._correct(layer, form.session.tracks)
+            record = dict(record_of(layer) or {}) | {CORRECTED: str(form.pins_path)}
+            layer.metadata = {**layer.metadata, RECORD: record}
+            self.layers.choose(layer)
         form.hide()
         self.correct_button.show()
 
@@ -71,6 +73,8 @@ class CheckPage(Page):
             self.form = ProofreadForm(self.viewer)
             self.form.finished.connect(self.changed)
             self.form.fields.setRowVisible(self.form.layers, False)
+            make_narrow(self.form)
+            self.form.lay_keys(_KEYS_IN_A_ROW)
             self.column.insertWidget(self.column.count() - 1, self.form, 1)
         layer = self.layers.layer()
         self.form.layers.choose(layer)
@@ -94,19 +98,9 @@ class CheckPage(Page):
             self.correct_button.setEnabled(len(tracks.detections) > 0)
         self.changed.emit()
 
-    def _correct(self, layer: Any, tracks: Tracks) -> None:
-        assert self.form is not None
-        seen = tracks.detections.on_grid(calibration_of(layer))
-        tracks = replace(tracks, detections=seen)
-        transform = transform_of(layer)
-        record = dict(record_of(layer) or {}) | {CORRECTED: str(self.form.pins_path)}
-        anew = tracks_layer(tracks, spacing=transform.spacing, name=layer.name)
-        shown = show(self.viewer, anew, transform, record=record, instead_of=layer)
-        shown.metadata = {**shown.metadata, RECORD: record}
-        self.layers.choose(shown)
-
     def _fill(self) -> None:
         rows = QFormLayout()
+        rows.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         rows.addRow("tracks", self.layers)
         self.column.addLayout(rows)
         for widget in (self.said, self.way, self.correct_button):
@@ -120,8 +114,8 @@ def _doubts(tracks: Tracks) -> str:
     if chance is None or not np.isfinite(chance).any():
         return "Look at the longest steps."
     count, least = int((chance < DOUBTFUL).sum()), float(np.nanmin(chance))
-    links = f"{count:,} link{' is' if count == 1 else 's are'} more likely wrong than right"
-    return f"{links}; the least certain one has a probability of {least:.2g}."
+    links = f"{count:,} links are" if count > 1 else "One link is" if count else "No link is"
+    return f"{links} more likely wrong than right; the least certain one has a probability of {least:.2g}."
 
 
 def _folder_of(viewer: Any) -> Path:

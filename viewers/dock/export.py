@@ -19,7 +19,7 @@ from ..forms.fields import LayerBox, choice_box
 from ..forms.form import Form
 from ..forms.napari_layers import record_of, transform_of
 from ..forms.pair import can_be_held
-from ..forms.places import placed_tracks, points_in
+from ..forms.places import as_detected, placed_tracks, points_in
 from ..forms.source import SourceFields
 from ..forms.work import Report, Task
 from ..motion import PLOTS
@@ -86,15 +86,14 @@ class ExportForm(Form):
 
     def _wanted(self) -> Wanted:
         layers = [layer for layer in self.viewer.layers if not layer.name.startswith(_PREVIEW)]
-        kept = {id(layer): one for layer in layers if (one := _kept(layer)) is not None}
+        kept = {id(layer): one for layer in layers if (one := _kept(self.viewer, layer)) is not None}
         numbers = {key: number for number, key in enumerate(kept)}
         movie = self.movies.layers.layer()
-        path = "" if movie is None or not movie.source.path else str(movie.source.path)
         kinds = frozenset(kind for kind, box in self.boxes.items() if box.isChecked())
         return Wanted(
             Path(self.folder.text()), self.stem.text() or "outbid", self.suffix.currentText(), kinds,
             [*kept.values()], numbers.get(id(self.spots.layer())), numbers.get(id(self.layers.layer())),
-            None if movie is None else self.movies.taken().movie, path, self._measures(),
+            None if movie is None else self.movies.taken().movie, self._measures(),
             self.plot.currentText(), self.session(), {"point": list(map(float, self.viewer.dims.point))},
         )  # fmt: skip
 
@@ -118,7 +117,7 @@ class ExportForm(Form):
         self.folder_button.setFixedWidth(30)
         for number, (kind, box) in enumerate(self.boxes.items()):
             box.setChecked(kind != "report")
-            ticks.addWidget(box, *divmod(number, 3))
+            ticks.addWidget(box, *divmod(number, 2))
         self.results.addLayout(ticks)
         self.fields.addRow("folder", row)
         self.fields.addRow("name", self.stem)
@@ -162,7 +161,7 @@ class ExportPage(FormPage):
         return None if form is None or form.measured is None else (form.measured.found, form.table_record())
 
 
-def _kept(layer: Any) -> Kept | None:
+def _kept(viewer: Any, layer: Any) -> Kept | None:
     """A layer as it is written; None if it cannot be."""
     looks = {name: _plain(getattr(layer, name)) for name in _LOOKS if hasattr(layer, name)}
     looks |= (
@@ -175,7 +174,7 @@ def _kept(layer: Any) -> Kept | None:
     if isinstance(layer, Points) and layer.ndim in (3, 4) and len(layer.data):
         return Kept(SavedLayer(layer.name, "points", "", looks, record), points_in(layer)[1])
     if can_be_held(layer):
-        return Kept(SavedLayer(layer.name, "tracks", "", looks, record), placed_tracks(layer))
+        return Kept(SavedLayer(layer.name, "tracks", "", looks, record), as_detected(viewer, layer))
     return None
 
 

@@ -18,7 +18,7 @@ from outbid.particles.tracks import Tracks
 
 from ..motion import write_plot
 from ..report import report
-from .session import SUFFIX, SavedLayer, Session, command_lines
+from .session import CORRECTED, SUFFIX, SavedLayer, Session, command_lines
 
 Record = Mapping[str, Any]
 Held = Detections | Tracks
@@ -59,8 +59,6 @@ class Wanted:
     spots, tracks : int or None
         Numbers of those layers that are the spots and the tracks.
     movie : Images or None
-    path : str
-        Of the movie.
     measured : callable
         Measures of the tracks, with the record of their tables.
     plot : str
@@ -77,7 +75,6 @@ class Wanted:
     spots: int | None
     tracks: int | None
     movie: Images | None
-    path: str
     measured: Callable[[], tuple[Measures, Record]]
     plot: str = ".png"
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -149,12 +146,8 @@ def _session(wanted: Wanted) -> list[Path]:
             continue
         files.append(_written(wanted, number, TABLE))
         layers.append(replace(kept.saved, file=files[-1].name))
-    made = {"detect": wanted.spots, "track": wanted.tracks}
-    known = {command: layers[number] for command, number in made.items() if number is not None}
-    records = {command: one.record for command, one in known.items() if one.record.get("command") == command}
-    pins = next((str(one.record["pins"]) for one in known.values() if one.record.get("pins")), "")
-    named = {command: one.file for command, one in known.items()}
-    lines = command_lines(wanted.path, records, named, pins)
+    pins = next((str(one.record[CORRECTED]) for one in layers if one.record.get(CORRECTED)), "")
+    lines = command_lines(layers)
     session = Session(layers, wanted.settings, pins, lines, wanted.shown)
     write_whole(path, lambda file: file.write(session.as_bytes()), overwrite=True)
     return [*files, path]

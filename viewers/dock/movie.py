@@ -38,7 +38,7 @@ class MoviePage(Page):
         self.interval = NumberBox(None, automatic="times in frames")
         self.interval.setSuffix(" s")
         self.unit = choice_box(["pixel", *METRES])
-        self.file_button, self.folder_button = QPushButton("Open a file …"), QPushButton("Open a folder …")
+        self.file_button, self.folder_button = QPushButton("Open file …"), QPushButton("Open folder …")
         self._fill()
         self.file_button.clicked.connect(lambda _=False: self._ask(QFileDialog.getOpenFileName))
         self.folder_button.clicked.connect(lambda _=False: self._ask(QFileDialog.getExistingDirectory))
@@ -116,6 +116,7 @@ class MoviePage(Page):
         for button in (self.file_button, self.folder_button):
             buttons.addWidget(button)
         rows = QFormLayout()
+        rows.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         rows.addRow("movie", self.source.layers)
         rows.addRow("voxel z, y, x", self.source.voxel)
         rows.addRow("unit", self.unit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QFormLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from ..forms.form import Form
 
@@ -102,7 +102,9 @@ def fold(form: Form) -> None:
     for part, stretch in ((form.foot, form.room), (button, 0), (form.scroll, 1)):
         form.layout().addWidget(part, stretch)
     if not form.room:
+        form.foot.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         form.layout().addStretch()
+    make_narrow(form)
     form.scroll.hide()
     form.said.rest.setWordWrap(True)
     form.said.rest.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -110,6 +112,14 @@ def fold(form: Form) -> None:
     inside.insertWidget(1, form.run_button)
     inside.insertWidget(2, form.said.rest)
     form.fold_button = button
+
+
+def make_narrow(form: Form) -> None:
+    """Have a form fit into a narrow dock: labels above their fields, and a scroll bar below if need be."""
+    form.narrow = True
+    form.setMinimumWidth(0)
+    form.fields.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapAllRows)
+    form.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
 
 
 def sentence() -> QLabel:

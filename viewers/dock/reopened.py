@@ -12,7 +12,8 @@ from outbid.particles.calibration import Calibration
 
 from ..forms.napari_layers import LayerTransform, show
 from ..forms.places import keep_places, keep_places_of_tracks
-from ..layers import points_layer, tracks_layer
+from ..forms.windowed import show_tracks
+from ..layers import points_layer
 from .session import SavedLayer, Session, read_session
 
 _OF_TRANSFORM = ("scale", "translate", "units", "axis_labels")
@@ -64,17 +65,12 @@ def _positions(viewer: Any, saved: SavedLayer, file: Path) -> Any:
     grid = Calibration(transform.unit, transform.spacing, origin=transform.shift)
     if saved.kind == "points":
         placed = formats.read_detections(file)
-        shown = points_layer(placed.on_grid(grid), spacing=transform.spacing, name=saved.name)
+        shown = points_layer(placed.on_grid(grid), name=saved.name)
         layer = show(viewer, shown, transform, record=saved.record)
         keep_places(layer, placed.position)
         return layer
     tracks = formats.read_tracks(file)
     voxels = replace(tracks, detections=tracks.detections.on_grid(grid))
-    layer = show(
-        viewer,
-        tracks_layer(voxels, spacing=transform.spacing, name=saved.name),
-        transform,
-        record=saved.record,
-    )
+    layer = show_tracks(viewer, voxels, transform, saved.name, record=saved.record)
     keep_places_of_tracks(layer, tracks, tracks.detections.position)
     return layer

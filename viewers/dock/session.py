@@ -21,7 +21,11 @@ from outbid.settings.detection import DetectionSettings
 from outbid.settings.fixed import text_of
 from outbid.settings.tracking import TrackingSettings
 
+from ..layers import ASKED
+
 SUFFIX = ".session.json"
+CORRECTED = "corrected"
+"""Key in a run record of tracks: the table of pins with which they were corrected."""
 _SETTINGS = {"detect": DetectionSettings, "track": TrackingSettings}
 _OF_IMAGES = ("axes", "channel", "scene", "level")
 """Settings of `outbid detect` that say which image of a file it is."""
@@ -106,37 +110,52 @@ def is_session(path: Path) -> bool:
         return False
 
 
-def command_lines(
-    movie: str, records: Mapping[str, Mapping[str, Any]], files: Mapping[str, str], pins: str = ""
-) -> list[str]:
-    """The lines that make the spots of a movie, and the tracks of the spots, again.
+def command_lines(layers: Sequence[SavedLayer]) -> list[str]:
+    """The lines that make spots of movies, tracks of spots, and what filters keep of tracks, again.
 
-    Parameters
-    ----------
-    movie : str
-        Its path; empty if it is in no file.
-    records : mapping of str to mapping
-        Run records of spots and tracks, by the commands that made them.
-    files : mapping of str to str
-        What these commands write.
-    pins : str
-        Table of pins, or empty.
+    A layer whose source is in no file has no line.
 
     Examples
     --------
-    >>> records = {"detect": {"settings": {"radius": 1.5, "labels": False}}, "track": {"settings": {}}}
-    >>> print(*command_lines("a b.tif", records, {"detect": "s.csv", "track": "t.csv"}, "p.csv"), sep=chr(10))
-    outbid detect 'a b.tif' -o s.csv --radius 1.5 --overwrite
+    >>> spots = SavedLayer("Spots", "points", "s.csv", {}, {
+    ...     "command": "detect", "input": {"name": "a b.tif"}, "settings": {"radius": 1.5}})
+    >>> tracks = SavedLayer("Tracks", "tracks", "t.csv", {}, {
+    ...     "command": "track", "input": {"name": "Spots"}, "settings": {}, "corrected": "p.csv"})
+    >>> kept = SavedLayer("Kept", "tracks", "k.csv", {}, {
+    ...     "command": "filter", "input": {"name": "Tracks"}, "settings": {"conditions": ["z < 4"]}})
+    >>> movie = SavedLayer("a b.tif", "image", "/data/a b.tif")
+    >>> print(*command_lines([movie, spots, tracks, kept]), sep=chr(10))
+    outbid detect '/data/a b.tif' -o s.csv --radius 1.5 --overwrite
     outbid track s.csv -o t.csv --pins p.csv --overwrite
+    outbid filter t.csv -o k.csv --where 'z < 4' --overwrite
     """
-    lines, sources = [], {"detect": movie, "track": files.get("detect", "")}
-    for command, source in sources.items():
-        if command in records and source:
-            own = options_of(command, records[command].get("settings", {}))
-            own += ["--pins", pins] if command == "track" and pins else []
-            words = ["outbid", command, source, "-o", files[command], *own, "--overwrite"]
-            lines.append(" ".join(map(quote, words)))
+    lines = []
+    for command in ("detect", "track", "filter"):
+        for layer in layers:
+            source = _source_of(layer, layers) if layer.record.get("command") == command else ""
+            if source:
+                words = ["outbid", command, source, "-o", layer.file, *_options(layer.record), "--overwrite"]
+                lines.append(" ".join(map(quote, words)))
     return lines
+
+
+def _source_of(layer: SavedLayer, layers: Sequence[SavedLayer]) -> str:
+    """The file that a layer was made of; of tracks of an image that with the spots that were detected."""
+    name = (layer.record.get("input") or {}).get("name", "")
+    made = [one for one in layers if one.name == name and one is not layer]
+    if made and made[0].kind == "image" and layer.kind == "tracks":
+        made = [one for one in layers if one.kind == "points" and one.name == f"Spots of {name}"]
+    return made[0].file if made else ""
+
+
+def _options(record: Mapping[str, Any]) -> list[str]:
+    """Options of the command of a record."""
+    settings = record.get("settings", {})
+    if record["command"] == "filter":
+        return [word for one in settings.get("conditions", ()) for word in ("--where", one)]
+    pins = ["--pins", str(record[CORRECTED])] if record.get(CORRECTED) else []
+    # Of what was estimated the last bit may differ where it is given.
+    return options_of(record["command"], record.get(ASKED, settings)) + pins
 
 
 def options_of(command: str, values: Mapping[str, Any]) -> list[str]:
@@ -157,7 +176,7 @@ def options_of(command: str, values: Mapping[str, Any]) -> list[str]:
         if isinstance(value, bool):
             words.append(name if value else name.replace("--", "--no-", 1))
         elif isinstance(value, Mapping):
-            for text in (texts_of if one.name == "features" else text_of)(value):  # type: ignore[operator]
+            for text in (texts_of if one.name == "features" else text_of)(value):
                 words += [name, text]
         else:
             words += [name, *map(str, value if isinstance(value, tuple) else (value,))]

@@ -6,8 +6,12 @@ from typing import Any
 
 from qtpy.QtWidgets import (
     QButtonGroup,
+    QFrame,
+    QGridLayout,
     QHBoxLayout,
     QPushButton,
+    QScrollArea,
+    QSizePolicy,
     QStackedWidget,
     QToolButton,
     QVBoxLayout,
@@ -23,8 +27,9 @@ from .movie import MoviePage
 from .page import Page
 from .session import Session
 
-_NARROW = "QToolButton { padding: 1px 2px; }"
-"""Six steps in a row must not make the dock wider than its forms."""
+_LOOKS = "QToolButton { padding: 2px 0px; } QToolButton:checked { background: #3f6fb5; font-weight: bold; }"
+_IN_A_ROW = 3
+"""Steps beside each other: six would make the dock wider than a window of 800 pixels has room for."""
 
 
 class Dock(QWidget):
@@ -115,23 +120,27 @@ class Dock(QWidget):
         self.renew()
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(0)
+        row = QGridLayout()
+        row.setSpacing(1)
         for number, page in enumerate(self.pages):
             step = QToolButton()
-            step.setText(page.title)
+            step.setText(f"{number + 1} {page.title}")
             step.setCheckable(True)
-            step.setStyleSheet(_NARROW)
+            step.setStyleSheet(_LOOKS)
+            step.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             self.steps.addButton(step, number)
-            row.addWidget(step)
-            self.stack.addWidget(page)
-        row.addStretch()
+            row.addWidget(step, *divmod(number, _IN_A_ROW))
+            scroll = QScrollArea()  # so a narrow or low window has room for every page
+            scroll.setWidget(page)
+            scroll.setWidgetResizable(True)
+            scroll.setFrameShape(QFrame.Shape.NoFrame)
+            self.stack.addWidget(scroll)
         foot = QHBoxLayout()
         foot.addWidget(self.back_button)
         foot.addWidget(self.next_button, 1)
-        self.back_button.setFixedWidth(30)
+        self.back_button.setFixedWidth(26)
         column = QVBoxLayout(self)
-        column.setContentsMargins(2, 2, 2, 2)
+        column.setContentsMargins(0, 2, 0, 2)
         column.addLayout(row)
         column.addWidget(self.stack, 1)
         column.addLayout(foot)

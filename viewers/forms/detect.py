@@ -22,7 +22,7 @@ from outbid.particles.detections import Detections
 from outbid.settings.detection import DetectionSettings
 from outbid.work.jobs import DetectJob
 
-from ..layers import points_layer
+from ..layers import ASKED, points_layer
 from .form import Form
 from .places import keep_places
 from .rows import SettingRows
@@ -43,6 +43,7 @@ _OTHER_SIGN = {
 class _Detected:
     source: Source
     detections: Detections
+    asked: DetectionSettings
     used: DetectionSettings
 
 
@@ -103,7 +104,7 @@ class DetectForm(Form):
 
         def work(report: Report) -> _Detected:
             found, used = source.detect(settings, report)
-            return _Detected(source, found, used)
+            return _Detected(source, found, settings, used)
 
         return work
 
@@ -129,6 +130,7 @@ class DetectForm(Form):
         source, found, used = result.source, result.detections, result.used
         settings = asdict(used) | {"labels": source.labels}
         record = self.record(source.name, settings, used.device, source.calibration)
+        record[ASKED] = asdict(result.asked) | {"labels": source.labels}
         spots = points_layer(source.in_voxels(found), name=f"Spots of {source.name}")
         shown = self.show_layer(spots, source.transform, record)
         keep_places(shown, found.position)

@@ -75,6 +75,11 @@ class FilterBox(QWidget):
         for one in self.filters:
             one.hold(self._values(one))
 
+    def clear(self) -> None:
+        """Drop all filters."""
+        for one in [*self.filters]:
+            self._drop(one)
+
     def add(self) -> ColumnFilter | None:
         """Add a filter on the column that is chosen."""
         if self.tracks is None:
@@ -83,7 +88,7 @@ class FilterBox(QWidget):
         one = ColumnFilter(column, of_track)
         one.hold(self._values(one))
         one.changed.connect(self._changed)
-        one.dropped.connect(lambda: (self._drop(one), self._changed()))
+        one.dropped.connect(lambda: self._drop(one))
         self.filters.append(one)
         self._rows.addWidget(one)
         self._state()
@@ -101,6 +106,7 @@ class FilterBox(QWidget):
         self.filters.remove(one)
         self._rows.removeWidget(one)
         one.deleteLater()
+        self._changed()
 
     def _changed(self) -> None:
         self._state()

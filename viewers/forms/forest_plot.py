@@ -39,6 +39,7 @@ class ForestPlot(QWidget):
         self.shown: Lines | None = None  # what the view shows
         self.plot: Any = None
         self._value = np.empty(0)
+        self._fitted = True  # the view shows all, until the user or a selection moves it
         self._colours: list[Any] = [_UNKNOWN] * _BINS
         self._selected = np.empty(0, np.int64)
         column = QVBoxLayout(self)
@@ -51,13 +52,13 @@ class ForestPlot(QWidget):
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self.draw)
         self._numbers = np.empty(0, np.int64)
-        self._make(pg)
+        self.plot = self._make(pg)
         self.plot.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         self.setMinimumHeight(_LEAST_HIGH)
         column.addWidget(self.plot)
 
     def hold(self, forest: Forest, number: NDArray[np.int64], value: NDArray[np.float64]) -> None:
-        """Show other lineages; the view stays where its columns and frames still exist.
+        """Show other lineages; a view that does not show all stays where it is.
 
         Parameters
         ----------
@@ -69,10 +70,10 @@ class ForestPlot(QWidget):
         """
         if self.plot is None:
             return
-        same = self.forest is not None and self.forest.width == forest.width
+        before = self.forest
         self.forest, self._numbers, self._value = forest, number, value
         self._selected = self._selected[self._selected < len(value)]
-        if not same:
+        if self._fitted and (before is None or before.width != forest.width):
             self.fit()
         self.draw()
 
@@ -96,6 +97,7 @@ class ForestPlot(QWidget):
             if np.isfinite(x) and not (left <= x <= right and top <= y <= bottom):
                 wide, high = min(right - left, 2 * _AMID), min(bottom - top, 2 * _AMID)
                 self._look(x - wide / 2, x + wide / 2, y - high / 2, y + high / 2)
+                self._fitted = False
         self.draw()
 
     def fit(self, rows: Sequence[int] = ()) -> None:
@@ -110,6 +112,7 @@ class ForestPlot(QWidget):
         if len(tracks):
             x, first, last = forest.column[tracks], forest.spans.first[tracks], forest.spans.last[tracks]
             self._look(x.min() - 1, x.max() + 1, first.min() - 1, last.max() + 1)
+            self._fitted = not len(rows)
 
     def show_frame(self, frame: float) -> None:
         """Draw the frame that the viewer shows as a line."""
@@ -155,21 +158,21 @@ class ForestPlot(QWidget):
         ends = [forest.place_of(forest.rows_of(int(track))[[0, -1]]) for track in tracks]
         self._path.setData(*np.concatenate([np.empty((0, 2)), *ends]).T)
 
-    def _make(self, pg: Any) -> None:
-        plot = self
+    def _make(self, pg: Any) -> Any:
+        named = self.name_at
 
         class Numbers(pg.AxisItem):
             """Numbers of tracks under their columns."""
 
             def tickStrings(self, values: list[float], *_: float) -> list[str]:
-                return [plot.name_at(value) for value in values]
+                return [named(value) for value in values]
 
-        self.plot = pg.PlotWidget(axisItems={"bottom": Numbers("bottom")})
-        self.plot.setLabel("left", "frame")
-        self.plot.setLabel("bottom", "track")
-        self.plot.invertY()
-        self.plot.hideButtons()
-        self.plot.setMenuEnabled(False)
+        plot = pg.PlotWidget(axisItems={"bottom": Numbers("bottom")})
+        plot.setLabel("left", "frame")
+        plot.setLabel("bottom", "track")
+        plot.invertY()
+        plot.hideButtons()
+        plot.setMenuEnabled(False)
         plain = {"connect": "pairs", "skipFiniteCheck": True, "antialias": False}
         self._curves = [pg.PlotCurveItem(**plain) for _ in range(_BINS + 1)]
         self._doubtful = pg.PlotCurveItem(pen=pg.mkPen(_DOUBTFUL, width=3), **plain)
@@ -178,9 +181,11 @@ class ForestPlot(QWidget):
         self._marks = pg.ScatterPlotItem(size=13, pen=pg.mkPen(_SELECTED, width=2), brush=None)
         self._now = pg.InfiniteLine(angle=0, pen=pg.mkPen(_FRAME, style=Qt.PenStyle.DashLine))
         for item in (*self._curves, self._spots, self._doubtful, self._path, self._marks, self._now):
-            self.plot.addItem(item, ignoreBounds=True)
-        self.plot.sigRangeChanged.connect(lambda *_: self._soon.start())
-        self.plot.scene().sigMouseClicked.connect(self._clicked)
+            plot.addItem(item, ignoreBounds=True)
+        plot.sigRangeChanged.connect(lambda *_: self._soon.start())
+        plot.plotItem.vb.sigRangeChangedManually.connect(self._moved)
+        plot.scene().sigMouseClicked.connect(self._clicked)
+        return plot
 
     def name_at(self, column: float) -> str:
         """Number of the track in a column; empty between columns."""
@@ -190,6 +195,9 @@ class ForestPlot(QWidget):
         columns = forest.column[forest.across]
         near = forest.across[slice(*np.searchsorted(columns, [column - 0.1, column + 0.1]))]
         return str(self._numbers[near[forest.spans.last[near].argmax()]]) if len(near) else ""
+
+    def _moved(self, *_: object) -> None:
+        self._fitted = False
 
     def _clicked(self, event: Any) -> None:
         if event.button() == Qt.MouseButton.LeftButton:

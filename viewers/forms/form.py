@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from qtpy.QtCore import QEvent, Qt, QTimer, Signal
+from qtpy.QtCore import QEvent, QTimer, Signal
 from qtpy.QtGui import QHideEvent, QShowEvent
 from qtpy.QtWidgets import (
     QCheckBox,
     QFormLayout,
-    QFrame,
-    QHBoxLayout,
     QPushButton,
-    QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 from superqt.utils import signals_blocked
@@ -26,6 +23,7 @@ from outbid.work.jobs import run_record
 
 from ..layers import Layer
 from .fields import LayerBox
+from .laid_out import lay_out
 from .napari_layers import LayerTransform, record_of, show, take_away
 from .said import MessageBox, ProgressBar
 from .work import Slots, Task, Work
@@ -75,7 +73,7 @@ class Form(QWidget):
         self.said = MessageBox()
         self.message = self.said.label
         self.offer_button = QPushButton()
-        self._lay_out()
+        lay_out(self)
         self._settled.timeout.connect(self._start_preview)
         self.run_button.clicked.connect(self.run)
         self.cancel_button.clicked.connect(self.cancel)
@@ -85,6 +83,7 @@ class Form(QWidget):
         self.viewer.dims.events.current_step.connect(self.changed)
         self.viewer.layers.events.removed.connect(self._layer_removed)
         self._missing, self._checks = "", False
+        self.narrow = False  # whether its fields may be wider than it
         self.cancel_button.hide()
         works = self._works = set[Work]()
         self.destroyed.connect(lambda _=None: _cancel(works))
@@ -203,9 +202,13 @@ class Form(QWidget):
 
     def show_layer(self, layer: Layer, transform: LayerTransform, record: Mapping[str, object]) -> Any:
         """Show a result: as a new layer, or as that whose settings were edited."""
+        return self.show_by(partial(show, self.viewer, layer, transform, record=record))
+
+    def show_by(self, draw: Callable[..., Any]) -> Any:
+        """Show a result as `draw` does, which is given `instead_of`: the layer whose settings were edited."""
         self.live.setChecked(False)
         edited = self.result.layer()
-        self.shown = show(self.viewer, layer, transform, record=record, instead_of=edited)
+        self.shown = draw(instead_of=edited)
         self.result.renew()  # it carries a record now
         if edited is not None and self.result.layer() is not self.shown:
             # Another layer stands for the one that was edited; the fields have its settings already.
@@ -339,7 +342,8 @@ class Form(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Show the preview again when the form is reopened; called by Qt."""
         super().showEvent(event)
-        self.setMinimumWidth(self._inside.minimumSizeHint().width() + 20)  # and a scroll bar
+        if not self.narrow:
+            self.setMinimumWidth(self.scroll.widget().minimumSizeHint().width() + 20)  # and a scroll bar
         if not self._checks:  # after all boxes of layers, which are renewed before
             self._checks = True
             for event in (self.viewer.layers.events.inserted, self.viewer.layers.events.removed):
@@ -366,34 +370,6 @@ class Form(QWidget):
         self.show_message(f"These are the settings of {layer.name}. A run replaces it.")
 
     # ------------------------------------------------------------ looks
-
-    def _lay_out(self) -> None:
-        self.fields.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        self.offer_button.hide()
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.run_button)
-        buttons.addWidget(self.cancel_button)
-        self._inside = QWidget()
-        column = QVBoxLayout(self._inside)
-        column.addLayout(self.fields)
-        column.addStretch()
-        self.scroll = QScrollArea()  # with the fields: a form must not make the window taller than the screen
-        self.scroll.setWidget(self._inside)
-        self.scroll.setWidgetResizable(True)
-        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.foot = QWidget()  # in view however long the fields are
-        foot = QVBoxLayout(self.foot)
-        foot.setContentsMargins(9, 0, 9, 4)
-        foot.addLayout(buttons)
-        for widget in (self.bar, self.said, self.offer_button):
-            foot.addWidget(widget)
-        self.results = QVBoxLayout()  # of results that are no layers
-        foot.addLayout(self.results)
-        outside = QVBoxLayout(self)
-        outside.setContentsMargins(0, 0, 0, 0)
-        outside.addWidget(self.scroll, 1)
-        outside.addWidget(self.foot, self.room)
 
     def _take_offer(self) -> None:
         action = self._offered

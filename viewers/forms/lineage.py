@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from napari.layers import Points
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 from qtpy.QtGui import QHideEvent
-from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton
+from qtpy.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton
 
 from outbid.edit.filter import filter as filtered
 from outbid.edit.filter import fulfilling_all
@@ -21,20 +21,19 @@ from outbid.work.jobs import run_record
 from ..coloured import measures_of
 from ..explained import why
 from ..forest import ORDERS, forest_of
-from ..from_layers import tracks_from
-from ..layers import tracks_layer
+from ..layers import WHOLE, points_layer, tracks_layer
 from .colour_box import ColourBox
-from .fields import LayerBox
+from .fields import LayerBox, choice_box
 from .filter_box import FilterBox
 from .forest_plot import ForestPlot
 from .form import Form
-from .marks import Marks
-from .napari_layers import LayerTransform, calibration_of, features_of, go_to, show, transform_of
+from .marks import Marks, marks
+from .napari_layers import LayerTransform, go_to, show, transform_of
 from .pair import can_be_held
+from .places import placed_tracks, points_in
 from .work import Report, Task
 
 SCOPES = ("all tracks", "lineage of the selection", "what the image shows")
-_ROW = "row of the layer"
 _FOLLOWS = 80
 """Milliseconds after which the lineage follows what the image shows."""
 _MOST_SELECTED = 3
@@ -53,11 +52,12 @@ class LineageForm(Form):
         self.selected: list[int] = []  # rows of detections, the last one at the end
         self._rows = np.empty(0, np.int64)  # of the layer, in the order of the detections
         self._shown = np.empty(0, np.bool_)  # detections that the filter keeps
+        self._coloured: Any = None  # the layer that shows colours and filter
         self._marks: Marks | None = None
         self._transform = LayerTransform((), (), (), ())
         self._job: Task | None = None
         self.layers = LayerBox(self.viewer, self.takes)
-        self.find, self.order, self.scope = QLineEdit(), QComboBox(), QComboBox()
+        self.find, self.order, self.scope = QLineEdit(), choice_box(ORDERS), choice_box(SCOPES)
         self.fit_button = QPushButton("Show all")
         self.colour, self.filter, self.lineage = ColourBox(), FilterBox(), ForestPlot()
         self.where = QLabel()
@@ -66,24 +66,32 @@ class LineageForm(Form):
         self._connect_lineage()
         self._hold_layer()
 
+    def missing(self) -> str:
+        """What to do without a layer."""
+        return (
+            "" if self.layers.layer() is not None else "There are no tracks. Open some, or track particles."
+        )
+
     def takes(self, layer: Any) -> bool:
         """Whether a layer can be chosen."""
-        return can_be_held(layer)
+        return can_be_held(layer) or (isinstance(layer, Points) and not marks(layer))
 
     # ------------------------------------------------------------ what is held
 
     def _hold_layer(self) -> None:
-        """Show the lineages of the layer that is chosen."""
+        """Show the lineages of the layer that is chosen, without filters."""
+        self._show_filtered()
+        self.filter.clear()
         layer = self.layers.layer()
-        if layer is None or not can_be_held(layer):
+        if layer is None:
             return
         try:
-            tracks, rows = placed_tracks(layer)
+            tracks, rows, number = tracks_and_rows(layer)
         except OutbidError as problem:
             self.show_problem(problem)
             return
         self._transform = transform_of(layer).world
-        self.hold_tracks(tracks, rows, layer.data[:, 0].astype(np.int64))
+        self.hold_tracks(tracks, rows, number)
         self.fit()
 
     def hold_tracks(self, tracks: Tracks, rows: NDArray[np.int64], number: NDArray[np.int64]) -> None:
@@ -129,13 +137,11 @@ class LineageForm(Form):
             return
         shown, scope = self._shown, SCOPES.index(self.scope.currentText())
         if scope == 1 and self.selected:
-            whole = forest_of(self.tracks)
-            family = whole.family_of(self.tracks.track_id[self.selected])
+            family = forest_of(self.tracks).family_of(self.tracks.track_id[self.selected])
             shown = shown & np.isin(self.tracks.track_id, family)
         elif scope == 2:
             shown = shown & self._in_image()
-        whole = shown.all()
-        forest = forest_of(self.tracks, None if whole else shown, self.order.currentText())
+        forest = forest_of(self.tracks, None if shown.all() else shown, self.order.currentText())
         self.lineage.hold(forest, self.number, self.colour.coloured.share)
         self.lineage.select(self.selected, go=False)
 
@@ -148,6 +154,12 @@ class LineageForm(Form):
         self.lineage.colour(values.share, self.colour.table)
         layer = self.layers.layer()
         if layer is None or len(layer.data) != len(self._rows):
+            return
+        self._coloured = layer
+        if isinstance(layer, Points):
+            kept = np.empty(len(self._rows), np.bool_)
+            kept[self._rows] = self._shown
+            layer.shown = kept
             return
         colours = np.empty((len(self._rows), 4))
         colours[self._rows] = self.colour.colours(values)
@@ -205,7 +217,7 @@ class LineageForm(Form):
     def search(self) -> None:
         """Select the first detection of the track whose number was typed."""
         text = self.find.text().strip()
-        found = np.flatnonzero(self.number == int(text)) if text.isdecimal() else ()
+        found = np.flatnonzero(self.number == int(text)) if text.isdecimal() else np.empty(0, np.int64)
         if self.tracks is None or not len(found):
             self.show_message(f"There is no track {text!r}. Type the number of a track.", error=True)
             return
@@ -216,11 +228,11 @@ class LineageForm(Form):
         """Show all lineages."""
         self.lineage.fit()
 
-    def nearest(self, world: Sequence[float], direction: Sequence[float] | None) -> int:
-        """Row of the detection of the frame shown nearest to a click, -1 if the frame has none."""
+    def nearest(self, world: Sequence[float], direction: Sequence[float] | None, *, later: int = 0) -> int:
+        """Row of the detection of the frame shown, or later, nearest to a click; -1 if there is none."""
         assert self.tracks is not None
         frame, at, along = ray(world, direction, self._transform)
-        rows = self.tracks.detections.rows_of(frame)
+        rows = self.tracks.detections.rows_of(frame + later)
         way = self.tracks.detections.position[rows] - at
         away = np.linalg.norm(way - np.outer(way @ along, along), axis=1)
         away[~self._shown[rows]] = np.inf
@@ -280,7 +292,9 @@ class LineageForm(Form):
         }  # fmt: skip
         known = tracks.detections.calibration
         record |= {} if known.interval is None else {"calibration": known.as_dict()}
-        made = tracks_layer(filtered(tracks, where=self.filter.where), name=f"{layer.name} filtered")
+        kept, name = filtered(tracks, where=self.filter.where), f"{layer.name} filtered"
+        flat = isinstance(layer, Points)
+        made = points_layer(kept.detections, name=name) if flat else tracks_layer(kept, name=name)
         show(self.viewer, made, self._transform, record=record)
         self.show_message(f"{made.name} has {len(made.data):,} spots; its record states the filter.")
 
@@ -291,12 +305,24 @@ class LineageForm(Form):
         super().hideEvent(event)
         if not event.spontaneous():
             self._stop_watching()
+            self._show_filtered()
 
     def showEvent(self, event: Any) -> None:
         """Watch clicks in the image while the form is seen; called by Qt."""
         super().showEvent(event)
+        self.recolour()
         if self._mouse not in self.viewer.mouse_drag_callbacks:
             self.viewer.mouse_drag_callbacks[:] = [*self.viewer.mouse_drag_callbacks, self._mouse]
+
+    def _show_filtered(self) -> None:
+        """Show again what the filter hides in the layer, which has no filter without the form."""
+        layer = self._coloured
+        if layer not in self.viewer.layers:
+            return
+        if isinstance(layer, Points):
+            layer.shown = True
+        elif layer.track_colors is not None:
+            layer.track_colors = layer.track_colors * [1, 1, 1, 0] + [0, 0, 0, 1]
 
     def _stop_watching(self) -> None:
         self.viewer.mouse_drag_callbacks[:] = [
@@ -317,10 +343,8 @@ class LineageForm(Form):
 
     def _fill_lineage(self) -> None:
         self.find.setPlaceholderText("find track …")
-        self.find.setMaximumWidth(90)
-        self.order.addItems([*ORDERS])
+        self.find.setFixedWidth(84)
         self.order.setToolTip("By what lineages are put side by side.")
-        self.scope.addItems([*SCOPES])
         self.where.setWordWrap(True)
         self.fields.addRow("layer", self.layers)
         self.fields.addRow("colour", self.colour)
@@ -331,8 +355,7 @@ class LineageForm(Form):
         self.fields.addRow(self.lineage)
         self.fields.addRow(self.where)
         self.fields.addRow(self.filter)
-        for widget in (self.run_button, self.cancel_button):
-            widget.hide()
+        self.run_button.hide()
 
     def _connect_lineage(self) -> None:
         self.layers.chosen.connect(self._hold_layer)
@@ -351,13 +374,25 @@ class LineageForm(Form):
             getattr(self.viewer.scene.camera.events, event).connect(self._follow_view)
 
 
-def placed_tracks(layer: Any) -> tuple[Tracks, NDArray[np.int64]]:
-    """The tracks of a layer in places, as in files, and the row of the layer that each detection is."""
-    features = features_of(layer) | {_ROW: np.arange(len(layer.data))}
-    tracks = tracks_from(layer.data, calibration=calibration_of(layer), features=features, graph=layer.graph)
-    seen = tracks.detections
-    own = {name: values for name, values in seen.features.items() if name != _ROW}
-    return replace(tracks, detections=replace(seen, features=own).placed()), seen.features[_ROW]
+def tracks_and_rows(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.int64]]:
+    """The tracks of a layer in places, as in files; points are tracks without links.
+
+    Returns
+    -------
+    tracks : Tracks
+    rows : (N,) int64 array
+        The row of the layer that each detection is.
+    number : (N,) int64 array
+        What each row of the layer calls its track.
+    """
+    if isinstance(layer, Points):
+        rows = np.argsort(layer.data[:, 0], kind="stable")
+        return Tracks(points_in(layer)[1], np.empty((0, 2), np.int64)), rows, np.argsort(rows)
+    tracks = placed_tracks(layer)
+    if WHOLE in layer.metadata:  # of which the layer draws a part, so it is neither coloured nor filtered
+        return tracks, np.arange(len(tracks.detections)), tracks.track_id
+    rows = np.argsort(layer.data[:, 1], kind="stable")
+    return tracks, rows, layer.data[:, 0].astype(np.int64)
 
 
 def ray(

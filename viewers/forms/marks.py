@@ -9,7 +9,11 @@ import numpy as np
 from napari.layers import Points
 from numpy.typing import NDArray
 
-from .napari_layers import LayerTransform, take_away
+from ..layers import RECORD
+from .napari_layers import LayerTransform, record_of, take_away
+
+MARKS = "marks"
+"""Command in the record of layers that mark others."""
 
 _SIZE = 18
 """Pixels of a mark, at the zoom at which it was made."""
@@ -17,6 +21,11 @@ _LOOKS = {
     "blending": "translucent_no_depth", "face_color": "transparent", "border_color": "white",
     "border_width": 0.12, "symbol": "disc",
 }  # fmt: skip
+
+
+def marks(layer: Any) -> bool:
+    """Whether a layer marks what is in others."""
+    return (record_of(layer) or {}).get("command") == MARKS
 
 
 class PlaneLayers:
@@ -53,6 +62,7 @@ class PlaneLayers:
         if layer is None or layer not in self._viewer.layers:
             in_space = {attribute: values[1:] for attribute, values in vars(self._transform).items()}
             chosen = self._viewer.layers.selection.active
+            looks = looks | {"metadata": {RECORD: {"command": MARKS}}}
             self._layers[name] = add(self._shown(rows), name=name, **in_space, **looks | changing)
             if chosen is not None:
                 self._viewer.layers.selection.active = chosen

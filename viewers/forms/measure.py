@@ -31,6 +31,7 @@ from .work import Report, Task
 
 _LINKS = "links"
 _WIDE = 620  # pixels above which the plot stands beside the table
+_LOW = 100  # pixels of each at least: both have scroll bars
 
 
 class Measured(NamedTuple):
@@ -100,8 +101,8 @@ class MeasureForm(Form):
         self.plot.setVisible(bool(result.plot))
         self.both.show()
         self._enable()
-        said = f"{result.found}.".replace("..", ".")
-        self.show_message(" ".join(filter(None, [said, *result.found.remarks, result.remark])))
+        said = " ".join(f"{result.found}.".splitlines())
+        self.show_message("\n".join(filter(None, [said, *result.found.remarks, result.remark])))
 
     def save(self, path: Path) -> None:
         """Write the table, or the plot if the name says so, and say where."""
@@ -173,16 +174,18 @@ class MeasureForm(Form):
         self.interval.setToolTip("Seconds between two frames; those of the movie if it states them.")
         for widget in (self.table, self.plot):
             self.both.addWidget(widget)
+            widget.setMinimumHeight(_LOW)
         self.both.setChildrenCollapsible(False)
         self.both.hide()
         buttons = QHBoxLayout()
-        for widget in (self.sheet, self.table_button, self.plot_button):
+        for widget in (self.table_button, self.plot_button):
             buttons.addWidget(widget)
         self.fields.addRow("tracks", self.layers)
         self.fields.addRow(self.conditions)
         self.fields.addRow("interval", self.interval)
-        self.results.addLayout(buttons)
+        self.results.addWidget(self.sheet)
         self.results.addWidget(self.both, 1)
+        self.results.addLayout(buttons)
         self._enable()
 
     def _connect(self) -> None:

@@ -21,7 +21,7 @@ from outbid.scoring.gate import gate_for
 from ..from_layers import moved, tracks_from
 from ..headline import meaning
 from ..judged import JudgedLinks, judge_links
-from ..layers import Layer, error_layers
+from ..layers import WHOLE, Layer, error_layers
 from ..scene import frames_that_fit, in_frames
 from .fields import LayerBox, NumberBox, WayBox
 from .form import Form
@@ -123,7 +123,7 @@ class PairForm(Form):
     def task(self) -> Task:
         """Judge one layer by the other, in world coordinates."""
         first, second = self.first.layer(), self.second.layer()
-        if self.missing():
+        if first is None or second is None or first is second:
             raise InputError(self.missing())
         transform, other = transform_of(first), transform_of(second)
         if transform.unit != other.unit:
@@ -347,7 +347,10 @@ class CompareForm(PairForm):
 
 
 def tracks_of(layer: Any) -> Tracks:
-    """The tracks of a layer, in its voxels."""
+    """The tracks of a layer, in its voxels: all of them, also where it draws a part."""
+    if WHOLE in layer.metadata:
+        whole: Tracks = layer.metadata[WHOLE].tracks
+        return whole
     return tracks_from(
         layer.data, calibration=calibration_of(layer), features=features_of(layer), graph=layer.graph
     )

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from napari.layers import Points
 from numpy.typing import NDArray
 
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 
-from ..from_layers import detections_from, exact
-from ..layers import PLACES
-from .napari_layers import calibration_of, features_of
+from ..from_layers import detections_from, exact, in_order_of
+from ..layers import PLACES, WHOLE
+from .napari_layers import calibration_of, features_of, record_of
 from .pair import tracks_of
 
 ONES = (1.0, 1.0, 1.0)
@@ -27,7 +28,10 @@ def keep_places(layer: Any, places: NDArray[np.float64]) -> None:
 
 def keep_places_of_tracks(layer: Any, tracks: Tracks, places: NDArray[np.float64]) -> None:
     """Keep the places of the detections of tracks, in the order of `outbid.viewers.layers.tracks_layer`."""
-    keep_places(layer, places[np.lexsort((tracks.detections.frame, tracks.track_id))])
+    if WHOLE in layer.metadata:
+        layer.metadata[WHOLE].places = places
+    else:
+        keep_places(layer, places[np.lexsort((tracks.detections.frame, tracks.track_id))])
 
 
 def points_in(layer: Any) -> tuple[Detections, Detections]:
@@ -39,6 +43,22 @@ def points_in(layer: Any) -> tuple[Detections, Detections]:
 
 def placed_tracks(layer: Any) -> Tracks:
     """The tracks of a layer, in places."""
+    if WHOLE in layer.metadata:
+        whole: Tracks = layer.metadata[WHOLE].placed()
+        return whole
     tracks = tracks_of(layer)
     order = np.argsort(layer.data[:, 1], kind="stable")
     return replace(tracks, detections=exact(tracks.detections, layer.metadata.get(PLACES), order))
+
+
+def as_detected(viewer: Any, layer: Any) -> Tracks:
+    """The tracks of a layer in places, with the detections in the order of the spots that they are made of.
+
+    So tracks that are solved again are those of the command, to the bit: sums depend on the order.
+    """
+    tracks = placed_tracks(layer)
+    name = ((record_of(layer) or {}).get("input") or {}).get("name", "")
+    for one in (name, f"Spots of {name}"):
+        if one in viewer.layers and isinstance(viewer.layers[one], Points):
+            return in_order_of(tracks, points_in(viewer.layers[one])[1])
+    return tracks

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from napari.layers import Image, Labels, Points
 from qtpy.QtWidgets import QComboBox
+from superqt.utils import signals_blocked
 
 from outbid.assignment.variants import names
 from outbid.errors import InputError
@@ -18,7 +20,7 @@ from outbid.settings.fixed import known_of
 from outbid.settings.fixed import text_of as text_of_known
 from outbid.tracking import TrackingRun, TrackingSettings, track
 
-from ..layers import points_layer, tracks_layer
+from ..layers import ASKED, points_layer, tracks_layer
 from ..nearby import frames_around, part_around
 from ..objects import labels_by_track
 from .columns import ColumnList, column_in, parts, text_of
@@ -27,8 +29,10 @@ from .form import Form
 from .napari_layers import preferences, record_of, show
 from .places import ONES, keep_places, keep_places_of_tracks
 from .rows import SettingRows
+from .said import lasting
 from .source import Source, SourceFields, settings_of
 from .uncertain_links import ConfidenceBar, UncertainLinks
+from .windowed import show_all, show_tracks
 from .work import Report, Task
 
 COLOURS = {
@@ -151,16 +155,16 @@ class TrackForm(Form):
     # ------------------------------------------------------------ what is shown
 
     def show_result(self, result: _Tracked) -> None:
-        """Add the tracks or update the edited layer; ask first if napari would freeze for long."""
+        """Add the tracks or update the edited layer; of very many, what the view shows is drawn."""
+        self._show_tracks(result)
         vertices = len(result.detections)
         if vertices > preferences().window.vertices:
+            seconds = vertices / _VERTICES_A_SECOND
             self.show_message(
-                f"{_summary(result.run)}\nThe window will freeze for about "
-                f"{vertices / _VERTICES_A_SECOND:.0f} s while napari takes up {vertices:,} detections.",
-                offer=("Show the tracks", lambda: self._show_tracks(result)),
-            )  # fmt: skip
-        else:
-            self._show_tracks(result)
+                f"{_summary(result.run)}\nThe layer draws what the view shows of {vertices:,} detections: to "
+                f"draw all takes napari {lasting(seconds)}.",
+                offer=("Draw all", lambda: self._show_tracks(result, part=False)),
+            )
 
     def show_preview(self, result: _Tracked) -> None:
         """Show the tracks of the preview, and what was learned from them."""
@@ -172,20 +176,26 @@ class TrackForm(Form):
             f"Frames {seen.first_frame} to {seen.first_frame + seen.frame_count - 1}: {_summary(result.run)}"
         )
 
-    def _show_tracks(self, result: _Tracked) -> None:
+    def _show_tracks(self, result: _Tracked, *, part: bool = True) -> None:
+        """Show tracks; of very many, `part` of them or all."""
         source, run = result.source, result.run
         if result.used is not None:
             spots = points_layer(run.tracks.detections, name=f"Spots of {source.name}")
             used = result.used
             found = self.record(source.name, asdict(used), used.device, source.calibration)
-            shown = show(self.viewer, spots, source.transform, record=found | {"command": "detect"})
+            found |= {"command": "detect", ASKED: asdict(DetectionSettings(spacing=used.spacing))}
+            shown = show(self.viewer, spots, source.transform, record=found)
             keep_places(shown, result.detections.position)
         of = run.settings.as_dict(), str(run.stats["device"]), source.calibration
         record = self.record(source.name, *of)
         if run.learned is not None:
             record["learned"] = run.learned.as_dict()
-        layer = tracks_layer(run.tracks, calibration=source.calibration, name=f"Tracks of {source.name}")
-        self._recolour(self.show_layer(layer, source.transform, record))
+        name = f"Tracks of {source.name}"
+        if not part:
+            with signals_blocked(self.result):
+                self.result.choose(self.shown)  # which draws a part
+        draw = partial(show_tracks if part else show_all, self.viewer, run.tracks, source.transform, name)
+        self._recolour(self.show_by(partial(draw, record=record)))
         keep_places_of_tracks(self.shown, run.tracks, result.detections.position)
         self.uncertain.hold(run.tracks, source.transform)
         if source.labels:

@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks import measure
 from detection_accuracy import cells
 from detection_accuracy.cells import Cell
-from detection_accuracy.whole_way import Movie, brightness, rendered, walked
+from detection_accuracy.movies import Movie, brightness, rendered, walked
 from numpy.typing import NDArray
 
 from outbid import Detections, DetectionSettings, Tracks, detect, read_tracks, score, track
@@ -56,7 +56,7 @@ def filmed(dimensions: int, kappa: float, snr: float, seed: int) -> tuple[list[N
     rng = np.random.default_rng([seed, dimensions, int(1000 * kappa), int(snr)])
     bright = brightness(truth.track_id, rng)
     left = np.exp(WITHIN * rng.standard_normal(len(bright)))
-    return rendered(movie, truth, bright, left, rng), truth, movie.cell
+    return rendered(movie, truth, bright * left, rng), truth, movie.cell
 
 
 def scored(found: Tracks, truth: Tracks) -> Row:

@@ -23,7 +23,7 @@ from benchmarks import measure
 
 from outbid import DetectionSettings, detect
 
-from . import agree, tuned, whole_way
+from . import agree, tuned
 from .cells import SEEDS, Cell, View, cells, view
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -143,7 +143,7 @@ def judged(ours: dict[str, Result], peers: dict[str, Result]) -> dict[str, Resul
 
 
 def measure_peers(words: list[str], workers: int, output: Path) -> None:
-    """Measure the peers where the record has nothing yet, and write it after each cell and movie.
+    """Measure the peers where the record has nothing yet, and write it after each cell.
 
     Where the renderers or the peers have changed since, all is measured again.
     """
@@ -151,21 +151,14 @@ def measure_peers(words: list[str], workers: int, output: Path) -> None:
     peers = replace(records.record_named("peers of detection"), path=output.resolve())
     if output.exists() and not records.changed_sources(peers):
         known = json.loads(output.read_text("utf-8"))
-        found = known["cells"] | known["whole_way"]
-    asked = ({} if words else whole_way.MOVIES) | wanted(words)
-    tasks = each(peer_task, {name: task for name, task in asked.items() if name not in found})
+        found = known["cells"]
+    tasks = each(peers_in, {name: cell for name, cell in wanted(words).items() if name not in found})
     for name, row in over(tasks, workers):
         if "error" in row:
             continue
         found[name] = row
         record = {
             **measure.stated(),
-            "whole_way": {key: found[key] for key in whole_way.MOVIES if key in found},
             "cells": {cell.name: found[cell.name] for cell in cells() if cell.name in found},
         }
         output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-
-
-def peer_task(task: Cell | whole_way.Movie) -> Result:
-    """Peers in a cell, or on a movie."""
-    return peers_in(task) if isinstance(task, Cell) else whole_way.peers_on(task)

@@ -28,7 +28,7 @@ import numpy as np
 import records
 from benchmarks import measure
 
-from . import false_spots, grid, precision, real, speed, whole_way
+from . import false_spots, grid, precision, real, speed
 from .cells import cells
 
 RECORD = grid.REPOSITORY / "tests" / "bench" / "detection_record.json"
@@ -104,23 +104,6 @@ def judge_precision(found: dict[str, Row]) -> tuple[Row, list[str]]:
     return found, [text for name, row in found.items() for text in precision.failures(name, row)]
 
 
-def judge_whole_way(found: dict[str, Row]) -> tuple[Row, list[str]]:
-    """Scores of the challenge beside the frozen ones of the peers."""
-    peers = grid.frozen().get("whole_way", {})
-    rows: Row = {}
-    wrong: list[str] = []
-    for name, row in found.items():
-        theirs = peers.get(name, {})
-        beside = {key: theirs[key] for key in whole_way.SCORES if key in theirs}
-        rows[name] = row | {f"peer_{key}": value for key, value in beside.items()}
-        wrong += [
-            f"{name}: {key} {row[key]:.3f}, peers {value:.3f}"
-            for key, value in beside.items()
-            if row[key] <= value
-        ]
-    return rows, wrong
-
-
 def judge_real(found: dict[str, Row]) -> tuple[Row, list[str]]:
     """Recorded stacks, those of them that are there."""
     absent = [name for name in real.CASES if not real.folder_of(name).is_dir()]
@@ -153,7 +136,6 @@ def parts(words: list[str]) -> dict[str, Part]:
     """All that is measured by name, those first whose tasks take longest."""
     tasks: dict[str, dict[str, grid.Task]] = {
         "speed": {"speed": speed.speed},
-        "whole_way": grid.each(whole_way.ours_on, whole_way.MOVIES),
         "real": {name: case for name, case in real.CASES.items() if real.folder_of(name).is_dir()},
         "grid": grid.each(grid.ours_in, grid.wanted([])),
         "precision": grid.each(precision.precision, precision.SCENES),
@@ -162,7 +144,7 @@ def parts(words: list[str]) -> dict[str, Part]:
     }
     judges = {
         "grid": judge_grid, "false_spots": judge_false_spots, "precision": judge_precision,
-        "whole_way": judge_whole_way, "real": judge_real, "speed": judge_speed,
+        "real": judge_real, "speed": judge_speed,
     }  # fmt: skip
     return {
         part: Part({name: task for name, task in some.items() if grid.named(name, words)}, judges[part])

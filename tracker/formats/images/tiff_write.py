@@ -19,12 +19,11 @@ _BIG = 2e9
 
 
 def write_like(
-    path: Path, frames: Iterable[NDArray], movie: Images, dtype: DTypeLike, overwrite: bool,
-    interval: float | None = None,
-) -> None:  # fmt: skip
-    """Write images with the shape, voxel size and frame count of a movie, holding one frame in memory.
+    path: Path, frames: Iterable[NDArray], movie: Images, dtype: DTypeLike, overwrite: bool
+) -> None:
+    """Write images with the shape, frame count and calibration of a movie, holding one frame in memory.
 
-    The interval is in seconds. Raises SettingsError if the output exists, or its folder does not.
+    Raises SettingsError if the output exists, or its folder does not.
     """
     import tifffile
 
@@ -36,8 +35,8 @@ def write_like(
     unit = {"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}.get(movie.unit, movie.unit)
     for axis, size in zip("ZYX", movie.spacing, strict=True):
         metadata |= {f"PhysicalSize{axis}": size, f"PhysicalSize{axis}Unit": unit}
-    if interval is not None:
-        metadata |= {"TimeIncrement": interval, "TimeIncrementUnit": "s"}
+    if movie.interval is not None:
+        metadata |= {"TimeIncrement": movie.interval, "TimeIncrementUnit": "s"}
     shape = (movie.frame_count, *movie.shape)
 
     def write(file: BinaryIO) -> None:

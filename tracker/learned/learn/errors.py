@@ -53,7 +53,7 @@ def standard_errors(movie: Movie, model: Model, posterior: LinkPosterior) -> dic
     errors = {"step": float(np.std(step) * root), "noise": float(np.std(noise) * root / (1 - rate))}
     mean = float(kept.mean())
     if 0 < mean < 1:  # of -1 / log(kept)
-        errors["persistence"] = float(np.std(kept) * root / (mean * np.log(mean) ** 2))
+        errors["persistence_frames"] = float(np.std(kept) * root / (mean * np.log(mean) ** 2))
     return errors
 
 

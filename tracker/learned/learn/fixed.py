@@ -27,7 +27,7 @@ class Fixed:
         Standard deviation of localisation along each original axis.
     gate : tuple of float, optional
         Radii of the gate for the next frame, along each original axis; over g frames they grow by g^(3/4).
-    persistence : float, optional
+    persistence_frames : float, optional
         Frames over which the correlation of steps falls to 1/e, at most; 0 for none.
     end, start : float, optional
         Probability that a detection has no successor, and no predecessor; clutter has neither.
@@ -40,7 +40,7 @@ class Fixed:
     step: tuple[float, ...] | None = None
     noise: tuple[float, ...] | None = None
     gate: tuple[float, ...] | None = None
-    persistence: float | None = None
+    persistence_frames: float | None = None
     end: float | None = None
     start: float | None = None
     miss: float | None = None
@@ -85,14 +85,14 @@ class Fixed:
             # Where steps are mostly those of neighbours, they hardly say how far particles go beside these.
             variance = np.where(own > shared, given, variance)
         motion = replace(motion, noise=noise, variance=variance)
-        if self.persistence is None:
+        if self.persistence_frames is None:
             return motion
-        if self.persistence <= 0:
+        if self.persistence_frames <= 0:
             return replace(motion, correlation=np.zeros_like(motion.correlation))
         # An autoregression keeps less than velocities do, if there is diffusion beside: so this is a bound.
         lost = -np.log(np.clip(motion.correlation * (1 - motion.renewal), LEAST, 1 - LEAST))
         weight = motion.share * motion.variance.sum(axis=1)
-        wanted = np.clip(1 / self.persistence, LEAST, -np.log(LEAST))
+        wanted = np.clip(1 / self.persistence_frames, LEAST, -np.log(LEAST))
         power = 1.0
         for _ in range(ROUNDS):
             kept = np.exp(-power * lost)

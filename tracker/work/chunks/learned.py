@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compute.arrays import free_device_memory, free_memory
 from ...compute.timing import lap
 from ...errors import InputError
 from ...tracking import TrackingSettings, track
@@ -33,6 +34,8 @@ on a GPU so many that the sample, from which each chunk is learned once more, ta
 _ROW_BYTES = 5_000
 """Guard: bytes of memory that a row takes, on the host or on the GPU, with the frames around its chunk."""
 FACTS = "worst_gap", "fallbacks"
+_AT_ONCE = 3
+"""Prior: chunks that share a GPU: one computes there while the host reads or decides for the others."""
 OVERLAP = 10
 """Frames before and after a chunk that are linked with it; longer than the gaps that are closed."""
 
@@ -94,6 +97,12 @@ class LinkLearned:
         account = written(self.output, lambda file: save_arrays(file, arrays), len(seen), begun)
         lap("write")
         return account
+
+
+def at_once(rows: int) -> int:
+    """Chunks of so many rows that share a GPU; all fit into the free memory, there and on the host."""
+    free = min(free_device_memory(), free_memory())
+    return max(min(_AT_ONCE, free // (_ROW_BYTES * rows)), 1)
 
 
 def model_of(tasks: Sequence[LearnChunk]) -> PooledModel:

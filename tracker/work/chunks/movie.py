@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from .chains import Joining
 from .files import ChunkFiles, join_parts, part_file, recorded_beside
 from .learned import LearnChunk, LinkLearned
 from .plan import Chunk, plan
-from .tasks import DetectChunk, LinkChunk, Runner, Task, WriteChunk, here
+from .tasks import DetectChunk, LinkChunk, Runner, Task, WriteChunk, here, side_by_side
 
 _LOG = logging.getLogger("outbid")
 ROWS = 1_000_000
@@ -225,6 +226,10 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
     chunks = plan(frames, counts, size)
     if not chunks:
         raise SettingsError(f"{source} holds no detections. Is this the right file?")
+    extended = learned.around(chunks, counts)
+    if how.run is here and device == "gpu" and how.rows is None:  # else the memory is stated
+        most = max(high - low for low, high in extended)
+        how = replace(how, run=partial(side_by_side, at_once=learned.at_once(most)))
     record = job.record(job.origin(str(source)), used)
     with _folder(output, record | {"rows_of_a_range": size}, how, parts=False) as folder:
         chunk_files = _files(source, folder, job, how)
@@ -234,7 +239,6 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
         _done(learn, folder, how, total)
         model = learned.model_of(learn)
         given = replace(used, fixed={**model.known, **used.fixed})  # what the user fixed goes before
-        extended = learned.around(chunks, counts)
         link = [
             LinkLearned(chunk_files, each, rows, given) for each, rows in zip(chunks, extended, strict=True)
         ]

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compute.threads import in_threads
 from ...edit.crop import Crop
 from ...formats.tables.parquet import RECORD
 from ...formats.tables.table import table_of
@@ -53,6 +54,11 @@ def here(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
     """Run tasks in this process, one after the other."""
     for task in tasks:
         yield task()
+
+
+def side_by_side(tasks: Sequence[Task], at_once: int) -> Iterator[dict[str, Any]]:
+    """Run tasks in threads of this process, so many at a time: one uses the GPU while another reads."""
+    return in_threads(lambda task: task(), tasks, at_once)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,148 @@
+"""Tracks of more links than napari draws in good time: the part around what the view shows is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from qtpy.QtCore import QObject, QTimer
+
+from outbid.particles.tracks import Tracks
+
+from ..from_layers import exact
+from ..layers import WHOLE, Layer, tracks_layer
+from .napari_layers import LayerTransform, preferences, show
+
+MOST = 60_000
+"""Guard: detections that are drawn: napari takes about 90,000 a second."""
+_TAIL, _AHEAD = 30, 1
+"""Frames before and after the one that is shown, if so many fit: napari's tails are as long."""
+_SETTLED = 60  # milliseconds without a step after which another part is drawn
+_BEYOND = 1.5  # times the view: what is drawn beside it, so that small moves show it at once
+
+
+class WindowedTracks(QObject):
+    """A layer that draws a part of its tracks: some frames, and in 2D what the view shows of them.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+    tracks : Tracks
+        All of them, in voxels.
+    transform : LayerTransform
+    name : str
+    record : mapping
+    instead_of : napari layer, optional
+        As for `show`.
+    """
+
+    def __init__(
+        self, viewer: Any, tracks: Tracks, transform: LayerTransform, name: str, record: Any, instead_of: Any
+    ) -> None:
+        super().__init__()
+        self.tracks = tracks
+        self.places: NDArray[np.float64] | None = None
+        """(N, 3) Places of its detections as they were detected, where they are known."""
+        self._viewer, self._transform = viewer, transform
+        self._whole = _by_time(tracks_layer(tracks, name=name))
+        self._frames, self._record = self._whole.data[:, 1], record
+        self._settled = QTimer(self, singleShot=True, interval=_SETTLED)
+        self._settled.timeout.connect(self.draw)
+        self.layer: Any = None
+        self.rows = self._chosen()
+        self.layer = show(viewer, self._part(), transform, record=record, instead_of=instead_of)
+        self._mark()
+        for event in (viewer.dims.events.current_step, viewer.scene.camera.events.center):
+            event.connect(self._moved)
+        viewer.scene.camera.events.zoom.connect(self._moved)
+
+    def draw(self) -> None:
+        """Draw the part that the view shows now, unless it is drawn already."""
+        if self.layer not in self._viewer.layers or self.layer.metadata.get(WHOLE) is not self:
+            return
+        rows = self._chosen()
+        if np.array_equal(rows, self.rows):
+            return
+        self.rows = rows
+        self.layer = show(
+            self._viewer, self._part(), self._transform, record=self._record, instead_of=self.layer
+        )
+        self._mark()
+
+    def placed(self) -> Tracks:
+        """All tracks, in places."""
+        order = np.arange(len(self.tracks.detections))
+        return replace(self.tracks, detections=exact(self.tracks.detections, self.places, order))
+
+    def _mark(self) -> None:
+        self.layer.metadata = {**self.layer.metadata, WHOLE: self}
+
+    def _moved(self, _: object = None) -> None:
+        self._settled.start()
+
+    def _part(self) -> Layer:
+        """The chosen rows as a layer; tracks keep their numbers."""
+        order = self.rows[np.lexsort((self._frames[self.rows], self._whole.data[self.rows, 0]))]
+        number = np.unique(self._whole.data[order, 0])
+        there = set(number.astype(int).tolist())
+        held = {
+            child: [one for one in parents if one in there]
+            for child, parents in self._whole.graph.items()
+            if child in there
+        }
+        return Layer(
+            "tracks", self._whole.name, self._whole.data[order],
+            {name: values[order] for name, values in self._whole.features.items()},
+            self._whole.scale, self._whole.unit, {child: of for child, of in held.items() if of},
+            self._whole.color_by, origin=self._whole.origin,
+        )  # fmt: skip
+
+    def _chosen(self) -> NDArray[np.int64]:
+        """Rows of the frames around the one that is shown, of those in view as many as are drawn in time."""
+        now = self._transform.frame_shown(self._viewer)
+        first, last = np.searchsorted(self._frames, [now - _TAIL - 0.5, now + _AHEAD + 0.5])
+        rows = np.arange(first, last)
+        if len(rows) > MOST:
+            rows = rows[self._in_view(rows)]
+        if len(rows) > MOST:  # the frames nearest to the one that is shown, and those before it
+            rows = rows[len(rows) - MOST :]
+        return rows if len(rows) else np.arange(min(MOST, len(self._frames)))
+
+    def _in_view(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        if self._viewer.dims.ndisplay == 3:
+            return np.ones(len(rows), np.bool_)
+        camera, scale = self._viewer.scene.camera, np.asarray(self._transform.scale[-2:])
+        centre = (np.array(camera.center[-2:]) - self._transform.translate[-2:]) / scale
+        half = _BEYOND * np.array(self._viewer.canvas.size) / 2 / camera.zoom / scale
+        return np.asarray((np.abs(self._whole.data[rows, -2:] - centre) <= half).all(axis=1))
+
+
+def show_tracks(
+    viewer: Any, tracks: Tracks, transform: LayerTransform, name: str, *, record: Any = None,
+    instead_of: Any = None,
+) -> Any:  # fmt: skip
+    """Show tracks: all of them at once, or, where these are very many, what the view shows of them."""
+    if len(tracks.detections) > preferences().window.vertices:
+        return WindowedTracks(viewer, tracks, transform, name, record, instead_of).layer
+    return show_all(viewer, tracks, transform, name, record=record, instead_of=instead_of)
+
+
+def show_all(
+    viewer: Any, tracks: Tracks, transform: LayerTransform, name: str, *, record: Any = None,
+    instead_of: Any = None,
+) -> Any:  # fmt: skip
+    """Show all tracks at once."""
+    layer = tracks_layer(tracks, name=name)
+    return show(viewer, layer, transform, record=record, instead_of=instead_of)
+
+
+def _by_time(layer: Layer) -> Layer:
+    """The layer with its rows by time, then track."""
+    order = np.lexsort((layer.data[:, 0], layer.data[:, 1]))
+    features = {name: values[order] for name, values in layer.features.items()}
+    return Layer(
+        layer.kind, layer.name, layer.data[order], features, layer.scale, layer.unit, layer.graph,
+        layer.color_by, origin=layer.origin,
+    )  # fmt: skip
