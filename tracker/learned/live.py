@@ -18,7 +18,7 @@ from ..geometry.neighbours import nearest
 from ..particles.calibration import Calibration, calibration_given
 from .inference.candidates import candidates_of
 from .inference.decide import decide
-from .inference.jpda import exponent, updated
+from .inference.jpda import updated
 from .inference.posterior import LinkPosterior
 from .learn.em import with_gaps
 from .learn.field import Fields
@@ -34,6 +34,8 @@ from .summary import Summary
 _LOG = logging.getLogger("outbid")
 _MEMORY = 4
 """Prior: frames beside those of the longest gap; more frames add little to an estimated velocity."""
+_OMEGA = 1.0
+"""Prior: exponent of competing weights; by the past alone few links correct each other, and all compete."""
 _LIKELY = 1e-3
 """Error level: probability of a link below which it is no longer followed."""
 
@@ -204,7 +206,7 @@ class Live:
         posterior = with_gaps(movie, model, window.known, self._options)
         window = window.with_flow_of(posterior)
         posterior = updated(
-            movie, self._model(window), posterior, omega=exponent(posterior.probability), with_moments=False,
+            movie, self._model(window), posterior, omega=_OMEGA, with_moments=False,
         )  # fmt: skip
         return posterior, replace(window, tail=posterior.candidates.tail, head=posterior.candidates.head,
             probability=posterior.probability, competing=posterior.competing)  # fmt: skip

@@ -1,8 +1,9 @@
 """`outbid watch`: latency of a frame, a long recording with faults, links live beside links afterwards.
 
-`python bench_watch.py latency` records in real time; `long --frames 7200` as fast as it goes, an hour at
-2 Hz, with files that are half written, out of order, or missing, and a process that is killed; `links`
-compares with the truth of shared recordings, links by the past alone and by the whole movie.
+`python bench_watch.py latency` records in real time; `cpu` counts CPU seconds of a frame; `long --frames
+7200` records an hour at 2 Hz as fast as it goes, with files that are half written, out of order, or missing,
+and a process that is killed; `links` compares with the truth of shared recordings, links by the past alone
+and by the whole movie.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ import tifffile
 from bench_detect import frame_of
 from numpy.typing import NDArray
 
-from outbid import TrackingSettings, Tracks, read_tracks, score, track
+from outbid import DetectionSettings, TrackingSettings, Tracks, open_images, read_tracks, score, track
 from outbid.particles.detections import Detections
 from outbid.watching.account import How
 from outbid.watching.following import Follower
+from outbid.watching.seeing import Seer
 from outbid.watching.watch import watch
 
 MOVIES = {"512²": ((1, 512, 512), 300), "20 x 256²": ((20, 256, 256), 300)}
@@ -83,6 +85,28 @@ def latency(name: str, rate: float) -> measure.Row:
     }  # fmt: skip
 
 
+def cpu(name: str) -> measure.Row:
+    """CPU seconds of a frame, which other work on the machine does not change: to detect, and to link."""
+    images = movie(*MOVIES[name], FRAMES)
+    seer = Seer(open_images(images[0], axes="ZYX"), DetectionSettings(), 1)
+    seer.learn(images.__getitem__, range(8))
+    follower, seconds, spots = Follower(TrackingSettings(), 20, 1), list[tuple[float, float]](), 0
+    for k, image in enumerate(images):
+        begin = time.process_time()
+        seen = seer.detections(image, k)
+        middle = time.process_time()
+        follower.add(k, seen)
+        seconds += [(middle - begin, time.process_time() - middle)]
+        spots += len(seen)
+    after = np.array(seconds[20:])
+    detect, link = np.median(after, axis=0).round(4).tolist()
+    whole = np.percentile(after.sum(axis=1), [50, 99]).round(4).tolist()
+    return {
+        "movie": name, "spots": spots // FRAMES, "detect": detect, "link": link, "median": whole[0],
+        "99 %": whole[1],
+    }  # fmt: skip
+
+
 def long(frames: int) -> measure.Row:
     """A recording with faults as fast as it goes; the run is killed, and begun again."""
     rng, seeds = random.Random(0), np.random.default_rng(0)
@@ -128,7 +152,10 @@ def long(frames: int) -> measure.Row:
             process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
             end = time.monotonic() + (rng.uniform(20, 60) if kills < KILLED else 1e9)
             while process.poll() is None and time.monotonic() < end:
-                peaks.append(resident(process.pid))
+                if not (
+                    output.with_name("tracks.live.parquet") / "ended"
+                ).exists():  # the last pass takes more
+                    peaks.append(resident(process.pid))
                 time.sleep(1)
             if process.poll() is not None:
                 break
@@ -185,13 +212,15 @@ def links(name: str, folder: Path, learn: int) -> measure.Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("latency", "long", "links"))
+    parser.add_argument("what", choices=("latency", "cpu", "long", "links"))
     parser.add_argument("--frames", type=int, default=7200)
     parser.add_argument("--data", type=Path, help="folder of the shared recordings")
     parser.add_argument("--learn", type=int, default=20)
     given = parser.parse_args()
     if given.what == "latency":
         rows = [latency(name, rate) for name in MOVIES for rate in RATES]
+    elif given.what == "cpu":
+        rows = [cpu(name) for name in MOVIES]
     elif given.what == "long":
         rows = [long(given.frames)]
     else:
