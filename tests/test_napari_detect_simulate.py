@@ -235,6 +235,6 @@ def test_the_manifest_is_valid_and_all_that_it_names_is_there(window: Window) ->
     for name in listed:
         form = window.form(name)
         assert form.isVisible(), name
-        inside = form.scroll.widget() if hasattr(form, "scroll") else form.stack
+        inside = form.stack if hasattr(form, "stack") else form.scroll.widget()
         assert inside.width() <= form.width(), f"{name} is wider than its place"
         window.viewer.window.remove_dock_widget("all")
