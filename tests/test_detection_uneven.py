@@ -121,7 +121,7 @@ def test_spots_are_no_bodies(renderer: str, kind: str, caplog: pytest.LogCapture
 
 
 def test_a_crowd_of_spots_in_haze_is_no_bodies() -> None:
-    """Drawn spots leave the camera's noise alone there, though their sizes seem to differ and haze is wide."""
+    """Drawn spots leave the noise of the camera there, though their sizes seem to differ and haze is wide."""
     kind = next(one for one in whole_way.KINDS if one.name.startswith("volume, haze"))
     for seed in (0, 2):
         images, _ = whole_way.filmed(kind, seed, frames=1)

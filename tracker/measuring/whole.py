@@ -229,8 +229,10 @@ def named_patterns(given: Sequence[str], option: str = "--condition") -> dict[st
     for one in given:
         name, _, pattern = one.partition("=")
         if not name or not pattern or name in found:
-            example = "control='control/*'" if option == "--condition" else "cell=10:20,0:50"
-            raise SettingsError(f"{option} {one} is no NAME=… of a new name; give such as {example}.")
+            form = (
+                ("PLACE", "cell=10:20,0:50") if option == "--region" else ("PATTERN", "control='control/*'")
+            )
+            raise SettingsError(f"{option} {one} is no NAME={form[0]} of a new name; give {form[1]}.")
         found[name] = pattern
     return found
 
