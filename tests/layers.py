@@ -74,7 +74,8 @@ LAYERS = (
     ),
     Layer(
         "gated",
-        "batches counts doors first_tries gating given gpu gpu_movie match memory reliability remarks sample "
+        "batches counts doors doors_images first_tries gating given gpu gpu_movie match memory reliability "
+        "remarks sample "
         "former_names settings track tracks",
         "outbid compute errors gated geometry particles settings tracking",
     ),

@@ -10,9 +10,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from threading import local
-from typing import IO, Any, ParamSpec, Self, TypeVar, cast
+from typing import IO, Any, Self, TypeVar, TypeVarTuple, cast
 
-_Given = ParamSpec("_Given")
+_Given = TypeVarTuple("_Given")
 _Made = TypeVar("_Made")
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); import {0}; {0}.serve()"
 """What a process runs; unlike those of `multiprocessing` it does not run the caller's script again."""
@@ -33,7 +33,7 @@ class ProcessOfEach:
         self._own = local()
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def call(self, work: Callable[_Given, _Made], *given: _Given.args, **named: _Given.kwargs) -> _Made:
+    def call(self, work: Callable[[*_Given], _Made], *given: *_Given) -> _Made:
         """Call a function of a module in the process of this thread, and return or raise what it does.
 
         Raises
@@ -47,7 +47,7 @@ class ProcessOfEach:
             self._started.append(process)
         calls, answers = cast("tuple[IO[bytes], IO[bytes]]", (process.stdin, process.stdout))
         try:
-            pickle.dump((work, given, named), calls, pickle.HIGHEST_PROTOCOL)
+            pickle.dump((work, given), calls, pickle.HIGHEST_PROTOCOL)
             calls.flush()
             result, error = pickle.load(answers)
         except (EOFError, OSError) as ended:
@@ -79,11 +79,11 @@ def serve() -> None:
     while True:
         answer: tuple[Any, Exception | None]
         try:
-            work, given, named = pickle.load(calls)
+            work, given = pickle.load(calls)
         except EOFError:
             return
         try:
-            answer = work(*given, **named), None
+            answer = work(*given), None
         except Exception as error:
             answer = None, error
         pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)

@@ -34,8 +34,8 @@ _LOG = logging.getLogger("outbid")
 _FEW = 3
 """Guard: threads up to which frames are searched by threads: more wait for Python's lock."""
 _ENDED = "The process that searched frame {} was ended; the memory may be full. Use fewer: workers=3."
-_WORTH = 1_000_000
-"""Guard: voxels for each process from which processes pay; one starts in the time of four times as many."""
+_WORTH = 4_000_000
+"""Guard: voxels for each process from which processes pay; sixteen start in six seconds."""
 
 
 def checked(image: NDArray, frame: int) -> NDArray:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.tables.times import times_in
 from ..particles.calibration import interval_of
 from ..particles.tracks import Tracks
 from .likelihood import Floats
@@ -59,6 +58,8 @@ def timed(tracks: Tracks, interval: float | None, *, given: bool = False) -> Tim
     """
     seen = tracks.detections
     even = Timed(tracks, seen.frame.astype(np.float64) * (interval or 1.0), interval)
+    from ..formats.tables.times import times_in
+
     times = None if given else next(times_in(seen.features), None)
     if times is None or len(seen) < 2 or interval_of(seen.frame, {"time": times}) is not None:
         return even

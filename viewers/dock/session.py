@@ -164,7 +164,7 @@ def options_of(command: str, values: Mapping[str, Any]) -> list[str]:
     Examples
     --------
     >>> options_of("track", {"max_distance": 2.0, "merges": False, "divisions": True, "device": "cpu"})
-    ['--max-distance', '2.0', '--divisions']
+    ['--max-distance', '2.0']
     """
     words: list[str] = []
     for one in declared_in(_SETTINGS[command]).values():

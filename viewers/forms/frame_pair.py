@@ -1,4 +1,4 @@
-"""Two frames of a movie on top of each other, in colours that colour-blind people tell apart."""
+"""Two frames of a movie on top of each other, in colours that colour-blind people distinguish."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FramePair:
         self._layers: list[Any] = []
 
     def show(self, at: NDArray[np.float64], frames: Sequence[int], near: float) -> None:
-        """Show two frames around a place z, y, x, as far as `near` in each direction."""
+        """Show two frames around a place z, y, x, up to `near` in each direction."""
         movie = self._movie if self._movie in self._viewer.layers else self._found()
         if movie is None:
             return

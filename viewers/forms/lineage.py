@@ -21,7 +21,7 @@ from outbid.work.jobs import run_record
 from ..coloured import measures_of
 from ..explained import why
 from ..forest import ORDERS, forest_of
-from ..layers import WHOLE, points_layer, tracks_layer
+from ..layers import points_layer, tracks_layer
 from .colour_box import ColourBox
 from .fields import LayerBox, choice_box
 from .filter_box import FilterBox
@@ -30,7 +30,7 @@ from .form import Form
 from .marks import Marks, marks
 from .napari_layers import LayerTransform, go_to, show, transform_of
 from .pair import can_be_held
-from .places import placed_tracks, points_in
+from .places import tracks_and_rows
 from .work import Report, Task
 
 SCOPES = ("all tracks", "lineage of the selection", "what the image shows")
@@ -372,27 +372,6 @@ class LineageForm(Form):
         self.viewer.dims.events.current_step.connect(self._follow)
         for event in ("center", "zoom"):
             getattr(self.viewer.scene.camera.events, event).connect(self._follow_view)
-
-
-def tracks_and_rows(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.int64]]:
-    """The tracks of a layer in places, as in files; points are tracks without links.
-
-    Returns
-    -------
-    tracks : Tracks
-    rows : (N,) int64 array
-        The row of the layer that each detection is.
-    number : (N,) int64 array
-        What each row of the layer calls its track.
-    """
-    if isinstance(layer, Points):
-        rows = np.argsort(layer.data[:, 0], kind="stable")
-        return Tracks(points_in(layer)[1], np.empty((0, 2), np.int64)), rows, np.argsort(rows)
-    tracks = placed_tracks(layer)
-    if WHOLE in layer.metadata:  # of which the layer draws a part, so it is neither coloured nor filtered
-        return tracks, np.arange(len(tracks.detections)), tracks.track_id
-    rows = np.argsort(layer.data[:, 1], kind="stable")
-    return tracks, rows, layer.data[:, 0].astype(np.int64)
 
 
 def ray(

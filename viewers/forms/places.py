@@ -62,3 +62,24 @@ def as_detected(viewer: Any, layer: Any) -> Tracks:
         if one in viewer.layers and isinstance(viewer.layers[one], Points):
             return in_order_of(tracks, points_in(viewer.layers[one])[1])
     return tracks
+
+
+def tracks_and_rows(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.int64]]:
+    """The tracks of a layer in places, as in files; points are tracks without links.
+
+    Returns
+    -------
+    tracks : Tracks
+    rows : (N,) int64 array
+        The row of the layer that each detection is.
+    number : (N,) int64 array
+        What each row of the layer calls its track.
+    """
+    if isinstance(layer, Points):
+        rows = np.argsort(layer.data[:, 0], kind="stable")
+        return Tracks(points_in(layer)[1], np.empty((0, 2), np.int64)), rows, np.argsort(rows)
+    tracks = placed_tracks(layer)
+    if WHOLE in layer.metadata:  # of which the layer draws a part, so it is neither coloured nor filtered
+        return tracks, np.arange(len(tracks.detections)), tracks.track_id
+    rows = np.argsort(layer.data[:, 1], kind="stable")
+    return tracks, rows, layer.data[:, 0].astype(np.int64)
