@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from outbid.formats.tables.parquet import frames_in, rows_between
 from outbid.gated.batches import RECORDED
 from outbid.settings.detection import DetectionSettings
 from outbid.work.chunks.movie import How, detect_in_chunks, track_in_chunks
-from outbid.work.chunks.tasks import Task, here
+from outbid.work.chunks.tasks import Task, here, side_by_side
 from outbid.work.jobs import DetectJob, TrackJob
 
 
@@ -286,8 +287,9 @@ def test_what_is_learned_in_ranges_is_near_to_the_whole(tmp_path: Path) -> None:
     stats = track_in_chunks(source, out, job, How(rows=300))
     assert stats["ranges"] > 2
     again = tmp_path / "again.parquet"
-    track_in_chunks(source, again, job, How(backwards_and_twice, rows=300))
-    assert again.read_bytes() == out.read_bytes()
+    for run_tasks in (backwards_and_twice, partial(side_by_side, at_once=3)):
+        track_in_chunks(source, again, job, How(run_tasks, rows=300, overwrite=True))
+        assert again.read_bytes() == out.read_bytes()
     streamed = tmp_path / "streamed.parquet"  # 300 rows of 5,000 bytes
     succeed("track", source, "-o", streamed, "--stream", "--no-divisions", "--memory", "0.0015")
     assert streamed.read_bytes() == out.read_bytes()
