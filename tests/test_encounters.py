@@ -10,7 +10,7 @@ from outbid.learned.model import AssociationModel, LocalFields, Model, MotionMod
 from outbid.learned.model.movie import movie_of
 
 STEP = 0.5
-WHITE = {"persistence": 0.0, "noise": 1e-3}
+WHITE = {"persistence_frames": 0.0, "noise": 1e-3}
 """Steps are independent, so the frame pairs are: each has two alternatives."""
 
 

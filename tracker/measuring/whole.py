@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import formats
-from ..errors import InputError, SettingsError
+from ..errors import InputError, SettingsError, refuse_unlike
 from ..formats.coerce import TracksLike, tracks_of
 from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
@@ -118,6 +118,7 @@ def measure(
         raise SettingsError(f"seed is {seed!r}; it must be a whole number, 0 or more.")
     if group is not None and not isinstance(group, str):
         raise SettingsError(f"group is {group!r}; it must be the name of a column.")
+    refuse_unlike(Surroundings, "Surroundings.of(regions, contact)", {"around": around})
     taken = Drift.of(drift)
     given = _conditions(tracks)
     if group is None and not isinstance(tracks, Mapping):
