@@ -11,8 +11,8 @@ from typing import Any
 
 import napari
 import numpy as np
-from numpy.typing import NDArray
-from qtpy.QtCore import QEventLoop, Qt, QTimer
+from numpy.typing import ArrayLike, NDArray
+from qtpy.QtCore import QEventLoop, QPoint, Qt, QTimer
 from qtpy.QtGui import QColor
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractSpinBox, QWidget
@@ -54,6 +54,15 @@ class Window:
         sys.excepthook = sys.__excepthook__
         self.viewer.close()
         pause(100)
+
+    def click_in_image(self, position: ArrayLike) -> None:
+        """Click at the last two coordinates, y and x in the view."""
+        canvas, camera = self.viewer.window._qt_viewer.canvas.native, self.viewer.scene.camera
+        y, x = (np.asarray(position)[-2:] - camera.center[-2:]) * camera.zoom
+        at = QPoint(round(canvas.width() / 2 + x), round(canvas.height() / 2 + y))
+        QTest.mouseMove(canvas, at)
+        QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
+        self.wait(lambda: True)
 
     def clear(self) -> None:
         """Take all forms and layers away."""

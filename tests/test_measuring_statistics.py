@@ -112,6 +112,12 @@ def test_persistence_times(time: float) -> None:
     assert 0.58 < held(found, "persistence", time) < 0.85
 
 
+def test_diffusion_with_localisation_errors_has_no_persistence() -> None:
+    rng = np.random.default_rng(6)
+    found = outbid.measure(moving(rng.normal(size=(TRACKS, FRAMES - 1, 2)), 0.2, rng))
+    assert value_and_error(found, "persistence")[0] < 0.3
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_diffusion_has_no_persistence(seed: int) -> None:
     """Its interval reaches 0; blur and a short persistence are the same to frames."""

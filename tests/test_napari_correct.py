@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from napari_scenes import Window
-from test_napari_lineage import click_at, click_in_image, dividing, row_at, shown
+from test_napari_lineage import click_at, dividing, row_at, shown
 
 from outbid import TrackingSettings, read_tracks, track
 from outbid.pins import read_pins
@@ -60,7 +60,7 @@ def test_links_are_cut_made_joined_and_divided_by_clicks_and_undone(window: Wind
     window.viewer.dims.set_point(0, 3)
     window.viewer.reset_view()
     before = form.session
-    click_in_image(window, [28.0, 28.0])
+    window.click_in_image([28.0, 28.0])
     window.wait(lambda: form.session is not before and form._work is None)
     assert links_of(layer) == first - {(3, 40, 4, 40), (3, 14, 4, 14)} | {(3, 14, 4, 40)}
     assert form.message.text().startswith("Linked track 3 in frame 3 to track")
@@ -96,7 +96,7 @@ def test_spots_are_added_moved_and_removed_and_saved(window: Window, opened: Any
     window.viewer.dims.set_point(0, 2)
     window.click(form.buttons["A"])
     before = form.session
-    click_in_image(window, [60.0, 30.0])
+    window.click_in_image([60.0, 30.0])
     window.wait(lambda: form.session is not before and form._work is None)
     assert len(layer.data) == 17
     new = form.selected[0]
@@ -106,7 +106,7 @@ def test_spots_are_added_moved_and_removed_and_saved(window: Window, opened: Any
     )
     window.click(form.buttons["M"])
     before = form.session
-    click_in_image(window, [50.0, 40.0])
+    window.click_in_image([50.0, 40.0])
     window.wait(lambda: form.session is not before and form._work is None)
     assert form.tracks.detections.position[form.selected[0], 1:] == pytest.approx([50, 40], abs=0.5)
     assert "Moved" in form.message.text()

@@ -53,15 +53,6 @@ def row_at(form: Any, frame: int, x: float) -> int:
     return int(np.flatnonzero((seen.frame == frame) & (seen.position[:, 2] == 2 * x))[0])
 
 
-def click_in_image(window: Window, position: Any) -> None:
-    canvas, camera = window.viewer.window._qt_viewer.canvas.native, window.viewer.scene.camera
-    y, x = (np.asarray(position)[-2:] - camera.center[-2:]) * camera.zoom
-    at = QPoint(round(canvas.width() / 2 + x), round(canvas.height() / 2 + y))
-    QTest.mouseMove(canvas, at)
-    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
-    window.wait(lambda: True)
-
-
 @pytest.mark.smoke
 def test_a_click_selects_in_the_image_and_back(window: Window) -> None:
     layer, tracks = shown(window, dividing()), dividing()
@@ -83,7 +74,7 @@ def test_a_click_selects_in_the_image_and_back(window: Window) -> None:
     assert len(marks.data) == 2
     window.viewer.dims.set_point(0, 2)
     assert form.lineage._now.value() == 2
-    click_in_image(window, 2 * tracks.detections.position[5])
+    window.click_in_image(2 * tracks.detections.position[5])
     window.wait(lambda: form.selected == [other])
     window.shot("lineage_selected")
     assert window.viewer.layers.selection.active is not marks

@@ -33,16 +33,6 @@ def press(window: Window, form: Any, *keys: str) -> None:
         window.wait(lambda: form.run_button.isEnabled() and not form.drawing.isActive())
 
 
-def click(window: Window, position: NDArray[np.float64]) -> None:
-    """Click at y, x in the view."""
-    canvas, camera = window.viewer.window._qt_viewer.canvas.native, window.viewer.scene.camera
-    y, x = (np.asarray(position)[-2:] - camera.center[-2:]) * camera.zoom
-    at = QPoint(round(canvas.width() / 2 + x), round(canvas.height() / 2 + y))
-    QTest.mouseMove(canvas, at)
-    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
-    window.wait(lambda: True)
-
-
 def ends_of(tracks: Tracks) -> set[tuple[float, ...]]:
     """Where links start and end, whatever the order of detections."""
     return set(map(tuple, tracks.detections.position[tracks.links].reshape(-1, 6).tolist()))
@@ -114,8 +104,8 @@ def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
     assert "4 links, without probabilities" in form.headline.text()
     form.ask(1)
     press(window, form, "V")
-    click(window, seen.position[3])
-    click(window, seen.position[4])
+    window.click_in_image(seen.position[3])
+    window.click_in_image(seen.position[4])
     window.wait(lambda: len(form.session.pins) == 1)
     assert form.session.pins[0].kind == "division"
     assert form.session.tracks.links.tolist() == [[0, 2], [1, 3], [1, 4], [2, 5], [5, 6]]
@@ -124,18 +114,18 @@ def test_clicks_join_divide_add_move_and_remove_in_tracks_of_any_program(
     form.ask(3)
     press(window, form, "J")
     window.viewer.dims.set_point(0, 3)
-    click(window, seen.position[7])
+    window.click_in_image(seen.position[7])
     window.wait(lambda: len(form.session.pins) == 2)
     assert [3, 7] in form.session.tracks.links.tolist()
     window.viewer.dims.set_point(0, 2)
     press(window, form, "A")
-    click(window, np.array([30, 14.0]))
+    window.click_in_image(np.array([30, 14.0]))
     window.wait(lambda: len(form.session.tracks.detections) == 9)
     now = form.session.tracks.detections
     added = int(np.flatnonzero((now.position[:, 1] > 20) & (now.frame == 2))[0])
     form.ask(added)
     press(window, form, "M")
-    click(window, np.array([31, 14.0]))
+    window.click_in_image(np.array([31, 14.0]))
     window.wait(lambda: abs(form.session.tracks.detections.position[added, 1] - 31) < 0.1)
     press(window, form, "D")
     window.wait(lambda: len(form.session.tracks.detections) == 8)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, OutbidError
 from ..formats.images.frames import Images
 from ..particles.detections import Detections
 
@@ -41,6 +41,15 @@ class Source(Protocol):
 
     def movie(self) -> Images | None:
         """Metadata of the images, of which the first is there; None for detections."""
+
+
+def read_of(movie: Images | None, number: int) -> NDArray:
+    """The image of a frame of an opened movie; raises `NotYet` if it is not whole."""
+    assert movie is not None
+    try:
+        return next(movie.frames([number]))
+    except (OutbidError, OSError) as error:
+        raise NotYet(str(error)) from None
 
 
 def restarted(source: object, why: str) -> InputError:

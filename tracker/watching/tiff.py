@@ -13,7 +13,7 @@ from ..errors import OutbidError
 from ..formats.images.frames import Images
 from ..formats.images.tiff import files_of_ome
 from ..work.jobs import Opening
-from .sources import NotYet, restarted
+from .sources import read_of, restarted
 
 _PATIENCE = 4.0
 """Guard: looks at a file take at most a fifth of the time: to look at its pages, all have to be listed."""
@@ -54,11 +54,7 @@ class GrowingTiff:
         return new
 
     def read(self, number: int) -> NDArray:
-        assert self._movie is not None
-        try:
-            return next(self._movie.frames([number]))
-        except (OutbidError, OSError) as error:
-            raise NotYet(str(error)) from None
+        return read_of(self._movie, number)
 
     def drop(self, number: int) -> None:
         """A frame that will not be read."""

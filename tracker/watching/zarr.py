@@ -15,7 +15,7 @@ from ..errors import InputError, OutbidError
 from ..formats.images import zarr as zarr_format
 from ..formats.images.frames import Images
 from ..work.jobs import Opening
-from .sources import NotYet, restarted
+from .sources import read_of, restarted
 
 _MARKS = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 _AHEAD = 64
@@ -56,11 +56,7 @@ class GrowingZarr:
         return found
 
     def read(self, number: int) -> NDArray:
-        assert self._movie is not None
-        try:
-            return next(self._movie.frames([number]))
-        except (OutbidError, OSError) as error:
-            raise NotYet(str(error)) from None
+        return read_of(self._movie, number)
 
     def drop(self, number: int) -> None:
         """A frame that will not be read."""
