@@ -27,6 +27,8 @@ TERMS = np.array([
     [SIZE, 0, 2, 0], [SIZE, 0, 0, 2], [DEPTH, 2, 0, 0],
 ])  # fmt: skip
 """Derivatives of a spot by its parameters: powers of the distances along z, y, x."""
+REACH = 3.5
+"""Guard: widths about a spot in which it is drawn and fitted."""
 _STILL = 0.01
 """Guard: step of a spot, in largest ones, below which it moves no more: .003 of a width."""
 _REORDERED = frozenset({"reassoc", "contract", "arcp", "nsz"})

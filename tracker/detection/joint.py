@@ -40,7 +40,7 @@ _SWEEPS = 30
 """Guard: sweeps of Gauss-Seidel."""
 _FALSE = 0.5
 """Error level: share of noise among the candidates; the last one that is kept has .4."""
-_PROFILE = 0.1
+PROFILE = 0.1
 """Prior: share of its light by which a spot may differ from the profile."""
 _NEIGHBOURS = 10
 """Guard: neighbours that widen an error."""
@@ -48,7 +48,7 @@ _OVERLAP = 0.1
 """Guard: least overlap of these."""
 _RIDGE = 0.02
 """Guard: ridge of the matrix of their overlaps."""
-_WINDOW = 4.0
+WINDOW = 4.0
 """Prior: width of the window of the local noise scale, in widths of a spot."""
 _EVERYWHERE = 0.5
 """Prior: weight of the noise scale of the whole frame besides the local one."""
@@ -145,9 +145,9 @@ class NoiseScale(NamedTuple):
     def of(response: NDArray[np.float32], filter_: Filter) -> NoiseScale:
         """From the negative side of a response: two blocks a standard deviation of the window."""
         everywhere = noise_scale(response, filter_)
-        size = np.maximum(1, np.rint(_WINDOW / 2 * filter_.sigma)).astype(np.int64)
+        size = np.maximum(1, np.rint(WINDOW / 2 * filter_.sigma)).astype(np.int64)
         scale = mean_depths(response, size) * np.sqrt(2 * np.pi)
-        local = ndimage.gaussian_filter(scale, _WINDOW * filter_.sigma / size, mode="reflect")
+        local = ndimage.gaussian_filter(scale, WINDOW * filter_.sigma / size, mode="reflect")
         least = max(_LEAST * everywhere, _FLOOR)
         return NoiseScale(np.maximum((local + _EVERYWHERE * everywhere) / (1 + _EVERYWHERE), least), size)
 
@@ -263,7 +263,7 @@ def _fitted(
     A Gauss-Newton step from the candidates `before`, whose light is taken out of the response.
     """
     response, half = filter_.kernel
-    limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, _PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE)
+    limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE)
     return Peaks(*fitted(
         position, before.position, before.amplitude, residual, response, half, filter_.boundary_gain,
         *noise, least, _ONE_SPOT * filter_.sigma, np.array(limits),
