@@ -102,8 +102,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--record", type=Path, default=RECORD)
+    parser.add_argument("--only", nargs="*", default=[], help="of the constants, such as joint._ONE_SPOT")
     chosen = parser.parse_args()
-    changes = [(*name, factor) for name in names() for factor in FACTORS]
+    wanted = [name for name in names() if not chosen.only or ".".join(name) in chosen.only]
+    changes = [(*name, factor) for name in wanted for factor in FACTORS]
     with measure.processes(chosen.jobs) as pool:
         usual, *rest = pool.map(measured, [None, *changes])
     stated = {**measure.stated(), "images": len(usual), "mean": round(float(np.mean(usual)), 4)}
