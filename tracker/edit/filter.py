@@ -8,14 +8,14 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, SettingsError
+from ..errors import InputError, SettingsError, refuse_unlike
 from ..particles.tracks import Tracks
-from ..settings.declare import refuse_no_numbers
 
 if TYPE_CHECKING:
     from ..formats.coerce import TracksLike
@@ -141,7 +141,7 @@ def filter(  # noqa: A001 - it is called as its command is: `outbid.filter`
     if not all(isinstance(one, str) for one in given):
         raise SettingsError(f"where is {where!r}; it must be a text such as 'mass > 10', or a list of these.")
     least = {"cut_below": cut_below, "min_confidence": min_confidence}
-    refuse_no_numbers(least | {"min_length": min_length, "max_length": max_length})
+    refuse_unlike(Real, "a number", least | {"min_length": min_length, "max_length": max_length})
     kept = tracks_of(tracks)
     if cut_below is not None:
         kept = without_unlikely(kept, cut_below)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 from typing import ClassVar
 
 from .. import formats
 from ..edit.fill_gaps import with_gaps_filled
-from ..errors import InputError, SettingsError
+from ..errors import InputError, SettingsError, refuse_unlike
 from ..formats.graphs.geff_write import can_be_written_in_parts, write_parts
 from ..formats.tables.columns import AS_NAMED
 from ..formats.tables.parquet import calibration_in, row_count
 from ..measuring.scales import without_drift
 from ..particles.detections import with_time
 from ..particles.tracks import Tracks
-from ..settings.declare import refuse_no_numbers
 from .jobs import run_record
 
 
@@ -54,7 +54,7 @@ def convert(
     SettingsError, InputError, OSError
         As `outbid.write_tracks` and `outbid.read_tracks`.
     """
-    refuse_no_numbers({"frame_interval": frame_interval})
+    refuse_unlike(Real, "a number", {"frame_interval": frame_interval})
     formats.check_input(source, columns=columns)
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     job = ConvertJob(columns or AS_NAMED, fill_gaps, frame_interval, None, subtract_drift)
