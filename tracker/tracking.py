@@ -226,10 +226,8 @@ def run_of(
         **account(links.batches, used.device, exact_margins=used.exact_margins, decided=decided),
     }  # fmt: skip
     lap("tracks")
-    if not used.stated:
-        return TrackingRun(tracks, used, stats, learned)
-    unmatched = used.pins_in(detections).unmatched
-    stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)}
+    unmatched = used.pins_in(detections).unmatched if used.stated else ()
+    stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)} if used.stated else {}
     return TrackingRun(tracks, used, stats, learned, unmatched)
 
 
