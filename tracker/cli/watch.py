@@ -106,9 +106,7 @@ def watch(
 
     if do is not None and not conditions:
         raise click.UsageError("--do is of events: state them with --when.")
-    watched = How(
-        how.idle, how.wait, how.poll, how.learn, how.until, how.stop_file, how.keep, how.workers
-    )  # fmt: skip
+    watched = How(how.idle, how.wait, how.poll, how.learn, how.until, how.stop_file, how.keep, how.workers)
     with compilation_reported(), progress_bar("Waiting for frames") as bar:
         record = follow(
             str(source), output, DetectionSettings(**values), tracking=TrackingSettings(**linked),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -17,12 +18,12 @@ from numpy.typing import NDArray
 
 
 def free_memory() -> int:
-    """Bytes of main memory available without swapping; 4 GiB where the system does not report it."""
+    """Bytes of main memory available without swapping; all, or 4 GiB, where the system does not report it."""
     try:
         sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         return int(sizes["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return 4 << 30
+    except (OSError, KeyError, ValueError):  # not Linux
+        return os.sysconf("SC_PHYS_PAGES") * 4096 if hasattr(os, "sysconf") else 4 << 30
 
 
 def on_device(array: Any) -> bool:

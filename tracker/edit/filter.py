@@ -233,9 +233,8 @@ def fulfilling(tracks: Tracks, condition: Condition) -> Tracks:
     2
     """
     texts = tracks.detections.features.get(condition.column)
-    if texts is not None and texts.dtype.kind not in "iufb":
-        return _kept(tracks, values_that_meet(texts, condition))
-    values = column_of(tracks, condition.column, condition.of_track)
+    holds_texts = texts is not None and texts.dtype.kind not in "iufb"
+    values = texts if holds_texts else column_of(tracks, condition.column, condition.of_track)
     return _kept(tracks, values_that_meet(values, condition))
 
 
