@@ -232,9 +232,9 @@ def fulfilling(tracks: Tracks, condition: Condition) -> Tracks:
     >>> len(fulfilling(tracks, condition_from("mean(mass) > 9")).detections)
     2
     """
-    texts = tracks.detections.features.get(condition.column)
-    holds_texts = texts is not None and texts.dtype.kind not in "iufb"
-    values = texts if holds_texts else column_of(tracks, condition.column, condition.of_track)
+    values = tracks.detections.features.get(condition.column)
+    if values is None or values.dtype.kind in "iufb":
+        values = column_of(tracks, condition.column, condition.of_track)
     return _kept(tracks, values_that_meet(values, condition))
 
 

@@ -111,18 +111,16 @@ class ConvertJob:
             whole = run_record("convert", self.origin(source))
         if record:
             whole |= {"conversion": run_record("convert", self.origin(source)) | dict(record)}
-        plain = not self.columns and not self.fill_gaps and self.frame_interval is None
-        plain &= not self.subtract_drift
-        if formats.format_of(output) == "graphs.geff" and plain and can_be_written_in_parts(Path(source)):
-            count = write_parts(Path(source), output, whole, overwrite=overwrite)
-            counts = {"detections": row_count(Path(source)), "tracks": count}
-            return counts | {"units": str(calibration_in(Path(source)))}
+        plain = not (self.columns or self.fill_gaps or self.subtract_drift) and self.frame_interval is None
+        path = Path(source)
+        if formats.format_of(output) == "graphs.geff" and plain and can_be_written_in_parts(path):
+            count = write_parts(path, output, whole, overwrite=overwrite)
+            return {"detections": row_count(path), "tracks": count, "units": str(calibration_in(path))}
         if formats.holds_tracks(source, columns=self.columns):
             tracks = self._tracks(source, whole)
             self._write(output, tracks, whole, overwrite)
-            units = str(tracks.detections.calibration)
-            counts = {"detections": len(tracks.detections), "tracks": tracks.track_count}
-            return counts | {"units": units}
+            seen, count = tracks.detections, tracks.track_count
+            return {"detections": len(seen), "tracks": count, "units": str(seen.calibration)}
         if self.fill_gaps or self.image is not None or self.subtract_drift:
             raise SettingsError(
                 f"--fill-gaps, --image and --subtract-drift are for tracks; {source} holds detections alone."
