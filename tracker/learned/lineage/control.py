@@ -84,7 +84,7 @@ def likely_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, known: DaughterModel
 ) -> tuple[Divisions, DivisionFit]:
     """Divisions that may be, and their fit from a known model."""
-    every = candidate_divisions(movie, model.local.flow, posterior, np.ones(len(movie), bool))
+    every = candidate_divisions(movie, model.local.flow, posterior, np.ones_like(movie.frame, bool))
     whole = Context.of(movie, model, posterior).near(every)
     fit = fitted(whole, every, known, 0.0, rounds_over(movie))
     return every.take("division", fit.probability > TINY), fit
