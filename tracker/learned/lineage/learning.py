@@ -93,7 +93,7 @@ class Context(Arrays):
 
     def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
         """The same without the detections that take no part, which are most in a large movie."""
-        part = self.scaled.any(axis=0)
+        part: NDArray[np.bool_] = self.scaled[0] | self.scaled[1]
         for end in (self.tail, self.head, *divisions.slots):
             part[end] = True
         new = np.cumsum(part) - 1
