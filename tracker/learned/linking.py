@@ -15,7 +15,6 @@ from ..compute.arrays import (
     free_memory,
     on_device,
     placed,
-    to_device,
     to_host,
 )
 from ..compute.threads import computing
@@ -135,7 +134,7 @@ def fit_movie(
         lap("deciding")
         shorten = settings.max_gap is None
         summary = summarise(reading, fit, known, columns=columns, shorten=shorten)
-        lap("errors of what is learned")
+        lap("summing up")
     if progress is not None:
         progress(len(detections), len(detections))
     return FittedMovie(
@@ -229,9 +228,7 @@ def _decided(fit: Fit, settings: TrackingSettings) -> Decided:
         fit.movie, fit.model, fit.posterior, divisions=settings.divisions, merges=settings.merges
     )
     links = tracks.decide(settings.solver, exact=settings.exact_margins)
-    there = array_module(links.pairs)
-    links = with_encounters(*placed((fit.movie, fit.model, links), to_host))
-    return Decided(links if there is np else placed(links, to_device), tracks)
+    return Decided(with_encounters(fit.movie, fit.model, links), tracks)
 
 
 def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:
