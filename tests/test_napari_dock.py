@@ -138,6 +138,7 @@ def by_hand(window: Window, form: Any) -> None:
         return str(form.message.text())
 
     count = len(form.session.tracks.detections)
+    form.ask(0)
     form.press("D")
     assert "The model stays as it was learned: Learn again" in done(2)
     window.viewer.reset_view()

@@ -190,8 +190,8 @@ def answer(session: Session, asked: Question, kind: str, *others: int) -> Sessio
     spots = tuple(session.spot(row) for row in (doubt.row, *others))
     pin = Pin(kind, spots, user=getpass.getuser(), p_before=before, audit=audit)
     of = _as_link if session.given is not None else (lambda pin: pin)
-    known = zip(session.pins, followed(session.pins), strict=True)
-    kept = (one for one, now in known if not _contradict(of(now), of(pin)))
+    earlier = zip(session.pins, followed(session.pins), strict=True)
+    kept = (one for one, now in earlier if not _contradict(of(now), of(pin)))
     return act(session, (*kept, pin))
 
 

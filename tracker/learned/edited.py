@@ -91,11 +91,10 @@ class Grown:
     def hypothesis(self, before: Hypothesis) -> Hypothesis:
         """What the tracks of the M + K do, before links of the further ones are sought."""
         if isinstance(before, Merging):  # its lineage is found anew under pins
-            return replace(before, plain=self.hypothesis(before.plain))
-        movie = self.movie(before.movie)
+            return replace(before, plain=self._plain(before.plain))
         if isinstance(before, Plain):
-            model = before.model.take("row", self.source)
-            return Plain(movie, model, self.posterior(before.posterior))
+            return self._plain(before)
+        movie = self.movie(before.movie)
         of = before.lineage
         mother, first, second = self.row[of.divisions.slots]
         return Dividing(movie, replace(
@@ -103,6 +102,10 @@ class Grown:
             posterior=self.posterior(of.posterior), rates=of.rates.take("row", self.source),
             unlinked=of.unlinked[:, self.source],
         ))  # fmt: skip
+
+    def _plain(self, before: Plain) -> Plain:
+        model = before.model.take("row", self.source)
+        return Plain(self.movie(before.movie), model, self.posterior(before.posterior))
 
 
 def _frames_in(reading: Reading, seen: NDArray[np.int32], wanted: NDArray[np.int32]) -> Rows:

@@ -70,8 +70,8 @@ def edited(detections: Detections, pins: Iterable[Pin]) -> Edited:
             placed.pop(row, None)
         elif pin.kind == "remove" or _row_at(detections, pin.detections[1], placed, gone) < 0:
             left.append(pin)
-    row, seen = _made(detections, placed, gone, many)
-    return Edited(seen, row[:count], np.sort(row[list(placed)]).astype(np.int64), tuple(left))
+    now, seen = _made(detections, placed, gone, many)
+    return Edited(seen, now[:count], np.sort(now[list(placed)]).astype(np.int64), tuple(left))
 
 
 def _row_at(detections: Detections, place: Place, placed: dict[int, Place], gone: set[int]) -> int:
