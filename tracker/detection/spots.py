@@ -26,6 +26,7 @@ from .prepare import prepared
 from .spectrum import Maxima
 from .stabilise import masked
 from .transform import CosineTransform
+from .wider import as_one
 
 FEATURES = (
     "quality", "probability", "amplitude", "background", "radius", "snr", "misfit",
@@ -160,7 +161,8 @@ def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: Cosine
     candidates = find_candidates(whole, model.sigma, model.noise, dct)
     candidates = candidates.of(np.isfinite(whole[tuple(np.rint(candidates.position).astype(int).T)]))
     candidates = candidates.of(_one_of_each(candidates, whole >= model.noise.saturation))
-    fitted = fit_in_grey(whole, candidates, model.sigma)
+    fitted, stay = as_one(whole, candidates, fit_in_grey(whole, candidates, model.sigma), model.sigma)
+    fitted, candidates = fitted.of(stay), candidates.of(stay)
     fitted = fitted._replace(position=fitted.position + np.array([0, *tile.start]))
     own = tile.owns(fitted.position[:, 1:])
     maxima = candidates.filter_.maxima
