@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -44,7 +45,10 @@ def kernels(module: str, array: Any) -> ModuleType:
     >>> kernels("outbid.geometry.gating", np.zeros(3)).__name__
     'outbid.geometry.gating_cpu'
     """
-    return import_module(f"{module}_{'gpu' if on_device(array) else 'cpu'}")
+    return _loaded(f"{module}_{'gpu' if on_device(array) else 'cpu'}")
+
+
+_loaded = cache(import_module)  # to ask Python for a module again takes as long as a small kernel
 
 
 crossing: ContextVar[Any] = ContextVar("crossing", default=None)

@@ -47,6 +47,7 @@ detection.joint.peaks_above f4:3 f4 f4
 detection.joint.scales_at f8:3 i8:1 f8:2
 detection.joint.vertices f4:3 f4 i8:2
 detection.fit.render (i8,i8,i8) f8:2 f8:1 f8
+detection.fit.without f4:3 f8:2 f8:1 f8 (f8,f8,f8)
 detection.fit.fit_spots f4:3 f4:3 f8:2 f8:2 f8:1 f8:1 f8 f8:1 f8:1 f8 i8 b1:1
 detection.fit.errors_of f4:3 f4:3 f8:2 f8:1 f8:1 f8 f8:1
 detection.stabilise.to_noise f4:1 f4:1 (f8,f8,f8)
@@ -97,7 +98,7 @@ SECONDS = {
     "detection.decision": 8.9,
     "learned.inference.encounters": 7.0,
     "assignment.bid_and_augment": 6.1,
-    "detection.fit": 4.6,
+    "detection.fit": 8.8,
     "learned.inference.smoother": 4.3,
     "learned.inference.filter": 3.1,
     "geometry.neighbours": 2.8,

@@ -22,9 +22,9 @@ from .fit_cpu import (
     Z,
     errors_of,
     fit_spots,
-    render,
+    without,
 )  # fmt: skip
-from .stabilise import grey, stabilised
+from .stabilise import grey
 
 _REACH = 3.5
 """Guard: widths about a spot in which it is fitted."""
@@ -89,6 +89,11 @@ class FittedSpots(NamedTuple):
         """All spots of some parts of a frame."""
         return FittedSpots(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
+    def parameters(self) -> NDArray[np.float64]:
+        """(n, 7): as kernels take them, without levels."""
+        level = np.zeros(len(self.amplitude))
+        return np.column_stack([self.position, self.amplitude, level, self.log_width, self.log_depth])
+
     def growth(self) -> tuple[float, float]:
         """Logarithms by which spots are wider than the common width, in the plane and along z: medians.
 
@@ -129,7 +134,7 @@ def fit_in_grey(
     prior = np.array([*1 / wide**2, flat, flat, *[1 / SIZES**2] * 2])
     most = _STEPS * [*wide, 1, 1, 1, 1]
     camera = np.array([*noise.line, noise.saturation])
-    whole, light = grey(candidates.values, noise), candidates.background.grey
+    whole, light = grey(candidates.values, noise), candidates.background.values
     spots = np.zeros((len(start), PARAMETERS))
     spots[:, Z : X + 1] = start
     peaks = candidates.background.peaks(start, candidates.height)
@@ -138,12 +143,12 @@ def fit_in_grey(
         if number < 2:
             moving = np.ones(len(spots), bool)
         if number:
-            drawn = render(voxels.shape, spots[candidates.significant], sigma, _REACH)
-            light = grey(candidates.smoothed(stabilised(whole - drawn, noise)), noise)
-        model = light.copy()
-        fit_spots(voxels, model, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps, moving)
+            rest = without(whole, spots[candidates.significant], sigma, _REACH, noise.line)
+            light = candidates.smoothed(rest)
+        model, under = fit_spots(
+            voxels, light, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps, moving
+        )
     error = errors_of(voxels, model, spots, sigma, camera, _REACH, prior)
-    under = light[tuple(np.rint(start).astype(int).T)].astype(np.float64)
     return FittedSpots(
         spots[:, Z : X + 1], error[:, Z : X + 1], spots[:, AMPLITUDE], under + spots[:, LEVEL],
         spots[:, SIZE], spots[:, DEPTH], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],

@@ -17,7 +17,7 @@ from .declare import DEVICES, Setting, check_rules, check_values, declare, docum
 if TYPE_CHECKING:
     from ..particles.calibration import Calibration
     from ..particles.detections import Detections
-    from ..pins import Found, Pin
+    from ..pins import Edited, Found, Pin
 
 
 @with_former_names
@@ -124,7 +124,8 @@ class TrackingSettings:
         excludes="max_distance", former="column --column",
     ), hashed=False)  # fmt: skip
     pins: Sequence[Pin] | str | os.PathLike[str] = declare((), Setting(
-        "Table of pins: statements of a person about links, starts and ends, which the tracks obey.",
+        "Table of pins: statements of a person about links, starts and ends, which the tracks obey; and "
+        "detections that were added, moved or removed.",
         "In Python also a list of pins. The model is learned without them.",
         metavar="FILE",
     ))  # fmt: skip
@@ -175,8 +176,14 @@ class TrackingSettings:
         assert isinstance(self.pins, tuple)
         return self.pins
 
+    def edited(self, detections: Detections) -> Edited:
+        """The detections with those that pins add, move and remove."""
+        from ..pins import edited
+
+        return edited(detections, self.stated)
+
     def pins_in(self, detections: Detections) -> Found:
-        """The pins among detections."""
+        """The pins among detections, which are `edited`."""
         from ..pins import resolve_pins
 
         return resolve_pins(self.stated, detections, calibration=self.calibration_of(detections))
