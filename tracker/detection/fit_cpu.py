@@ -31,7 +31,7 @@ TERMS = np.array([
 MONOMIALS = np.array([
     [0, 0], [1, 0], [0, 1], [2, 0], [0, 2], [1, 1], [3, 0], [2, 1], [1, 2], [0, 3], [4, 0], [2, 2], [0, 4],
 ])  # fmt: skip
-"""Powers of the distances along y and x, as `plane_sums` sums them; the first five of the flat ones as well."""
+"""Powers of the distances along y and x in the sums of `plane_sums`; five of them in the flat ones."""
 _STILL = 0.01
 """Guard: step of a spot, in largest ones, below which it moves no more: .003 of a width."""
 _REORDERED = frozenset({"reassoc", "contract", "arcp", "nsz"})
@@ -243,7 +243,7 @@ def plane_sums(n, room, level, noise, squares, flat, left):  # pragma: no cover
 
 @inner_kernel
 def spread_over(plane, axes, rows, columns):  # pragma: no cover
-    """A Gaussian, and distances along y and x in widths, at the voxels of a plane: room[2:5] of `plane_sums`."""
+    """A Gaussian, and distances along y and x, at the voxels of a plane: room[2:5] of `plane_sums`."""
     gauss, far_y, far_x = plane[2], plane[3], plane[4]
     for j in range(rows):
         for k in range(columns):
