@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -17,12 +19,12 @@ from numpy.typing import NDArray
 
 
 def free_memory() -> int:
-    """Bytes of main memory available without swapping; 4 GiB where the system does not report it."""
+    """Bytes of main memory available without swapping; all, or 4 GiB, where the system does not report it."""
     try:
         sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         return int(sizes["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return 4 << 30
+    except (OSError, KeyError, ValueError):  # not Linux
+        return os.sysconf("SC_PHYS_PAGES") * 4096 if hasattr(os, "sysconf") else 4 << 30
 
 
 def on_device(array: Any) -> bool:
@@ -43,7 +45,10 @@ def kernels(module: str, array: Any) -> ModuleType:
     >>> kernels("outbid.geometry.gating", np.zeros(3)).__name__
     'outbid.geometry.gating_cpu'
     """
-    return import_module(f"{module}_{'gpu' if on_device(array) else 'cpu'}")
+    return _loaded(f"{module}_{'gpu' if on_device(array) else 'cpu'}")
+
+
+_loaded = cache(import_module)  # to ask Python for a module again takes as long as a small kernel
 
 
 crossing: ContextVar[Any] = ContextVar("crossing", default=None)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .joint import JointFit, Peaks, fit_together
-from .spectrum import Filter, Modes, spectrum
+from .spectrum import Filter, Maxima, Modes, spectrum
 from .stabilise import Background, Noise, stabilised, with_peaks_restored
 from .transform import Band, CosineTransform
 
@@ -95,7 +95,8 @@ def find_candidates(
     values = frame - mean if band.small == band.shape else dct.back(modes)
     dark = Background(np.full(values.shape, mean * band.gain, np.float32), noise.scaled(band.gain))
     fit, background, filter_ = _in_passes(values, modes, sigma * band.scale, dark, dct)
-    significance = fit.peaks.significance / _tail(fit, filter_)
+    _, deep = fit.noise.maxima(fit.response, _TAIL, -1.0)
+    significance = fit.peaks.significance / tail_of(deep, filter_.maxima)
     return CandidateSpots(
         band.in_frame(fit.peaks.position),
         fit.peaks.amplitude / (filter_.scale * band.gain),
@@ -142,10 +143,9 @@ def _in_passes(
     return fit, background, filter_
 
 
-def _tail(fit: JointFit, filter_: Filter) -> float:
-    """How much wider than a Gaussian's the tail of the minima is, at least 1."""
-    _, deep = fit.noise.maxima(fit.response, _TAIL, -1.0)
+def tail_of(deep: NDArray[np.float64], maxima: Maxima) -> float:
+    """How much wider than a Gaussian's the tail of the minima is, at least 1; deep: depths over `_TAIL`."""
     u = np.linspace(_TAIL, _TAIL + 5, 200)
-    expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.maxima.above(u))))
+    expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(maxima.above(u))))
     mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)
     return float(np.sqrt(max(1.0, mean / expected)))

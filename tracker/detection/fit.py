@@ -89,6 +89,11 @@ class FittedSpots(NamedTuple):
         """All spots of some parts of a frame."""
         return FittedSpots(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
+    def parameters(self) -> NDArray[np.float64]:
+        """(n, 7): as kernels take them, without levels."""
+        level = np.zeros(len(self.amplitude))
+        return np.column_stack([self.position, self.amplitude, level, self.log_width, self.log_depth])
+
     def growth(self) -> tuple[float, float]:
         """Logarithms by which spots are wider than the common width, in the plane and along z: medians.
 

@@ -6,6 +6,7 @@ frame.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
@@ -18,7 +19,7 @@ from scipy.fft import next_fast_len
 
 from ..settings.detection import DetectionSettings
 from .blobs import find_blobs
-from .candidates import CandidateSpots, find_candidates
+from .candidates import find_candidates
 from .decision import Decision, beside_bright, decide
 from .fit import FittedSpots, fit_in_grey
 from .model import SpotModel
@@ -26,6 +27,7 @@ from .prepare import prepared
 from .spectrum import Maxima
 from .stabilise import masked
 from .transform import CosineTransform
+from .wider import as_one
 
 FEATURES = (
     "quality", "probability", "amplitude", "background", "radius", "snr", "misfit",
@@ -122,7 +124,7 @@ class Tile(NamedTuple):
         return ((pixel >= low) & (pixel < high)).all(axis=1)
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Candidates of a tile, its noise, and the share of it that is theirs."""
 
     significance: NDArray[np.float64]
@@ -142,6 +144,13 @@ def _spots(
     else:
         with ThreadPoolExecutor(dct.workers) as pool:
             parts = list(pool.map(lambda tile: _part(voxels, tile, model, replace(dct, workers=1)), pieces))
+    return decided(parts, model, settings)
+
+
+def decided(parts: Sequence[Part], model: SpotModel, settings: DetectionSettings) -> FrameSpots:
+    """The candidates of a frame's tiles as columns, with what is accepted of them; none without a tile."""
+    if not parts:
+        return FrameSpots.none()
     significance = np.concatenate([part.significance for part in parts])
     decision = decide(
         significance,
@@ -155,28 +164,32 @@ def _spots(
     return FrameSpots(fitted.position * settings.spacing, columns, _kept(quality, decision, settings))
 
 
-def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: CosineTransform) -> _Part:
+def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: CosineTransform) -> Part:
     whole = np.ascontiguousarray(voxels[:, tile.rows, tile.columns])
     candidates = find_candidates(whole, model.sigma, model.noise, dct)
     candidates = candidates.of(np.isfinite(whole[tuple(np.rint(candidates.position).astype(int).T)]))
-    candidates = candidates.of(_one_of_each(candidates, whole >= model.noise.saturation))
-    fitted = fit_in_grey(whole, candidates, model.sigma)
+    saturated = whole >= model.noise.saturation
+    candidates = candidates.of(one_of_each(candidates.position, candidates.height, saturated))
+    fitted, stay = as_one(whole, candidates, fit_in_grey(whole, candidates, model.sigma), model.sigma)
+    fitted, candidates = fitted.of(stay), candidates.of(stay)
     fitted = fitted._replace(position=fitted.position + np.array([0, *tile.start]))
     own = tile.owns(fitted.position[:, 1:])
     maxima = candidates.filter_.maxima
     seen = beside_bright(candidates.position, candidates.height, candidates.significance, model.sigma)
-    return _Part(seen[own], fitted.of(own), maxima, candidates.least, tile.share)
+    return Part(seen[own], fitted.of(own), maxima, candidates.least, tile.share)
 
 
-def _one_of_each(candidates: CandidateSpots, saturated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def one_of_each(
+    position: NDArray[np.float64], height: NDArray[np.float64], saturated: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """(n,): which candidates are outside saturated regions, or the brightest in theirs.
 
     Where profiles are cut, two do not differ from one.
     """
-    label = ndimage.label(saturated)[0][tuple(np.rint(candidates.position).astype(int).T)]
+    label = ndimage.label(saturated)[0][tuple(np.rint(position).astype(int).T)]
     best = np.zeros(label.max(initial=0) + 1)
-    np.maximum.at(best, label, candidates.height)
-    return (label == 0) | (candidates.height >= best[label])
+    np.maximum.at(best, label, height)
+    return (label == 0) | (height >= best[label])
 
 
 def _kept(quality: NDArray[np.float64], decision: Decision, settings: DetectionSettings) -> int:

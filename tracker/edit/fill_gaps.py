@@ -1,4 +1,4 @@
-"""Add interpolated positions in gaps, and the time of each detection, to tracks."""
+"""Add interpolated positions, with their times, in the gaps of tracks."""
 
 from __future__ import annotations
 

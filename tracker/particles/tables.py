@@ -142,10 +142,5 @@ def _parents(tracks: Tracks, chosen: NDArray[np.bool_] | slice) -> NDArray[np.in
     """(N,) int64: the track from which each detection's track comes by one of the chosen links, or -1."""
     if not tracks.branches:
         return None
-    source, target = tracks.links[chosen].T
-    between = (tracks.successors[source] > 1) | (tracks.predecessors[target] > 1)
-    if not between.any():
-        return None
-    parent_of_track = np.full(tracks.track_count, -1, dtype=np.int64)
-    parent_of_track[tracks.track_id[target[between]]] = tracks.track_id[source[between]]
-    return parent_of_track[tracks.track_id]
+    between = tracks.links[chosen][~tracks._inside_track[chosen]]
+    return tracks._parents_by(between) if len(between) else None
