@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from ..compute.kernels import inner_kernel, kernel
-from .stabilise_cpu import to_grey, to_noise
+from .stabilise_cpu import to_noise
 
 PARAMETERS = 7
 Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(PARAMETERS)
@@ -342,19 +342,13 @@ def rooms_for(shape, sigma, reach):  # pragma: no cover
 
 @kernel
 def fit_spots(
-    image, light, spots, start, sigma, noise, reach, prior, most, far, turns, moving
+    image, model, spots, start, sigma, noise, reach, prior, most, far, turns, moving
 ):  # pragma: no cover
-    """Fit the spots (n, 7) that move (n,) in place, in turn, on `light` (Z, Y, X) f4 in units of the noise.
+    """Fit the spots (n, 7) that move (n,) in place, in turn; all are added to `model` (Z, Y, X) f4.
 
-    Returns the model, which is the light in grey values with all spots added, and the light (n,) at `start`.
-    start: (n, 3) positions, from which they move by `far` widths at most. most: (7,) largest step of each
-    parameter. Those whose last step is below `_STILL` move no more.
+    model: the background. start: (n, 3) positions, from which they move by `far` widths at most. most: (7,)
+    largest step of each parameter. Those whose last step is below `_STILL` move no more.
     """
-    model = np.empty_like(light)
-    to_grey(light.ravel(), model.ravel(), (noise[BASE], noise[SLOPE], noise[LEAST]))
-    under = np.empty(len(spots))
-    for i in range(len(spots)):
-        under[i] = model[int(np.rint(start[i, 0])), int(np.rint(start[i, 1])), int(np.rint(start[i, 2]))]
     add(model, spots, sigma, reach)
     both, axes, room = rooms_for(image.shape, sigma, reach)
     information, step = np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, 1))
@@ -379,7 +373,6 @@ def fit_spots(
                 shift = np.abs(spots[i] - before) / most
                 shift[AMPLITUDE] /= max(spots[i, AMPLITUDE], 1e-30)
                 moving[i] = shift.max() > _STILL
-    return model, under
 
 
 @kernel
