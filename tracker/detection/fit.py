@@ -23,9 +23,9 @@ from .fit_cpu import (
     Z,
     errors_of,
     fit_spots,
-    render,
+    without,
 )  # fmt: skip
-from .stabilise import grey, stabilised
+from .stabilise import grey
 
 SWEEPS = (4, 1, 1, 1, 1, 1)
 """Guard: sweeps of the fit; before each group the background is estimated without the spots as they are."""
@@ -152,8 +152,8 @@ def fit_in_grey(
         if number < 2:
             moving = np.ones(len(spots), bool)
         if number:
-            drawn = render(voxels.shape, spots[candidates.significant], sigma, REACH)
-            light = grey(candidates.smoothed(stabilised(whole - drawn, noise)), noise)
+            rest = without(whole, spots[candidates.significant], sigma, REACH, noise.line)
+            light = grey(candidates.smoothed(rest), noise)
         model = light.copy()
         fit_spots(voxels, model, spots, start, sigma, camera, REACH, prior, most, _FAR, sweeps, moving)
     error = errors_of(voxels, model, spots, sigma, camera, REACH, prior)

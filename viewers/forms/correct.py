@@ -16,13 +16,14 @@ from qtpy.QtGui import QHideEvent, QKeySequence, QShortcut
 from qtpy.QtWidgets import QGridLayout, QLineEdit, QListWidget, QListWidgetItem, QPushButton
 
 from outbid import formats
-from outbid.errors import InputError
+from outbid.errors import InputError, OutbidError
 from outbid.particles.tracks import Tracks
 from outbid.pins import read_pins
 from outbid.tracking import TrackingSettings
 
 from .. import correcting, proofreading
 from ..correcting import Corrected
+from ..layers import CORRECTED
 from ..proofreading import Session
 from .lineage import LineageForm, ray
 from .napari_layers import calibration_of, record_of, transform_of
@@ -75,7 +76,7 @@ class CorrectForm(LineageForm):
         if layer is None or taken is None:
             raise InputError("There is no layer of tracks. Open one, or track particles.")
         foreign, record = not isinstance(layer, Points), dict(record_of(layer) or {})
-        taken = as_detected(self.viewer, layer) if foreign else taken
+        taken = as_detected(self.viewer, layer, before_pins=True) if foreign else taken
         settings = TrackingSettings()
         if foreign and record.get("command") == "track":
             settings, foreign = settings_of(record["settings"], (1.0, 1.0, 1.0)), False
@@ -94,13 +95,13 @@ class CorrectForm(LineageForm):
         session, opened = self.session, None
         try:
             opened = None if session is not None else self.opening()
-        except InputError as problem:
+        except OutbidError as problem:
             self.show_problem(problem)
             return
 
         def work(report: Report) -> object:
             now = session if opened is None else opened(report)
-            made = step(now, *given, progress=report)
+            made = step(now, *given)
             return made if isinstance(made, Corrected) else Corrected(made, said, ())
 
         self._job = work
@@ -126,6 +127,8 @@ class CorrectForm(LineageForm):
     def _show_session(self, session: Session) -> None:
         """Give the layer the tracks of the session, and show them."""
         tracks, layer = session.tracks, self.layers.layer()
+        corrected = {CORRECTED: str(self.pins_path)} if session.pins else {}
+        record = {name: value for name, value in self._record.items() if name != CORRECTED} | corrected
         order = np.lexsort((tracks.detections.frame, tracks.track_id))
         rows = np.empty(len(order), np.int64)
         rows[order] = np.arange(len(order))
@@ -133,7 +136,7 @@ class CorrectForm(LineageForm):
         if layer is not None and not isinstance(layer, Points):
             on_grid = replace(tracks, detections=tracks.detections.on_grid(calibration_of(layer)))
             shown = show_tracks(
-                self.viewer, on_grid, transform_of(layer), layer.name, record=self._record, instead_of=layer
+                self.viewer, on_grid, transform_of(layer), layer.name, record=record, instead_of=layer
             )
             keep_places_of_tracks(shown, tracks, tracks.detections.position)
             self.layers.renew()
@@ -250,7 +253,7 @@ class CorrectForm(LineageForm):
         own = {"settings": settings} if session.given is None else {}
         record = self.record(str(path), settings, "cpu") | self._record | own
 
-        def write(session: Session, progress: Report) -> Session:  # noqa: ARG001 - a step takes both
+        def write(session: Session) -> Session:
             formats.write_tracks(path, session.tracks, record=record, overwrite=True)
             return session
 
