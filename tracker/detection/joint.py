@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from .fit_cpu import REACH
 from .joint_cpu import joined, local_scales, peaks_above, quantile, resolved, scales_at, taken_out, vertices
 from .spectrum import Filter
-from .stabilise import REACH, Background
+from .stabilise import Background
 
 _ROUNDS = 12
 """Guard: rounds in which candidates join."""

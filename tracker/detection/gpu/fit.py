@@ -11,8 +11,8 @@ import numpy as np
 from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
 from ..decision import _HALO, _HALO_REACH, _HALO_WIDTH
-from ..fit import _FAR, _FLAT_PRIOR, _LEAST_AMPLITUDE, _REACH, _STEPS, _SWEEPS, SIZES, FittedSpots
-from ..fit_cpu import AMPLITUDE, DEPTH, ERROR_DEPTH, ERROR_SIZE, LEVEL, MISFIT, PARAMETERS, SIZE, X
+from ..fit import _FAR, _FLAT_PRIOR, _LEAST_AMPLITUDE, _STEPS, SIZES, SWEEPS, FittedSpots
+from ..fit_cpu import AMPLITUDE, DEPTH, ERROR_DEPTH, ERROR_SIZE, LEVEL, MISFIT, PARAMETERS, REACH, SIZE, X
 from .joint import levels
 from .light import grey, spot_rows, with_spots
 from .modes import back, forward
@@ -50,7 +50,7 @@ class GreyFit:
         self.prior = to_device(np.array([*1 / wide**2, flat, flat, *[1 / SIZES**2] * 2]))
         self.most = to_device(_STEPS * [*wide, 1, 1, 1, 1])
         shape = map(np.int32, self.voxels.shape[1:])
-        camera = map(np.float64, (*self.noise.line, self.noise.saturation, _REACH))
+        camera = map(np.float64, (*self.noise.line, self.noise.saturation, REACH))
         self.given = *shape, self.widths, *camera
 
     def fitted(self, rows, height, significant):
@@ -60,7 +60,7 @@ class GreyFit:
         spots = spot_rows(self.background, rows, height, self.noise, lowest)
         light, whole = grey(self.background, self.noise), grey(self.values, self.noise)
         moving, band = xp.ones(len(rows), bool), self.wiener.shape[1:]
-        for number, sweeps in enumerate(_SWEEPS):
+        for number, sweeps in enumerate(SWEEPS):
             if number == 1:
                 moving[:] = True
             if number:
@@ -73,7 +73,7 @@ class GreyFit:
         return self._results(model, light, spots, rows)
 
     def _with(self, light, spots, used, rows, *, stable):
-        return with_spots(light, spots, used, rows.start, self.widths, _REACH, self.noise, stable=stable)
+        return with_spots(light, spots, used, rows.start, self.widths, REACH, self.noise, stable=stable)
 
     def _sweep(self, model, spots, rows, moving, *, last):
         """One step of all spots that move, those whose windows may meet in turn."""
@@ -99,7 +99,7 @@ class GreyFit:
             rows.start,
             np.int32(n),
             self.widths,
-            np.float64(_REACH),
+            np.float64(REACH),
             self.most,
         )
         launch(find, n, (*given, count, null, null), block=64)
