@@ -21,7 +21,7 @@ from . import folders as image_files
 from .frames import Images, movie_of
 from .stacks import Box, Chosen, ImageFormat, Stack, frames_of, named_axes, refuse_absent
 
-_PARTS = "Read a part (--region Z0:Z1,Y0:Y1,X0:X1) or a coarser level (--level), or take a machine with more memory."
+_PARTS = "Read a part (--region Z0:Z1,Y0:Y1,X0:X1) or a coarser level (--level), or use more memory."
 Source = str | os.PathLike[str] | Any
 """Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
 
