@@ -122,8 +122,9 @@ def fit_movie(
     """Learn a model, and decide on links without pins. Parameters are those of `linked`."""
     holes, device = settings.max_gap is None, settings.device
     compared = kinds_of(detections.features, settings.features)
-    if device == "gpu" and (compared or len(detections) * _GPU_BYTES > free_device_memory()):
-        device = "cpu"  # which alone compares columns
+    by_host = compared or LearnOptions().whole(len(detections))  # which alone compares columns, and learns
+    if device == "gpu" and (by_host or len(detections) * _GPU_BYTES > free_device_memory()):
+        device = "cpu"
     reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_outliers()
     lap("sorting by place", reading.position)
     known = values_along(settings.fixed, reading.axes)
