@@ -24,7 +24,7 @@ def free_memory() -> int:
         sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         return int(sizes["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):  # not Linux
-        return os.sysconf("SC_PHYS_PAGES") * 4096 if hasattr(os, "sysconf") else 4 << 30
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4 << 30
 
 
 def on_device(array: Any) -> bool:

@@ -134,7 +134,7 @@ def fit_in_grey(
     prior = np.array([*1 / wide**2, flat, flat, *[1 / SIZES**2] * 2])
     most = _STEPS * [*wide, 1, 1, 1, 1]
     camera = np.array([*noise.line, noise.saturation])
-    whole, light = grey(candidates.values, noise), candidates.background.values
+    whole, light = grey(candidates.values, noise), candidates.background.grey
     spots = np.zeros((len(start), PARAMETERS))
     spots[:, Z : X + 1] = start
     peaks = candidates.background.peaks(start, candidates.height)
@@ -144,11 +144,11 @@ def fit_in_grey(
             moving = np.ones(len(spots), bool)
         if number:
             rest = without(whole, spots[candidates.significant], sigma, _REACH, noise.line)
-            light = candidates.smoothed(rest)
-        model, under = fit_spots(
-            voxels, light, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps, moving
-        )
+            light = grey(candidates.smoothed(rest), noise)
+        model = light.copy()
+        fit_spots(voxels, model, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps, moving)
     error = errors_of(voxels, model, spots, sigma, camera, _REACH, prior)
+    under = light[tuple(np.rint(start).astype(int).T)].astype(np.float64)
     return FittedSpots(
         spots[:, Z : X + 1], error[:, Z : X + 1], spots[:, AMPLITUDE], under + spots[:, LEVEL],
         spots[:, SIZE], spots[:, DEPTH], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],

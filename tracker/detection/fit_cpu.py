@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from ..compute.kernels import inner_kernel, kernel
-from .stabilise_cpu import to_grey, to_noise
+from .stabilise_cpu import to_noise
 
 PARAMETERS = 7
 Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(PARAMETERS)
@@ -31,7 +31,7 @@ TERMS = np.array([
 MONOMIALS = np.array([
     [0, 0], [1, 0], [0, 1], [2, 0], [0, 2], [1, 1], [3, 0], [2, 1], [1, 2], [0, 3], [4, 0], [2, 2], [0, 4],
 ])  # fmt: skip
-"""Powers of the distances along y and x, as `plane_sums` sums them; the first five of the flat ones as well."""
+"""Powers of the distances along y and x in the sums of `plane_sums`; five of them in the flat ones."""
 _STILL = 0.01
 """Guard: step of a spot, in largest ones, below which it moves no more: .003 of a width."""
 _REORDERED = frozenset({"reassoc", "contract", "arcp", "nsz"})
@@ -243,7 +243,7 @@ def plane_sums(n, room, level, noise, squares, flat, left):  # pragma: no cover
 
 @inner_kernel
 def spread_over(plane, axes, rows, columns):  # pragma: no cover
-    """A Gaussian, and distances along y and x in widths, at the voxels of a plane: room[2:5] of `plane_sums`."""
+    """A Gaussian, and distances along y and x, at the voxels of a plane: room[2:5] of `plane_sums`."""
     gauss, far_y, far_x = plane[2], plane[3], plane[4]
     for j in range(rows):
         for k in range(columns):
@@ -342,19 +342,13 @@ def rooms_for(shape, sigma, reach):  # pragma: no cover
 
 @kernel
 def fit_spots(
-    image, light, spots, start, sigma, noise, reach, prior, most, far, turns, moving
+    image, model, spots, start, sigma, noise, reach, prior, most, far, turns, moving
 ):  # pragma: no cover
-    """Fit the spots (n, 7) that move (n,) in place, in turn, on `light` (Z, Y, X) f4 in units of the noise.
+    """Fit the spots (n, 7) that move (n,) in place, in turn; all are added to `model` (Z, Y, X) f4.
 
-    Returns the model, which is the light in grey values with all spots added, and the light (n,) at `start`.
-    start: (n, 3) positions, from which they move by `far` widths at most. most: (7,) largest step of each
-    parameter. Those whose last step is below `_STILL` move no more.
+    model: the background. start: (n, 3) positions, from which they move by `far` widths at most. most: (7,)
+    largest step of each parameter. Those whose last step is below `_STILL` move no more.
     """
-    model = np.empty_like(light)
-    to_grey(light.ravel(), model.ravel(), (noise[BASE], noise[SLOPE], noise[LEAST]))
-    under = np.empty(len(spots))
-    for i in range(len(spots)):
-        under[i] = model[int(np.rint(start[i, 0])), int(np.rint(start[i, 1])), int(np.rint(start[i, 2]))]
     add(model, spots, sigma, reach)
     both, axes, room = rooms_for(image.shape, sigma, reach)
     information, step = np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, 1))
@@ -379,7 +373,6 @@ def fit_spots(
                 shift = np.abs(spots[i] - before) / most
                 shift[AMPLITUDE] /= max(spots[i, AMPLITUDE], 1e-30)
                 moving[i] = shift.max() > _STILL
-    return model, under
 
 
 @kernel

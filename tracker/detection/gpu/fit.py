@@ -12,7 +12,7 @@ from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
 from ..decision import _HALO, _HALO_REACH, _HALO_WIDTH
 from ..fit import _FAR, _FLAT_PRIOR, _LEAST_AMPLITUDE, _REACH, _STEPS, _SWEEPS, SIZES, FittedSpots
-from ..fit_cpu import AMPLITUDE, DEPTH, ERROR_DEPTH, ERROR_SIZE, LEVEL, MISFIT, SIZE, X
+from ..fit_cpu import AMPLITUDE, DEPTH, ERROR_DEPTH, ERROR_SIZE, LEVEL, MISFIT, PARAMETERS, SIZE, X
 from .joint import levels
 from .light import grey, spot_rows, with_spots
 from .modes import back, forward
@@ -54,9 +54,7 @@ class GreyFit:
         self.given = *shape, self.widths, *camera
 
     def fitted(self, rows, height, significant):
-        """The fitted spots on the host, in the order of rows (Rows), by heights (n,) above the background."""
-        if not len(rows):
-            return FittedSpots.none()
+        """Results (n, 14) of the fit of rows (Rows) that stand out of the background by heights (n,)."""
         xp = cupy_module()
         lowest = _LEAST_AMPLITUDE * np.sqrt(self.noise.least)
         spots = spot_rows(self.background, rows, height, self.noise, lowest)
@@ -70,7 +68,7 @@ class GreyFit:
                 smooth = back(forward(rest, band) * self.wiener, whole.shape[1:])
                 light = grey(smooth, self.noise)
             model = self._with(light, spots, None, rows, stable=False)
-            for sweep in range(sweeps):
+            for sweep in range(sweeps if len(rows) else 0):
                 self._sweep(model, spots, rows, moving, last=sweep == sweeps - 1)
         return self._results(model, light, spots, rows)
 
@@ -106,7 +104,7 @@ class GreyFit:
         )
         launch(find, n, (*given, count, null, null), block=64)
         indptr = xp.zeros(n + 1, np.int64)
-        xp.cumsum(count, out=indptr[1:])
+        indptr[1:] = xp.cumsum(count)
         indices = xp.empty(int(indptr[-1]), np.int32)
         launch(find, n, (*given, null, indptr, indices), block=64)
         level = levels(rows.start, indptr, indices, moving)
@@ -115,7 +113,7 @@ class GreyFit:
         return order[int(sizes[0]) :], sizes[1:]
 
     def _results(self, model, light, spots, rows):
-        """Spots with their errors on the host."""
+        """Spots, their errors, and the light under them."""
         xp, n = cupy_module(), len(rows)
         error = xp.empty((n, MISFIT + 1))
         launch(
@@ -124,12 +122,17 @@ class GreyFit:
             block=32 * _WARPS,
         )  # fmt: skip
         voxel = tuple(xp.rint(rows.position).astype(np.int64).T)
-        under = to_host(light[(rows.frame, *voxel)]).astype(np.float64)
-        spots, error = to_host(spots), to_host(error)
-        return FittedSpots(
-            spots[:, : X + 1], error[:, : X + 1], spots[:, AMPLITUDE], under + spots[:, LEVEL],
-            spots[:, SIZE], spots[:, DEPTH], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],
-        )  # fmt: skip
+        under = light[(rows.frame, *voxel)].astype(np.float64)
+        return xp.concatenate([spots, error, under[:, None]], axis=1)
+
+
+def on_host(results):
+    """Fitted spots of rows that `GreyFit.fitted` returned."""
+    spots, error, under = np.split(to_host(results), [PARAMETERS, PARAMETERS + MISFIT + 1], axis=1)
+    return FittedSpots(
+        spots[:, : X + 1], error[:, : X + 1], spots[:, AMPLITUDE], under[:, 0] + spots[:, LEVEL],
+        spots[:, SIZE], spots[:, DEPTH], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],
+    )  # fmt: skip
 
 
 def beside_bright(rows, height, significance, sigma):
