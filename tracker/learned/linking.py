@@ -33,6 +33,7 @@ from .features import features_of, kinds_of
 from .inference.decide import log_odds
 from .inference.encounters import with_encounters
 from .inference.jpda import converged, exponent, updated
+from .latest import LatestColumns
 from .learn import Fit, learn
 from .learn.fixed import Fixed
 from .learn.m_steps import m_step
@@ -140,6 +141,9 @@ def fit_movie(
         lap("deciding")
         shorten = settings.max_gap is None
         summary = summarise(reading, fit, known, columns=columns, shorten=shorten)
+        if columns is not None:
+            latest = LatestColumns.of(detections.features, reading, settings.features, fit.model.features)
+            summary = replace(summary, latest=latest)
         lap("summing up")
     if progress is not None:
         progress(len(detections), len(detections))
