@@ -1,9 +1,11 @@
 """Learned linking on the GPU against the CPU: kernels, and whole movies; run with -m gpu."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
+from accuracy.movies import KINDS
 from numpy.typing import NDArray
 
 from outbid import Detections, TrackingRun, TrackingSettings, track
@@ -12,8 +14,11 @@ from outbid.geometry.neighbours import nearest
 from outbid.learned.inference.candidates import Search, candidates_of, distinct, pairs_near
 from outbid.learned.inference.jpda import updated
 from outbid.learned.inference.posterior import LinkPosterior
+from outbid.learned.learn import Fit, learn
 from outbid.learned.learn.field import Fields
 from outbid.learned.learn.m_steps import raw_steps, sums_of
+from outbid.learned.lineage import Dividing, hypothesis
+from outbid.learned.lineage.control import division_evidence
 from outbid.learned.model import AssociationModel, LocalFields, Model, MotionModel
 from outbid.learned.model.movie import Movie, movie_of, summed
 from outbid.pins import Pin
@@ -141,6 +146,41 @@ def test_fields_are_the_cpus(axes):
         )
     ]
     np.testing.assert_allclose(to_host(rates[1]), rates[0], rtol=1e-9)
+
+
+@cache
+def divided(kind: str) -> tuple[Detections, Fit]:
+    """A movie of cells that divide, and what is learned of its links."""
+    truth = KINDS[kind](0, 0.07).detections
+    axes = np.ptp(truth.position, axis=0) > 0
+    return truth, learn(truth.position[:, axes], truth.frame_start)
+
+
+@pytest.mark.parametrize("kind", ["dividing_few", "dividing", "dividing_in_a_layer"])
+def test_divisions_are_the_cpus(kind):
+    fit = divided(kind)[1]
+    given = fit.movie, fit.model, fit.posterior
+    here, there = (hypothesis(*each) for each in (given, placed(given, to_device)))
+    assert isinstance(here, Dividing)
+    assert isinstance(there, Dividing)
+    assert on_device(there.lineage.probability)
+    links, others = here.decide(), placed(there.decide(), to_host)
+    np.testing.assert_array_equal(others.pairs, links.pairs)
+    np.testing.assert_allclose(others.probability, links.probability, atol=1e-5)
+    parts = [division_evidence(*each, 1500) for each in (given, placed(given, to_device))]
+    assert None not in parts
+    np.testing.assert_allclose(parts[1].model.rate, parts[0].model.rate, rtol=1e-6)
+
+
+def test_divisions_of_large_movies_are_the_cpus():
+    seen, copies = divided("dividing")[0], 5
+    apart = 2 * np.ptp(seen.position[:, 0])
+    place = np.concatenate([seen.position + apart * np.array([k, 0, 0]) for k in range(copies)])
+    here, there = both(Detections.from_table(np.tile(seen.frame, copies), place))
+    assert here.stats["divisions"] > 100
+    keys = [run.tracks.links @ [len(place), 1] for run in (here, there)]
+    assert len(np.intersect1d(*keys)) > 0.9995 * max(map(len, keys))
+    assert there.stats["divisions"] == pytest.approx(here.stats["divisions"], abs=2)
 
 
 def both(detections: Detections, **values) -> tuple[TrackingRun, TrackingRun]:

@@ -130,6 +130,27 @@ def repeat(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         succeed(*words)
 
 
+def by_hand(window: Window, form: Any) -> None:
+    """Remove a spot, add one, and move it, in the image."""
+
+    def done(pins: int) -> str:
+        window.wait(lambda: form.is_idle and len(form.session.pins) == pins, 60)
+        return str(form.message.text())
+
+    count = len(form.session.tracks.detections)
+    form.ask(0)
+    form.press("D")
+    assert "The model stays as it was learned: Learn again" in done(2)
+    window.viewer.reset_view()
+    form.press("A")
+    window.click_in_image([8.0, 9.0])
+    assert done(3).startswith("Added track")
+    form.press("M")
+    window.click_in_image([9.0, 8.0])
+    assert done(4).startswith("Moved track")
+    assert len(form.session.tracks.detections) == count
+
+
 def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     movie: Path, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +164,7 @@ def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     form.press("2")
     window.wait(lambda: form.is_idle and len(form.session.pins) == 1, 60)
     assert " changed." in form.message.text()
+    by_hand(window, form)
     links = len(form.session.tracks.links)
     mouse.next()  # to Measure
     assert len(read_tracks_of(window).links) == links
@@ -154,7 +176,8 @@ def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     assert f"5 files are in {tmp_path}" in said
     session = tmp_path / f"movie{SUFFIX}"
     kept = {path.name: path.read_bytes() for path in tmp_path.glob("*.csv")}
-    assert len(read_pins(Path(read_session(session).pins))) == 1
+    kinds = [pin.kind for pin in read_pins(Path(read_session(session).pins))]
+    assert kinds == ["link", "remove", "add", "move"]
     repeat(session, monkeypatch)
     for name in ("movie_spots.csv", "movie_tracks.csv"):
         assert (tmp_path / name).read_bytes() == kept[name]
@@ -170,6 +193,17 @@ def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     assert "open again" in dock.page.said.text()
     assert dock.pages[1].done()
     assert dock.pages[2].done()
+    dock.go(3)
+    mouse.click(dock.page.correct_button)
+    form = dock.page.form
+    window.wait(lambda: form.asked is not None and form.is_idle, 120)
+    assert [pin.kind for pin in form.session.pins] == kinds
+    assert len(form.session.tracks.links) == links
+    assert "name no detection" not in form.message.text()
+    form.press("D")
+    window.wait(lambda: form.is_idle and len(form.session.pins) == 5, 60)
+    form.press("Z")
+    window.wait(lambda: form.is_idle and len(form.session.pins) == 4, 60)
     dock.go(5)
     again = tmp_path / "again"
     again.mkdir()

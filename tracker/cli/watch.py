@@ -114,9 +114,7 @@ def watch(
         from ..watching.apart import show
 
         show(str(source), output, opened)
-    watched = How(
-        how.idle, how.wait, how.poll, how.learn, how.until, how.stop_file, how.keep, how.workers
-    )  # fmt: skip
+    watched = How(how.idle, how.wait, how.poll, how.learn, how.until, how.stop_file, how.keep, how.workers)
     with compilation_reported(), progress_bar("Waiting for frames") as bar:
         record = follow(
             str(source), output, DetectionSettings(**values), tracking=TrackingSettings(**linked),

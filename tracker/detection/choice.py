@@ -17,7 +17,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 
 from .blobs import laplacian, width_of_blobs
 from .fit import SIZES, FittedSpots
-from .fit_cpu import AMPLITUDE, DEPTH, PARAMETERS, SIZE, X, render
+from .fit_cpu import render
 from .stabilise import Noise, stabilised
 from .width import Search
 
@@ -88,7 +88,9 @@ def evidence_of_bodies(
     if sigma is None or not sum(len(fit.position) for fit in fits):
         return Evidence(_edges(search, wide) / _EDGES, "no spot stands out")
     whole = [np.where(np.isfinite(part), part, np.nanmedian(part)).astype(np.float32) for part in parts]
-    drawn = [_drawn(fit, part.shape, sigma) for part, fit in zip(whole, fits, strict=True)]
+    drawn = [
+        render(part.shape, fit.parameters(), sigma, _REACH) for part, fit in zip(whole, fits, strict=True)
+    ]
     if _left(search, whole, drawn, sigma, noise) < _LEFT:
         return Evidence(0.0, "spots leave the camera's noise alone")
     related = _relation(whole, drawn, fits, wide)
@@ -103,14 +105,6 @@ def evidence_of_bodies(
     scatter = _scatter(FittedSpots.joined(whole_ones)) / SIZES
     flat = _flatness(whole, drawn, whole_ones, sigma) / _FLAT
     return Evidence(related * max(scatter, flat), "what is found as spots has no common profile")
-
-
-def _drawn(fit: FittedSpots, shape: tuple[int, ...], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The light of spots of their own sizes."""
-    spots = np.zeros((len(fit.position), PARAMETERS))
-    spots[:, : X + 1], spots[:, AMPLITUDE] = fit.position, fit.amplitude
-    spots[:, SIZE], spots[:, DEPTH] = fit.log_width, fit.log_depth
-    return render(shape, spots, sigma, _REACH)
 
 
 def _left(

@@ -22,9 +22,9 @@ from .fit_cpu import (
     Z,
     errors_of,
     fit_spots,
-    render,
+    without,
 )  # fmt: skip
-from .stabilise import grey, stabilised
+from .stabilise import grey
 
 _REACH = 3.5
 """Guard: widths about a spot in which it is fitted."""
@@ -89,6 +89,11 @@ class FittedSpots(NamedTuple):
         """All spots of some parts of a frame."""
         return FittedSpots(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
+    def parameters(self) -> NDArray[np.float64]:
+        """(n, 7): as kernels take them, without levels."""
+        level = np.zeros(len(self.amplitude))
+        return np.column_stack([self.position, self.amplitude, level, self.log_width, self.log_depth])
+
     def growth(self) -> tuple[float, float]:
         """Logarithms by which spots are wider than the common width, in the plane and along z: medians.
 
@@ -138,8 +143,8 @@ def fit_in_grey(
         if number < 2:
             moving = np.ones(len(spots), bool)
         if number:
-            drawn = render(voxels.shape, spots[candidates.significant], sigma, _REACH)
-            light = grey(candidates.smoothed(stabilised(whole - drawn, noise)), noise)
+            rest = without(whole, spots[candidates.significant], sigma, _REACH, noise.line)
+            light = grey(candidates.smoothed(rest), noise)
         model = light.copy()
         fit_spots(voxels, model, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps, moving)
     error = errors_of(voxels, model, spots, sigma, camera, _REACH, prior)

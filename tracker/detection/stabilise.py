@@ -16,7 +16,7 @@ from scipy import ndimage
 from scipy.ndimage import binary_opening, gaussian_filter
 
 from .fit_cpu import AMPLITUDE, PARAMETERS, X, render
-from .stabilise_cpu import stand_out, to_grey, to_noise
+from .stabilise_cpu import to_grey, to_noise
 
 _BALL = {2: np.pi, 3: 4 * np.pi / 3}
 """Area and volume of a ball of radius 1, by dimensions."""
@@ -41,7 +41,7 @@ _DITHER = np.float32(4.0)
 _MEAN_OF = 100_000
 """Guard: voxels of which a mean is taken."""
 _RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
-_REACH = 4.5
+REACH = 4.5
 """Guard: widths to which the light of a spot is drawn: 4e-5 of it is beyond."""
 
 
@@ -194,7 +194,7 @@ def light_of_spots(
     """The light of spots of one width in a frame."""
     spots = np.zeros((len(position), PARAMETERS))
     spots[:, : X + 1], spots[:, AMPLITUDE] = position, amplitude
-    return render(shape, spots, sigma, _REACH)
+    return render(shape, spots, sigma, REACH)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,12 +220,3 @@ class Background:
         voxel = tuple(np.rint(position).astype(int).T)
         top = grey(self.values[voxel] + height.astype(np.float32), self.noise)
         return (top - self.grey[voxel]).astype(np.float64)
-
-    def light_of(
-        self, position: NDArray[np.float64], height: NDArray[np.float64], sigma: NDArray[np.float64]
-    ) -> NDArray[np.float32]:
-        """By how much spots of these heights stand out, at every voxel; both in units of the noise."""
-        light = light_of_spots(self.values.shape, position, self.peaks(position, height), sigma)
-        if light.any():
-            stand_out(light.ravel(), self.grey.ravel(), self.values.ravel(), self.noise.line)
-        return light

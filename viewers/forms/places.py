@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
+from outbid.pins import edited, read_pins
 
 from ..from_layers import detections_from, exact, in_order_of
-from ..layers import PLACES, WHOLE
+from ..layers import CORRECTED, PLACES, WHOLE
 from .napari_layers import calibration_of, features_of, record_of
 from .pair import tracks_of
 
@@ -51,16 +53,22 @@ def placed_tracks(layer: Any) -> Tracks:
     return replace(tracks, detections=exact(tracks.detections, layer.metadata.get(PLACES), order))
 
 
-def as_detected(viewer: Any, layer: Any) -> Tracks:
+def as_detected(viewer: Any, layer: Any, *, before_pins: bool = False) -> Tracks:
     """The tracks of a layer in places, with the detections in the order of the spots that they are made of.
 
-    So tracks that are solved again are those of the command, to the bit: sums depend on the order.
+    So tracks that are solved again are those of the command, to the bit: sums depend on the order. If pins
+    have changed the spots, these are as they were `before_pins` on request, without links.
     """
-    tracks = placed_tracks(layer)
-    name = ((record_of(layer) or {}).get("input") or {}).get("name", "")
+    tracks, record = placed_tracks(layer), record_of(layer) or {}
+    path, name = Path(record.get(CORRECTED) or ""), (record.get("input") or {}).get("name", "")
+    pins = read_pins(path) if path.is_file() else ()
     for one in (name, f"Spots of {name}"):
         if one in viewer.layers and isinstance(viewer.layers[one], Points):
-            return in_order_of(tracks, points_in(viewer.layers[one])[1])
+            spots = points_in(viewer.layers[one])[1]
+            now = edited(spots, pins).detections
+            found = in_order_of(tracks, now)
+            as_before = before_pins and found is not tracks and now is not spots
+            return Tracks(spots, tracks.links[:0]) if as_before else found
     return tracks
 
 

@@ -121,9 +121,9 @@ def learn(
         when = None if time is None else time[sample.frames]
         some = None if features is None else features.take("row", sample.rows)
         there = rows_here(position, sample.rows)
-        # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
+        # Many short parallel loops cost more than they bring, and so do launches: one thread a direction.
         with computing(min(options.workers, 2)):
-            part = Fit(*_fitted(there, sample.frame_start, options, (when, some)))
+            part = Fit(*_fitted(there, sample.frame_start, replace(options, device="cpu"), (when, some)))
         lap("the model of a sample")
         whole = extend_to_movie(
             (position, frame_start, time), sample, (part.movie, part.model), options, features
