@@ -8,7 +8,6 @@ nothing that a matched filter responds to is lost, and large spots cost less tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from math import ceil
 from typing import NamedTuple
 
@@ -17,18 +16,15 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.fft import next_fast_len
 
-from ..compute.arrays import to_device, to_host
-
 _SAMPLES = 1.25
 """Guard: voxels of a smaller frame that a width has at least: 4e-4 of a spot's amplitude is beyond."""
 
 
 @dataclass(frozen=True)
 class CosineTransform:
-    """Orthonormal cosine transforms along all axes, by some threads or on the GPU."""
+    """Orthonormal cosine transforms along all axes, by some threads."""
 
     workers: int = 1
-    on_gpu: bool = False
 
     def forward(self, values: NDArray[np.float32], small: tuple[int, ...] = ()) -> NDArray[np.float32]:
         """The modes of an image, or the first `small` of them along z, y, x."""
@@ -42,16 +38,14 @@ class CosineTransform:
         self, name: str, values: NDArray[np.float32], axes: tuple[int, ...], shape: tuple[int, ...]
     ) -> NDArray[np.float32]:
         """Axis by axis, so that what is cut is not transformed again; an axis of one voxel stays as it is."""
-        out = to_device(values) if self.on_gpu else values
-        library = import_module("cupyx.scipy.fft") if self.on_gpu else fft
-        how = {} if self.on_gpu else {"workers": self.workers}
+        out = values
         for axis in axes:
             n = shape[axis] if shape and name == "idct" else values.shape[axis]
             if n > 1:
-                out = getattr(library, name)(out, n=n, axis=axis, norm="ortho", **how)
+                out = getattr(fft, name)(out, n=n, axis=axis, norm="ortho", workers=self.workers)
             if shape and name == "dct":
                 out = out[tuple(slice(shape[axis]) if axis == other else slice(None) for other in range(3))]
-        return to_host(out) if self.on_gpu else out
+        return out
 
 
 class Band(NamedTuple):
