@@ -7,6 +7,7 @@ was killed goes on from there, and does the frames after it anew.
 from __future__ import annotations
 
 import io
+import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -35,7 +36,7 @@ _SHARE = 20.0
 """Guard: the current table is replaced after so many times the seconds that its last writing took."""
 _EVERY = 1.0
 """Guard: seconds from part to part, at least: frames that come faster share one."""
-_STATE, _EVENTS = "state.npz", "events.jsonl"
+_STATE, _EVENTS, _ENDED = "state.npz", "events.jsonl", "ended"
 _OWN = ("track_id", "frame", "z", "y", "x", "parent", "link_probability")
 """Columns of a part that are no features."""
 
@@ -98,11 +99,17 @@ class GrowingOutput:
     @property
     def ended(self) -> bool:
         """Whether the recording had ended, so that only the last pass is left."""
-        return (self.folder / "ended").exists()
+        return (self.folder / _ENDED).exists()
 
-    def end(self) -> None:
-        """State that the recording has ended."""
-        (self.folder / "ended").touch()
+    @property
+    def live(self) -> dict[str, Any]:
+        """What happened until the recording had ended."""
+        return json.loads((self.folder / _ENDED).read_text("utf-8"))
+
+    def end(self, live: Mapping[str, Any]) -> None:
+        """State that the recording has ended, and what happened until then."""
+        content = json.dumps(live).encode()
+        write_whole(self.folder / _ENDED, lambda file: file.write(content), overwrite=True)
 
     def add(self, frames: list[Followed]) -> None:
         """Frames for the next part."""
