@@ -69,7 +69,7 @@ class LastPass:
         return run
 
 
-def _named(what: str, progress: Callable[..., Any] | None) -> Callable[[int, int], object] | None:
+def _named(what: str, progress: Callable[..., Any] | None) -> Callable[[int, int], None] | None:
     """What moves a bar, with a text that says what the last pass does."""
     if progress is None:
         return None
