@@ -249,7 +249,7 @@ class _Run:
             self.account.ended = "idle"
 
     def _stops(self) -> bool:
-        return self.how.stop_of(self.out.output).exists()
+        return self.how.stop_of(self.out.output).exists() or self.out.is_stopped
 
     def _step(self, *, ended: bool) -> bool:
         """Take the next frame, if it is there; whether it was."""
@@ -265,6 +265,7 @@ class _Run:
                 _LOG.warning("Frame %d cannot be read, and counts as missing: %s", number, reason)
             return passed
         frame = self.order.done()
+        self.out.took(frame, number, len(self.order))
         seen = what if isinstance(what, Detections) else self._detected(number, what, frame)
         linked = self.follower.add(frame, seen)
         self._linked(linked)
