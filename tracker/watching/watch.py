@@ -158,6 +158,7 @@ class _Run:
         self.follower = Follower(self.tracking, self.how.learn, self.how.workers)
         self._arrived: dict[int, float] = {}
         self._reported, self._begun = time.monotonic(), False
+        self._looks = self._reported, self._reported
         self._half: list[int] = []
         self._failure: InputError | None = None
         self._dark = -1  # up to here no spot stood out
@@ -218,6 +219,7 @@ class _Run:
         new = self.source.poll(ended=ended)
         new = [*self._half, *new] if ended else self._of_first(new)
         now = time.monotonic()
+        self._looks = self._looks[1], now
         for number in self.order.add(new, now):
             self.source.drop(number)
         self._arrived |= dict.fromkeys(new, now)
@@ -254,7 +256,8 @@ class _Run:
 
     def _step(self, *, ended: bool) -> bool:
         """Take the next frame, if it is there; whether it was."""
-        now = time.monotonic()
+        # A file is whole when two looks saw it alike: only what the one before the last saw was waited for.
+        now = self._looks[0]
         number = self.order.next(now, ended=ended)
         if number is None:
             return False
@@ -270,7 +273,8 @@ class _Run:
         seen = what if isinstance(what, Detections) else self._detected(number, what, frame, ended=ended)
         linked = self.follower.add(frame, seen)
         self._linked(linked)
-        self.account.took(self._arrived.pop(number, now), time.monotonic(), is_linked=bool(linked))
+        done = time.monotonic()
+        self.account.took(self._arrived.pop(number, done), done, is_linked=bool(linked))
         return True
 
     def _detected(self, number: int, image: NDArray, frame: int, *, ended: bool) -> Detections:
