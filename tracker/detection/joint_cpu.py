@@ -178,21 +178,45 @@ def between(values, position):  # pragma: no cover
 
 
 @inner_kernel
+def sorted_along_y(position):  # pragma: no cover
+    """Rows of positions (n, 3) in the order of y, and these y."""
+    y = np.empty(len(position))
+    for i in range(len(y)):
+        y[i] = position[i, 1]
+    order = np.argsort(y)
+    for k in range(len(y)):
+        y[k] = position[order[k], 1]
+    return order, y
+
+
+@inner_kernel
+def first_from(values, least):  # pragma: no cover
+    """The first of ascending values that is not below `least`."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner_kernel
 def overlaps(position, other, kernel_, half):  # pragma: no cover
     """Responses of spots at `other` (m, 3) at each position (n, 3): rows of a sparse matrix."""
-    order = np.argsort(other[:, 1])
-    z, y, x = other[order, 0], other[order, 1], other[order, 2]
+    order, y = sorted_along_y(other)
     reach, middle = half + 0.999, half.astype(np.float64)
     indptr, room, total = np.zeros(len(position) + 1, np.int32), 16 * max(len(position), 4), 0
     indices, data = np.empty(room, np.int32), np.empty(room)
     weight, index = np.zeros((3, 6)), np.zeros((3, 6), np.int64)
     for i in range(len(position)):
-        k = np.searchsorted(y, position[i, 1] - reach[1])
+        k = first_from(y, position[i, 1] - reach[1])
         while k < len(y) and y[k] <= position[i, 1] + reach[1]:
-            if abs(x[k] - position[i, 2]) > reach[2] or abs(z[k] - position[i, 0]) > reach[0]:
+            j = order[k]
+            if abs(other[j, 2] - position[i, 2]) > reach[2] or abs(other[j, 0] - position[i, 0]) > reach[0]:
                 k += 1
                 continue
-            j = order[k]
             k += 1
             if total == room:
                 room *= 2
@@ -391,21 +415,28 @@ def mean_depths(values, size):  # pragma: no cover
 
 @inner_kernel
 def smoothed(values, widths):  # pragma: no cover
-    """Means (Z, Y, X) weighted by a Gaussian of these widths, mirrored at the boundaries, in place."""
+    """Means (Z, Y, X) weighted by a Gaussian of these widths, mirrored at the boundaries."""
+    strides = values.shape[1] * values.shape[2], values.shape[2], 1
+    before, after = values.copy().ravel(), np.empty(values.size)
     for axis in range(3):
-        if widths[axis] <= 0:
-            continue
-        n, reach = values.shape[axis], int(4 * widths[axis] + 0.5)
-        weight = np.exp(-0.5 * (np.arange(-reach, reach + 1) / widths[axis]) ** 2)
-        weight /= np.sum(weight)
-        index = np.arange(-reach, n + reach) % (2 * n)
-        index = np.where(index < n, index, 2 * n - 1 - index)
-        lines = np.ascontiguousarray(np.moveaxis(values, axis, 0)) if axis else values.copy()
-        out = np.zeros(lines.shape)
-        for i in range(n):
-            for k in range(2 * reach + 1):
-                out[i] += weight[k] * lines[index[i + k]]
-        values[:] = np.moveaxis(out, 0, axis) if axis else out
+        n, stride = values.shape[axis], strides[axis]
+        reach = int(4 * widths[axis] + 0.5) if widths[axis] > 0 else 0
+        weight, total = np.empty(2 * reach + 1), 0.0
+        for k in range(2 * reach + 1):
+            weight[k] = math.exp(-0.5 * ((k - reach) / widths[axis]) ** 2) if reach else 1.0
+            total += weight[k]
+        after[:] = 0.0
+        for start in range(0, values.size, n * stride):
+            for i in range(n):
+                into = after[start + i * stride : start + (i + 1) * stride]
+                for k in range(2 * reach + 1):
+                    j = (i + k - reach) % (2 * n)
+                    j = j if j < n else 2 * n - 1 - j
+                    share, of = weight[k] / total, before[start + j * stride : start + (j + 1) * stride]
+                    for m in range(stride):
+                        into[m] += share * of[m]
+        before, after = after, before
+    return before.reshape(values.shape)
 
 
 @kernel
@@ -438,20 +469,22 @@ def local_scales(response, size, widths, everywhere, share, least):  # pragma: n
     size: (3,) voxels of a block. widths: (3,) those of the window, in blocks. everywhere: the scale of the
     frame, which counts by a `share`. least: lower limit.
     """
-    blocks = mean_depths(response, size) * math.sqrt(2 * math.pi)
-    smoothed(blocks, widths)
-    return np.maximum((blocks + share * everywhere) / (1 + share), least)
+    out = smoothed(mean_depths(response, size), widths)
+    flat, unit = out.ravel(), math.sqrt(2 * math.pi)
+    for i in range(len(flat)):
+        flat[i] = max((flat[i] * unit + share * everywhere) / (1 + share), least)
+    return out
 
 
 @kernel
 def resolved(position, amplitude, apart):  # pragma: no cover
     """Which spots (n,) have no brighter one within `apart` (3,) voxels; of equal ones the first."""
-    order = np.argsort(position[:, 1])
+    order, y = sorted_along_y(position)
     out = np.ones(len(position), np.bool_)
     for a in range(len(order)):
         for b in range(a + 1, len(order)):
             i, j = min(order[a], order[b]), max(order[a], order[b])
-            if position[order[b], 1] - position[order[a], 1] > apart[1]:
+            if y[b] - y[a] > apart[1]:
                 break
             square = 0.0
             for axis in range(3):
@@ -493,13 +526,20 @@ def joined(
     before, light: (n, 3) positions and (n,) amplitudes of the candidates. limits: those of `fitted`; widths
     that a candidate moves, and the share of a maximum that a voxel has at least.
     """
-    response, low = residual / gain, least * blocks.min()
-    fresh, height = vertices(
-        response, np.float32(1), peaks_above(response, np.float32(1), np.float32(limits[9] * low))
+    response, low, one = np.empty_like(residual), np.inf, np.float32(1)
+    for value in blocks.ravel():
+        low = min(low, least * value)
+    over, left, wall = response.ravel(), residual.ravel(), gain.ravel()
+    for i in range(len(over)):
+        over[i] = left[i] / wall[i]
+    fresh, height = vertices(response, one, peaks_above(response, one, np.float32(limits[9] * low)))
+    position, n = np.empty((len(before) + len(fresh), 3)), len(before)
+    position[:n] = moved(before, light, residual, curvature, sigma, limits[8])
+    for i in range(len(fresh)):
+        scale = at_place(blocks, (fresh[i] - (size - 1) / 2) / size)
+        if height[i] > low and height[i] > least * scale:
+            position[n] = fresh[i]
+            n += 1
+    return fitted(
+        position[:n], before, light, residual, kernel_, half, gain, blocks, size, least, apart, limits
     )
-    new = height > low
-    for i in range(len(new)):
-        new[i] &= height[i] > least * at_place(blocks, (fresh[i] - (size - 1) / 2) / size)
-    ahead = moved(before, light, residual, curvature, sigma, limits[8])
-    position = np.concatenate((ahead, fresh[new]))
-    return fitted(position, before, light, residual, kernel_, half, gain, blocks, size, least, apart, limits)
