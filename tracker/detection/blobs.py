@@ -22,7 +22,7 @@ from scipy.spatial import cKDTree
 
 from .decision import Decision
 from .joint import local_maxima
-from .joint_cpu import vertices
+from .response_cpu import vertices
 from .spectrum import Modes, along
 from .stabilise import light_of_spots
 from .width import NARROWEST, NEXT, TRIED, Search
