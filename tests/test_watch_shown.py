@@ -91,6 +91,7 @@ def test_what_is_read_in_passing_is_what_was_linked(tmp_path: Path) -> None:
     assert record is not None
     assert record["links_changed"] == done[0]["links_changed"]
     assert not stop(output)
+    assert reading.new() == []
     assert [one.frame for one in reading.between(7, 11)] == [7, 8, 9, 10, 11]
     late = Reading(output)
     assert [one.frame for one in late.new()] == [*range(FRAMES)]

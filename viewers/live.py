@@ -87,13 +87,13 @@ class LiveFrames:
         return None
 
     def _number(self, frame: int) -> int | None:
-        """Number of the image of a frame; of one before the viewer was opened by those that are known."""
+        """Number of the image of a frame; where it is not known, by the first and the last that are."""
         known = self._tail.image
         if frame in known or len(known) < 2:
             return known.get(frame)
         (begin, first), (end, last) = min(known.items()), max(known.items())
         step, rest = divmod(last - first, end - begin)
-        return None if rest or frame > begin else first + (frame - begin) * step
+        return None if rest else first + (frame - begin) * step
 
     def _frame(self, image: NDArray) -> NDArray:
         return image[0] if image.shape[0] == 1 else image

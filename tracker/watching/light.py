@@ -14,8 +14,8 @@ FRAMES = 8
 """Prior: frames that detection is learned from, and that are compared."""
 _CHANGED = log(1.25)
 """Error level: logarithm of a ratio; of noise, eight frames in a row hardly differ so far to one side."""
-_HALF = np.array([0.5, 0.0, 0.0])
-"""Guard: added to a number of spots, which may be 0."""
+_ANSCOMBE = 3 / 8
+"""Twice the root of a number plus this has a standard deviation of 1, if it is counted."""
 _SEEN = ("number", "radius", "misfit")
 
 
@@ -42,7 +42,7 @@ class Light:
     def add_row(self, number: int, seen: Sequence[float]) -> None:
         """Add how many spots a frame has, their radius and misfit."""
         first, latest = self._rows[:FRAMES], self._rows[FRAMES:]
-        self._rows = [*first, *latest[-2 * FRAMES + 1 :], [number, *seen]]
+        self._rows = [*first, *latest[-FRAMES + 1 :], [number, *seen]]
 
     @property
     def latest(self) -> list[int]:
@@ -54,9 +54,14 @@ class Light:
         if len(self._rows) < 2 * FRAMES:
             return ""
         rows = np.array(self._rows)[:, 1:]
-        before, after = np.median(rows[:FRAMES], axis=0), np.median(rows[-FRAMES:], axis=0)
-        ratio = np.log((rows[-FRAMES:] + _HALF) / (before + _HALF))
-        differs = (ratio > _CHANGED).all(axis=0) | (ratio < -_CHANGED).all(axis=0)
+        before, here = np.median(rows[:FRAMES], axis=0), rows[-FRAMES:]
+        with np.errstate(divide="ignore", invalid="ignore"):  # there may be none
+            ratio = np.log(here) - np.log(before)
+        far = np.abs(ratio) > _CHANGED
+        counted = 2 * (np.sqrt(here[:, 0] + _ANSCOMBE) - np.sqrt(before[0] + _ANSCOMBE))
+        far[:, 0] &= np.abs(counted) > 1
+        differs = far.all(axis=0) & (np.abs(np.sign(ratio).sum(axis=0)) == FRAMES)
+        after = np.median(here, axis=0)
         return ", ".join(
             f"{name} {before[k]:.3g} -> {after[k]:.3g}" for k, name in enumerate(_SEEN) if differs[k]
         )

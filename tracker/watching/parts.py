@@ -139,7 +139,7 @@ class GrowingOutput:
         np.savez(content, **arrays)
         write_whole(self.folder / _STATE, lambda file: file.write(content.getvalue()), overwrite=True)
         self._waiting, self._written = [], time.monotonic()
-        self._tail.drop(self._parts - 1)
+        self._tail.drop(self._parts - 2)  # who looks on has a second for the latest
 
     def refresh(self, *, now: bool = False) -> None:
         """Replace the current table by all parts, unless its last writing was just before."""

@@ -49,6 +49,7 @@ class Reading:
             self._spans.pop()  # a run was killed before it kept the state of this part
         found = list(self._fresh(self.tail.new(len(self._spans))))
         while (path := part_of(self.folder, len(self._spans))).exists():
+            found += self._fresh(self.tail.new(len(self._spans)))  # which is whole now
             found += self._of_part(path)
             found += self._fresh(self.tail.new(len(self._spans)))
         return found

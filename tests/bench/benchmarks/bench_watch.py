@@ -40,7 +40,7 @@ MOVIES = {"plane": ("512²", (1, 512, 512), 300, 5.0), "volume": ("20 x 256²", 
 """Name, shape, spots drawn, and frames a second."""
 MARGIN = 32
 """Pixels that the window may move to each side."""
-LEARN, FRAMES = 20, 60
+LEARN, FRAMES = 20, 45
 """Frames from which motion is learned, and frames of which CPU time is counted."""
 KILLED, HALF, SWAPPED, MISSING = 3, 0.05, 0.05, 0.01
 """Kills of a long recording, and shares of its frames with other faults."""
@@ -288,20 +288,28 @@ def links(name: str, folder: Path, learn: int) -> measure.Row:
     return row
 
 
-def record(path: Path, rows: list[measure.Row]) -> None:
-    """Write rows to a record, whose other rows stay: of each case the last is kept."""
-    before = json.loads(path.read_text("utf-8"))["rows"] if path.is_file() else []
-    cases = {json.dumps([row.get(name) for name in CASE]): row for row in [*before, *rows]}
-    measure.write_rows(path, measure.stated(), cases.values())
-
-
 CASE = ("what", "movie", "hz", "device", "recording")
 """The values by which rows of a record are cases."""
 
 
+def record(path: Path, rows: list[measure.Row], stated: dict[str, str]) -> None:
+    """Add rows to a record; of each case the last is kept."""
+    before = json.loads(path.read_text("utf-8"))["rows"] if path.is_file() else []
+    cases = {json.dumps([row.get(name) for name in CASE]): row for row in [*before, *rows]}
+    measure.write_rows(path, stated, cases.values())
+
+
+def collect(files: list[Path]) -> None:
+    """Join records that were written on another machine to the one of the documentation."""
+    for file in files:
+        made = json.loads(file.read_text("utf-8"))
+        record(RECORD, made["rows"], {name: made[name] for name in measure.ORIGIN})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("latency", "cpu", "long", "links", "camera"))
+    parser.add_argument("what", choices=("latency", "cpu", "long", "links", "camera", "collect"))
+    parser.add_argument("files", type=Path, nargs="*", help="records to collect")
     parser.add_argument("--movie", choices=[*MOVIES], help="one alone")
     parser.add_argument("--rate", type=float, help="frames a second; default: that of the movie")
     parser.add_argument("--seconds", type=float, default=75.0, help="of a recording in real time")
@@ -319,6 +327,9 @@ def main() -> None:
     if given.what == "camera":
         camera(names[0], given.frames, given.rate, given.folder)
         return
+    if given.what == "collect":
+        collect(given.files)
+        return
     if given.what == "latency":
         cases = (latency(name, given.seconds, given.device, given.rate) for name in names)
     elif given.what == "cpu":
@@ -330,7 +341,7 @@ def main() -> None:
     for row in cases:
         print(json.dumps(row), flush=True)
         if given.record:
-            record(given.record, [row])
+            record(given.record, [row], measure.stated())
     print(json.dumps(measure.stated()))
 
 

@@ -12,14 +12,14 @@ from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
 from ..decision import _HALO, _HALO_REACH, _HALO_WIDTH
 from ..fit import _FAR, _FLAT_PRIOR, _LEAST_AMPLITUDE, _REACH, _STEPS, _SWEEPS, SIZES, FittedSpots
-from ..fit_cpu import AMPLITUDE, DEPTH, ERROR_DEPTH, ERROR_SIZE, LEVEL, MISFIT, SIZE, X
+from ..fit_cpu import AMPLITUDE, DEPTH, ERROR_DEPTH, ERROR_SIZE, LEVEL, MISFIT, PARAMETERS, SIZE, X
 from .joint import levels
 from .light import grey, spot_rows, with_spots
 from .modes import back, forward
 
 SOURCE = "detection/gpu/fit.cu"
-_WARPS = 4
-"""Guard: spots of a block, as in fit.cu."""
+_TEAM = {True: 32, False: 128}
+"""Guard: threads that fit a spot, in one plane or in several; at most four warps, as in fit.cu."""
 
 
 @dataclass(eq=False)
@@ -49,14 +49,13 @@ class GreyFit:
         self.widths = to_device(np.asarray(self.sigma, float))
         self.prior = to_device(np.array([*1 / wide**2, flat, flat, *[1 / SIZES**2] * 2]))
         self.most = to_device(_STEPS * [*wide, 1, 1, 1, 1])
+        self.team = _TEAM[self.voxels.shape[1] == 1]
         shape = map(np.int32, self.voxels.shape[1:])
         camera = map(np.float64, (*self.noise.line, self.noise.saturation, _REACH))
         self.given = *shape, self.widths, *camera
 
     def fitted(self, rows, height, significant):
-        """The fitted spots on the host, in the order of rows (Rows), by heights (n,) above the background."""
-        if not len(rows):
-            return FittedSpots.none()
+        """Results (n, 14) of the fit of rows (Rows) that stand out of the background by heights (n,)."""
         xp = cupy_module()
         lowest = _LEAST_AMPLITUDE * np.sqrt(self.noise.least)
         spots = spot_rows(self.background, rows, height, self.noise, lowest)
@@ -70,7 +69,7 @@ class GreyFit:
                 smooth = back(forward(rest, band) * self.wiener, whole.shape[1:])
                 light = grey(smooth, self.noise)
             model = self._with(light, spots, None, rows, stable=False)
-            for sweep in range(sweeps):
+            for sweep in range(sweeps if len(rows) else 0):
                 self._sweep(model, spots, rows, moving, last=sweep == sweeps - 1)
         return self._results(model, light, spots, rows)
 
@@ -82,31 +81,23 @@ class GreyFit:
         step = cuda_function(SOURCE, "step_spots")
         order, sizes = self._turns(spots, rows, moving)
         for begin, size in zip(np.cumsum(sizes) - sizes, sizes, strict=True):
-            launch(
-                step, 32 * int(size),
-                (self.voxels, model, spots, rows.position, order[begin : begin + size], np.int32(size),
-                 rows.frame, *self.given, self.prior, self.most, np.float64(_FAR), np.int32(last), moving),
-                block=32 * _WARPS,
+            step(
+                (int(size),), (self.team,),
+                (self.voxels, model, spots, rows.position, order[begin : begin + size], rows.frame,
+                 *self.given, self.prior, self.most, np.float64(_FAR), np.int32(last), moving),
             )  # fmt: skip
 
     def _turns(self, spots, rows, moving):
         """Spots that move in the order of their turns, and the number of each turn on the host."""
         xp, n = cupy_module(), len(rows)
-        count, null = xp.empty(n, np.int64), np.int64(0)
+        count, null, extent = xp.empty(n, np.int64), np.int64(0), xp.empty((n, 3))
+        reach = self.widths, np.float64(_REACH), self.most
+        launch(cuda_function(SOURCE, "extents"), n, (spots, moving, np.int32(n), *reach, extent))
         find = cuda_function(SOURCE, "meetings")
-        given = (
-            spots,
-            moving,
-            rows.frame,
-            rows.start,
-            np.int32(n),
-            self.widths,
-            np.float64(_REACH),
-            self.most,
-        )
+        given = (spots, extent, rows.frame, rows.start, np.int32(n))
         launch(find, n, (*given, count, null, null), block=64)
         indptr = xp.zeros(n + 1, np.int64)
-        xp.cumsum(count, out=indptr[1:])
+        indptr[1:] = xp.cumsum(count)
         indices = xp.empty(int(indptr[-1]), np.int32)
         launch(find, n, (*given, null, indptr, indices), block=64)
         level = levels(rows.start, indptr, indices, moving)
@@ -115,21 +106,24 @@ class GreyFit:
         return order[int(sizes[0]) :], sizes[1:]
 
     def _results(self, model, light, spots, rows):
-        """Spots with their errors on the host."""
+        """Spots, their errors, and the light under them."""
         xp, n = cupy_module(), len(rows)
         error = xp.empty((n, MISFIT + 1))
-        launch(
-            cuda_function(SOURCE, "errors_of"), 32 * n,
-            (self.voxels, model, spots, np.int32(n), rows.frame, *self.given, self.prior, error),
-            block=32 * _WARPS,
-        )  # fmt: skip
+        if n:
+            given = (self.voxels, model, spots, rows.frame, *self.given, self.prior, error)
+            cuda_function(SOURCE, "errors_of")((n,), (self.team,), given)
         voxel = tuple(xp.rint(rows.position).astype(np.int64).T)
-        under = to_host(light[(rows.frame, *voxel)]).astype(np.float64)
-        spots, error = to_host(spots), to_host(error)
-        return FittedSpots(
-            spots[:, : X + 1], error[:, : X + 1], spots[:, AMPLITUDE], under + spots[:, LEVEL],
-            spots[:, SIZE], spots[:, DEPTH], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],
-        )  # fmt: skip
+        under = light[(rows.frame, *voxel)].astype(np.float64)
+        return xp.concatenate([spots, error, under[:, None]], axis=1)
+
+
+def on_host(results):
+    """Fitted spots of rows that `GreyFit.fitted` returned."""
+    spots, error, under = np.split(to_host(results), [PARAMETERS, PARAMETERS + MISFIT + 1], axis=1)
+    return FittedSpots(
+        spots[:, : X + 1], error[:, : X + 1], spots[:, AMPLITUDE], under[:, 0] + spots[:, LEVEL],
+        spots[:, SIZE], spots[:, DEPTH], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],
+    )  # fmt: skip
 
 
 def beside_bright(rows, height, significance, sigma):

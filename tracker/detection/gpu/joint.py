@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...compute.arrays import cupy_module, to_device
+from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
 from ..candidates import _KEPT, _MORE, _PASSES
 from ..joint import (
+    _BELOW,
     _FALSE,
     _MOST,
     _NEIGHBOURS,
@@ -27,10 +28,9 @@ from ..joint import (
     _SWEEPS,
     _WEAKEST,
 )
-from ..spectrum import Modes
 from ..stabilise import _REACH
 from .light import spot_rows, taken_out
-from .modes import Rings, back, filters, forward, noise_above, thresholds
+from .modes import HEIGHTS, back, filters, forward, noise_above, rings_of, thresholds
 from .response import NoiseScales
 from .rows import Rows
 
@@ -58,7 +58,7 @@ class JointSearch:
     def __post_init__(self):
         xp = cupy_module()
         self.shape = self.values.shape[1:]
-        self.rings = Rings(Modes(self.shape))
+        self.rings = rings_of(self.shape)
         self.dark = self.background.copy()
         self.residual, self.response = xp.empty_like(self.values), xp.empty_like(self.values)
         self.least = np.zeros(len(self.values))
@@ -97,9 +97,13 @@ class JointSearch:
         return Rows.joined(ended, frames)
 
     def _learn_maxima(self):
-        self.maxima = self.filters.maxima()
-        self.above = noise_above(self.maxima)
+        self.curvature = to_host(self.filters.curvature)
+        self.above = self.noise_above(HEIGHTS)
         self.alone = thresholds(self.above, 1.0)
+
+    def noise_above(self, u):
+        """(B, n) on the host: expected maxima of noise in each frame above heights u (n,)."""
+        return noise_above(float(np.prod(self.shape)), self.curvature, np.asarray(u))
 
     def _at(self, active):
         """Index of some frames."""
@@ -126,7 +130,7 @@ class JointSearch:
         all_are = bool(significant.all())
         rest = self.residual[at] if all_are else self._without(peaks, active, significant)
         rest = rest / self.filters.gain[at]
-        scales = NoiseScales.of(rest, self.sigma, [self.maxima[number] for number in active])
+        scales = NoiseScales.of(rest, self.sigma, self.noise_above([_BELOW])[active, 0])
         self.response[at] = rest
         if len(active) == frames:
             self.scales = scales
@@ -213,7 +217,7 @@ class JointSearch:
         find = cuda_function(SOURCE, "overlaps")
         launch(find, n, (*given, count, null, null, null), block=64)
         indptr = xp.zeros(n + 1, np.int64)
-        xp.cumsum(count, out=indptr[1:])
+        indptr[1:] = xp.cumsum(count)
         total = int(indptr[-1])
         indices, data = xp.empty(total, np.int32), xp.empty(total)
         launch(find, n, (*given, null, indptr, indices, data), block=64)

@@ -23,7 +23,7 @@ extern "C" __global__ void find_faults(const float* voxels, const float* lowest,
     }
     if (!fault && y > 0 && x > 0 && y < height - 1 && x < width - 1 &&
         value - fmaxf(voxels[i - 1], voxels[i + 1]) > 8.0 * sqrt(least)) {  // as stabilise._hot, or hot by more
-        float top = -INFINITY, low = INFINITY, sum = 0;
+        float top = -1e38f, low = 1e38f, sum = 0;
         for (int k = 0; k < 9; ++k) {
             if (k == 4) continue;
             float other = voxels[i + (long long)(k / 3 - 1) * width + k % 3 - 1];

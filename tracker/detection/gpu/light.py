@@ -20,7 +20,9 @@ def uploaded(images, model, settings):
     if kind.kind in "bf" or kind.itemsize > 2:
         made = [prepared(image, settings, model.middle, model.unit) for image in images]
         return to_device(np.stack(made))
-    out = to_device(np.stack(images).astype(kind.newbyteorder("="), copy=False)).astype(np.float32)
+    out = xp.empty((len(images), *images[0].shape), np.float32)
+    for each, image in zip(out, images, strict=True):
+        each[:] = to_device(np.ascontiguousarray(image, dtype=kind.newbyteorder("=")))
     out -= np.float32(model.middle)
     out /= np.float32(model.unit)
     return xp.negative(out, out=out) if settings.dark else out
@@ -30,13 +32,13 @@ def faulty(voxels, noise):
     """(B,) bool on the host: in which frames some voxel may not be measured, or is saturated."""
     xp = cupy_module()
     flat = voxels.reshape(len(voxels), -1)
-    even = voxels.min(axis=(2, 3)) == voxels.max(axis=(2, 3))
+    low, high = voxels.min(axis=(2, 3)), voxels.max(axis=(2, 3))
     mean = flat[:, :: max(1, flat.shape[1] // _MEAN_OF)].mean(axis=1)
-    flag = even.any(axis=1).astype(np.int32)
+    flag = (low == high).any(axis=1).astype(np.int32)
     launch(
         cuda_function(SOURCE, "find_faults"),
         voxels.size,
-        (voxels, flat.min(axis=1), xp.ascontiguousarray(mean, dtype=np.float32), *map(np.int32, voxels.shape),
+        (voxels, low.min(axis=1), xp.ascontiguousarray(mean, dtype=np.float32), *map(np.int32, voxels.shape),
          *map(np.float64, (*noise.line, noise.saturation)), flag),
     )  # fmt: skip
     return to_host(flag) > 0

@@ -75,5 +75,5 @@ extern "C" __global__ void power_at_modes(const double* table, const int* block,
     double from = row[low[at]];
     float value = (float)exp(from + (row[high[at]] - from) * share[at]);
     if (refined) value += kept * fmaxf(first[i] - value, 0.0f);
-    power[i] = at || z ? value : INFINITY;
+    power[i] = at || z ? value : __int_as_float(0x7f800000);
 }

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ...compute.arrays import cupy_module, to_device, to_host
+from ...compute.arrays import array_module, cupy_module, to_device
 from ...compute.cuda import cuda_function, launch
 from ..spectrum import (
     _CAMERA,
@@ -19,7 +19,6 @@ from ..spectrum import (
     _LOWEST,
     _NEGLIGIBLE,
     _NO_POWER,
-    Maxima,
     Modes,
 )
 
@@ -61,6 +60,26 @@ def _along_z(values, matrix):
     frames, depth, height, width = values.shape
     out = matrix @ values.reshape(frames, depth, height * width)
     return out.reshape(frames, len(matrix), height, width)
+
+
+@lru_cache(_MOST_KEPT)
+def rings_of(shape):
+    """The modes of a shape."""
+    return Rings(Modes(shape))
+
+
+@lru_cache(_MOST_KEPT)
+def _boundary_cosines(n):
+    """(n - 1, n) on the GPU: of the wave numbers but 0, at twice each voxel's distance from a boundary."""
+    m = 2 * np.arange(n) + 1
+    return to_device(np.cos(np.pi / n * np.outer(np.arange(1, n), np.minimum(m, 2 * n - m))))
+
+
+@lru_cache(_MOST_KEPT)
+def _offset_cosines(n, most):
+    """(most + 1, n) f4 on the GPU: of the wave numbers of an axis, by offset."""
+    k = np.arange(n, dtype=np.float32) * np.float32(np.pi / n)
+    return to_device(np.cos(np.outer(np.arange(most + 1), k)).astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,25 +164,26 @@ class Filters:
         for each in fields(self):
             getattr(self, each.name)[at] = getattr(other, each.name)
 
-    def maxima(self):
-        """The expected maxima of noise in each frame."""
-        volume = float(np.prod(self.taps.shape[1:]))
-        return [Maxima(volume, curvature) for curvature in to_host(self.curvature)]
 
-
-_HEIGHTS = np.linspace(_LOWEST, 9, 600)
+HEIGHTS = np.linspace(_LOWEST, 9, 600)
 """As `Filter.heights`."""
 
 
-def noise_above(maxima):
-    """(B, heights): expected maxima of noise above each height."""
-    return np.stack([each.above(_HEIGHTS) for each in maxima])
+def noise_above(volume, curvature, u):
+    """Expected maxima of noise above heights u (..., n) in fields (..., 3); see `spectrum.Maxima`."""
+    xp = array_module(u)
+    deep = curvature > 1e-9
+    d = deep.sum(axis=-1)[..., None]
+    root = xp.sqrt(xp.where(deep, curvature, 1.0).prod(axis=-1))[..., None]
+    hermite = xp.where(d == 3, u**2 - 1, xp.where(d == 2, u, xp.where(d == 1, 1.0, 1 / xp.maximum(u, 0.1))))
+    density = root * (2 * np.pi) ** (-(d + 1) / 2.0) * xp.maximum(hermite, 0.05) * xp.exp(-u * u / 2)
+    return volume * density
 
 
 def thresholds(above, expected):
     """(B,) on the host: the height above which so many (B,) maxima of noise are expected in each frame."""
     below = above < np.reshape(expected, (-1, 1))
-    return _HEIGHTS[np.where(below.any(axis=1), below.argmax(axis=1), -1)]
+    return HEIGHTS[np.where(below.any(axis=1), below.argmax(axis=1), -1)]
 
 
 def filters(modes, sigma, power):
@@ -205,9 +225,7 @@ def _gain(shares, shape):
     out = xp.ones((len(shares[0]), *shape), np.float32)
     for axis, n in enumerate(shape):
         if n > 1:
-            m = 2 * np.arange(n) + 1
-            cosines = np.cos(np.pi / n * np.outer(np.arange(1, n), np.minimum(m, 2 * n - m)))
-            gain = xp.sqrt(xp.maximum(1 + shares[axis][:, 1:] @ to_device(cosines), _LEAST_VARIANCE))
+            gain = xp.sqrt(xp.maximum(1 + shares[axis][:, 1:] @ _boundary_cosines(n), _LEAST_VARIANCE))
             out *= gain.astype(np.float32).reshape(-1, *(n if a == axis else 1 for a in range(3)))
     return out
 
@@ -219,10 +237,7 @@ def _octant(weight, modes, sigma):
         (min(n, 2 * int(_KERNEL * max(s, 0.0)) + 3) - 1) // 2 if n > 1 else 0
         for n, s in zip(modes.shape, sigma, strict=True)
     ]
-    cosines = [
-        to_device(np.cos(np.outer(np.arange(most + 1), k)).astype(np.float32))
-        for most, k in zip(sizes, modes.k, strict=True)
-    ]
+    cosines = [_offset_cosines(n, most) for n, most in zip(modes.shape, sizes, strict=True)]
     part = _along_z(cosines[1] @ (weight @ cosines[2].T), cosines[0])
     part = part / part.max(axis=(1, 2, 3), keepdims=True)
     left, halves = abs(part), []

@@ -41,8 +41,8 @@ class NoiseScales:
     size: object
 
     @staticmethod
-    def of(response, sigma, maxima):
-        """From the negative side of responses; maxima: those expected in each frame, on the host."""
+    def of(response, sigma, deep):
+        """From the negative side of responses; deep: expected minima below `_BELOW`, on the host."""
         xp, size = cupy_module(), np.maximum(1, np.rint(_WINDOW / 2 * sigma)).astype(np.int64)
         shape = response.shape[1:]
         grid = [-(-n // int(each)) for n, each in zip(shape, size, strict=True)]
@@ -52,7 +52,7 @@ class NoiseScales:
             (response, *map(np.int32, (*shape, *size, *grid)), np.int64(blocks.size), blocks),
         )  # fmt: skip
         blocks *= np.sqrt(2 * np.pi)
-        everywhere = _everywhere(response, maxima)[:, None, None, None]
+        everywhere = _everywhere(response, deep)[:, None, None, None]
         smooth = import_module("cupyx.scipy.ndimage").gaussian_filter
         local = smooth(blocks, (0.0, *(_WINDOW * sigma / size)), mode="reflect")
         least = xp.maximum(_LEAST * everywhere, _FLOOR)
@@ -108,7 +108,7 @@ class NoiseScales:
         return frame[found], position[found], high[found]
 
 
-def _everywhere(response, maxima):
+def _everywhere(response, deep):
     """(A,): standard deviations of noise of whole frames; see `joint.noise_scale`."""
     xp = cupy_module()
     voxels = int(np.prod(response.shape[1:]))
@@ -118,5 +118,5 @@ def _everywhere(response, maxima):
         (len(response),), (512,), (response, np.int64(voxels), np.int64(step), np.int64(rank), out)
     )
     measured = -out.astype(np.float64) / _BELOW
-    most = to_device(np.array([float(each.above(_BELOW)) for each in maxima]))
+    most = to_device(deep)
     return xp.maximum(xp.sqrt((most * measured**2 + _UNIT_PRIOR) / (most + _UNIT_PRIOR)), 1e-9)

@@ -59,6 +59,7 @@ class Rows:
 
     def of(self, rows):
         """Some of them, by a mask or in an order."""
+        rows = cupy_module().flatnonzero(rows) if rows.dtype == bool else rows
         taken = {each.name: getattr(self, each.name)[rows] for each in fields(self)[1:]}
         return replace(self, **taken)
 

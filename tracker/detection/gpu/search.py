@@ -1,24 +1,27 @@
-"""Frames of one shape to the candidates of each, on the GPU."""
+"""Frames of one shape to the spots of each, on the GPU."""
 
 # mypy: ignore-errors
 # CuPy is known to compute/arrays.py alone, so its arrays have no type here.
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ...compute.arrays import cupy_module, free_device_memory, to_device, to_host
-from ..candidates import _TAIL, tail_of
+from ..candidates import TAIL, TAIL_HEIGHTS, tail_of
 from ..prepare import prepared
-from ..spots import Part, one_of_each, tiles
+from ..spots import FrameSpots, columns_of, one_of_each, tiles
 from ..stabilise import masked, stabilised, with_peaks_restored
 from ..transform import Band
 from . import light
-from .fit import GreyFit, beside_bright
+from .decision import decided
+from .fit import GreyFit, beside_bright, on_host
 from .joint import JointSearch
 from .modes import back, forward
+from .rows import starts
 
 _BYTES = 200
 """Guard: bytes of memory for each voxel that is searched."""
@@ -54,23 +57,40 @@ class _Frames(NamedTuple):
     repaired: dict
 
 
-def parts_of_frames(images, model, settings):
-    """The candidates of images of one shape and type, for each a list of `spots.Part`, a tile each.
+class _Found(NamedTuple):
+    """Candidates of some tiles.
 
-    Frames without a measured voxel have none.
+    Parameters
+    ----------
+    item : (n,) int32 array
+    significance : (n,) float64 array
+    results : (n, 14) float64 array
+        Of `GreyFit.fitted`, in voxels of the frame.
+    least, volume, curvature : (items,), (items,) and (items, 3) float64 array
+        On the host: significance above which candidates are complete, voxels, curvature of the response.
     """
+
+    item: object
+    significance: object
+    results: object
+    least: object
+    volume: object
+    curvature: object
+
+
+def spots_of_frames(images, model, settings):
+    """The accepted spots (FrameSpots) of images of one shape and type, as `spots_of_frame` finds them."""
     frames = _frames(images, model, settings)
-    pieces = tiles(images[0].shape, model.sigma)
     dark = {number for number, image in frames.repaired.items() if not np.isfinite(image).any()}
+    pieces = tiles(images[0].shape, model.sigma)
     items = [_Item(number, tile) for number in range(len(images)) if number not in dark for tile in pieces]
-    found = {}
-    for some in _of_one_shape(items, images[0].shape[0]):
-        for item, part in zip(some, _searched(frames, some, model), strict=True):
-            found[item.number, item.tile.start] = part
-    return [
-        [found[number, tile.start] for tile in pieces] if number not in dark else []
-        for number in range(len(images))
-    ]
+    height, width = (each.stop - each.start for each in (pieces[0].rows, pieces[0].columns))
+    free = int(_SHARE * free_device_memory() / _BYTES)
+    size = max(1, free // (images[0].shape[0] * height * width))
+    found = [_searched(frames, items[at : at + size], model) for at in range(0, len(items), size)]
+    spots = _decided(found, items, len(pieces), model, settings) if items else []
+    seen = iter(spots)
+    return [FrameSpots.none() if number in dark else next(seen) for number in range(len(images))]
 
 
 def _frames(images, model, settings):
@@ -85,29 +105,16 @@ def _frames(images, model, settings):
     return _Frames(voxels, repaired)
 
 
-def _of_one_shape(items, depth):
-    """Items whose tiles have one shape, as many as fit the memory."""
-    most = max(1, int(_SHARE * free_device_memory() / _BYTES))
-    shapes = {}
-    for item in items:
-        rows, columns = item.tile.rows, item.tile.columns
-        shapes.setdefault((rows.stop - rows.start, columns.stop - columns.start), []).append(item)
-    for (height, width), some in shapes.items():
-        size = max(1, most // (depth * height * width))
-        yield from (some[start : start + size] for start in range(0, len(some), size))
-
-
 def _searched(frames, items, model):
-    """The candidates of some tiles of one shape, a part each."""
+    """The candidates of some tiles."""
     xp, noise = cupy_module(), model.noise
     voxels = xp.stack([frames.voxels[item.number, :, item.tile.rows, item.tile.columns] for item in items])
     values = light.stabilised(voxels, noise)
     for row, item in enumerate(items):
         if item.number in frames.repaired:
             tile = _tile(frames.repaired[item.number], item)
-            values[row] = to_device(
-                stabilised(with_peaks_restored(tile, model.sigma, noise.saturation), noise)
-            )
+            restored = with_peaks_restored(tile, model.sigma, noise.saturation)
+            values[row] = to_device(stabilised(restored, noise))
     band = Band.of(values.shape[1:], model.sigma)
     search, rows = _candidates(values, band, model)
     position = (rows.position + 0.5) / to_device(band.scale) - 0.5
@@ -121,9 +128,8 @@ def _searched(frames, items, model):
         background = back(forward(background, band.small), band.shape)
     significant = significance > to_device(search.alone)[rows.frame]
     fit = GreyFit(voxels, values, background, search.filters.wiener, model.sigma, noise)
-    fitted = fit.fitted(rows, height, significant)
-    seen = to_host(beside_bright(rows, height, significance, fit.widths))
-    return _parts(items, seen, fitted, to_host(rows.start), search)
+    results = fit.fitted(rows, height, significant)
+    return _own(items, rows.frame, beside_bright(rows, height, significance, fit.widths), results, search)
 
 
 def _tile(image, item):
@@ -146,35 +152,68 @@ def _tails(search):
     """(B,) on the host: how much wider than a Gaussian's the tail of the minima of each frame is."""
     frames = len(search.values)
     frame, _, deep = search.scales.maxima(
-        search.response, np.arange(frames, dtype=np.int32), np.full(frames, _TAIL), -1.0
+        search.response, np.arange(frames, dtype=np.int32), np.full(frames, TAIL), -1.0
     )
     frame, deep = to_host(frame), to_host(deep)
-    return np.array([tail_of(deep[frame == number], each) for number, each in enumerate(search.maxima)])
+    excess = np.bincount(frame, deep**2 - TAIL**2, frames)
+    return tail_of(excess, np.bincount(frame, minlength=frames), search.noise_above(TAIL_HEIGHTS))
 
 
 def _measured(voxels, rows, height, frames, items, noise):
     """(n,): which candidates are where something was measured, one of each saturated region."""
-    voxel = tuple(cupy_module().rint(rows.position).astype(np.int64).T)
-    here = cupy_module().isfinite(voxels[(rows.frame, *voxel)])
+    xp = cupy_module()
+    voxel = tuple(xp.rint(rows.position).astype(np.int64).T)
+    here = xp.isfinite(voxels[(rows.frame, *voxel)])
     for row, item in enumerate(items):
         if item.number not in frames.repaired:
             continue
         saturated = _tile(frames.repaired[item.number], item) >= noise.saturation
         if saturated.any():
-            own = cupy_module().flatnonzero((rows.frame == row) & here)
+            own = xp.flatnonzero((rows.frame == row) & here)
             position, high = to_host(rows.position[own]), to_host(height[own])
             here[own] = to_device(one_of_each(position, high, saturated))
     return here
 
 
-def _parts(items, seen, fitted, start, search):
-    """The candidates of each tile that are its own."""
-    out = []
-    for row, item in enumerate(items):
-        rows = slice(int(start[row]), int(start[row + 1]))
-        own = fitted.of(rows)
-        own = own._replace(position=own.position + np.array([0, *item.tile.start]))
-        inner = item.tile.owns(own.position[:, 1:])
-        maxima, least = search.maxima[row], float(search.least[row])
-        out.append(Part(seen[rows][inner], own.of(inner), maxima, least, item.tile.share))
-    return out
+def _own(items, item, significance, results, search):
+    """The candidates that each tile owns, in voxels of the frame."""
+    inner = to_device(np.array([each.tile.inner for each in items], float))[item]
+    results[:, 1:3] += to_device(np.array([each.tile.start for each in items], float))[item]
+    pixel = cupy_module().rint(results[:, 1:3])
+    own = cupy_module().flatnonzero(((pixel >= inner[:, :, 0]) & (pixel < inner[:, :, 1])).all(axis=1))
+    volume = np.prod(search.shape) * np.array([each.tile.share for each in items])
+    return _Found(item[own], significance[own], results[own], search.least, volume, search.curvature)
+
+
+def _decided(found, items, pieces, model, settings):
+    """The accepted spots of each frame, of so many tiles each."""
+    xp, before = cupy_module(), 0
+    for number, each in enumerate(found):
+        found[number] = each._replace(item=each.item + np.int32(before))
+        before += len(each.least)
+    frame = xp.concatenate([each.item for each in found]) // np.int32(pieces)
+    u, results = (xp.concatenate([each[column] for each in found]) for column in (1, 2))
+    least, volume, curvature = (np.concatenate([each[column] for each in found]) for column in (3, 4, 5))
+    by_frame = len(items) // pieces, pieces
+    least, volume = least.reshape(by_frame).max(axis=1), volume.reshape(by_frame)
+    order, probability, keep = decided(u, frame, least, volume, curvature.reshape(*by_frame, 3), settings.fdr)
+    u, frame = u[order], frame[order]
+    rank = xp.arange(len(u)) - starts(frame, len(least))[frame]
+    kept = xp.flatnonzero(rank < keep[frame] if settings.threshold is None else u > settings.threshold)
+    return _columns(
+        to_host(frame[kept]), to_host(u[kept]), to_host(probability[kept]), on_host(results[order[kept]]),
+        len(least), model, settings,
+    )  # fmt: skip
+
+
+def _columns(frame, quality, probability, fitted, frames, model, settings):
+    """Spots in the units of the movie, by frame and position."""
+    columns = {"quality": quality, "probability": probability, **columns_of(fitted, model, settings)}
+    position = fitted.position * settings.spacing
+    order = np.lexsort((*position.T[::-1], frame))
+    position, columns = position[order], {name: values[order] for name, values in columns.items()}
+    edges = np.searchsorted(frame[order], np.arange(frames + 1)).tolist()
+    return [
+        FrameSpots(position[a:b], {name: values[a:b] for name, values in columns.items()}, b - a)
+        for a, b in itertools.pairwise(edges)
+    ]
