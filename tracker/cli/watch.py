@@ -87,7 +87,7 @@ class _Watch:
 @click.option("--do", metavar="COMMAND", help="Run this at each event, with its JSON on stdin, instead.")
 @options_of(_Watch, "how")
 @options_of(DetectionSettings, "values", make=dict, without=("spacing",))
-@options_of(TrackingSettings, "linked", make=dict, only=("divisions", "merges", "max_gap"))
+@options_of(TrackingSettings, "linked", make=dict, only=("divisions", "merges", "max_gap", "features"))
 @opening_options
 @columns_option("--columns", "a table")
 @config_option

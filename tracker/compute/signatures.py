@@ -52,6 +52,7 @@ detection.fit.render (i8,i8,i8) f8:2 f8:1 f8
 detection.fit.without f4:3 f8:2 f8:1 f8 (f8,f8,f8)
 detection.fit.fit_spots f4:3 f4:3 f8:2 f8:2 f8:1 f8:1 f8 f8:1 f8:1 f8 i8 b1:1
 detection.fit.errors_of f4:3 f4:3 f8:2 f8:1 f8:1 f8 f8:1
+detection.transform.cosines f4:2 f4:2 b1
 detection.stabilise.to_noise f4:1 f4:1 (f8,f8,f8)
 detection.stabilise.to_grey f4:1 f4:1 (f8,f8,f8)
 geometry.gating._sort_cells f8:2 i8:1 f8:1 f8:1 i8:1 i4:1 i8:1 f8:2

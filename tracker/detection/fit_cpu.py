@@ -28,6 +28,8 @@ TERMS = np.array([
     [SIZE, 0, 2, 0], [SIZE, 0, 0, 2], [DEPTH, 2, 0, 0],
 ])  # fmt: skip
 """Derivatives of a spot by its parameters: powers of the distances along z, y, x."""
+REACH = 3.5
+"""Guard: widths about a spot in which it is drawn and fitted."""
 MONOMIALS = np.array([
     [0, 0], [1, 0], [0, 1], [2, 0], [0, 2], [1, 1], [3, 0], [2, 1], [1, 2], [0, 3], [4, 0], [2, 2], [0, 4],
 ])  # fmt: skip

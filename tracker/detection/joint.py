@@ -38,7 +38,7 @@ _SWEEPS = 30
 """Guard: sweeps of Gauss-Seidel."""
 _FALSE = 0.5
 """Error level: share of noise among the candidates; the last one that is kept has .4."""
-_PROFILE = 0.1
+PROFILE = 0.1
 """Prior: share of its light by which a spot may differ from the profile."""
 _NEIGHBOURS = 10
 """Guard: neighbours that widen an error."""
@@ -46,7 +46,7 @@ _OVERLAP = 0.1
 """Guard: least overlap of these."""
 _RIDGE = 0.02
 """Guard: ridge of the matrix of their overlaps."""
-_WINDOW = 4.0
+WINDOW = 4.0
 """Prior: width of the window of the local noise scale, in widths of a spot."""
 _EVERYWHERE = 0.5
 """Prior: weight of the noise scale of the whole frame besides the local one."""
@@ -147,8 +147,8 @@ class NoiseScale(NamedTuple):
     def of(response: NDArray[np.float32], filter_: Filter) -> NoiseScale:
         """From the negative side of a response: two blocks a standard deviation of the window."""
         everywhere = noise_scale(response, filter_)
-        size = np.maximum(1, np.rint(_WINDOW / 2 * filter_.sigma)).astype(np.int64)
-        widths, least = _WINDOW * filter_.sigma / size, max(_LEAST * everywhere, _FLOOR)
+        size = np.maximum(1, np.rint(WINDOW / 2 * filter_.sigma)).astype(np.int64)
+        widths, least = WINDOW * filter_.sigma / size, max(_LEAST * everywhere, _FLOOR)
         return NoiseScale(local_scales(response, size, widths, everywhere, _EVERYWHERE, least), size)
 
     def at(self, position: NDArray) -> NDArray[np.float64]:
@@ -255,7 +255,7 @@ def _joined(
     A Gauss-Newton step from the candidates `before`, whose light is taken out of the response.
     """
     limits = (
-        _WEAKEST, _SWEEPS, _MOST, _SAME, _PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE, _STEP, _SAMPLED_PEAK,
+        _WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE, _STEP, _SAMPLED_PEAK,
     )  # fmt: skip
     response, half = filter_.kernel
     return Peaks(*joined(

@@ -2,7 +2,7 @@
 
 A spot that is wider than the others is fitted as a ring of them. Three or more neighbours are one spot if a
 single one of free width explains their light as well, but for a share by which a spot may differ from its
-profile.
+profile; of pairs the root mean square of the difference is .15 and more.
 """
 
 from __future__ import annotations
@@ -16,33 +16,25 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from .candidates import CandidateSpots
-from .fit import SIZES, FittedSpots
+from .fit import SIZES, SWEEPS, FittedSpots
 from .fit_cpu import (
     AMPLITUDE,
     ERROR_DEPTH,
     ERROR_SIZE,
     MISFIT,
     PARAMETERS,
+    REACH,
     X,
     Z,
     errors_of,
     fit_spots,
     render,
 )
-from .stabilise import Noise
+from .joint import PROFILE
+from .stabilise import WIDEST, Noise
 
-_NEIGHBOURS = 3.0
-"""Prior: distance in widths of spots that may be one."""
 _PIECES = 3
-"""Prior: so many of them at least: two are two spots."""
-_WIDEST = 3.0
-"""Prior: width of such a spot over the common one; of a crowd's it would be more."""
-_SHARE = 0.1
-"""Error level: root mean square of the light that the one spot lacks, over its own: of pairs .15 and more."""
-_REACH = 3.5
-"""Guard: widths to which a spot is drawn and fitted."""
-_TURNS = 8
-"""Guard: steps of the fit."""
+"""Prior: so many spots may be a wider one; two are two."""
 
 
 def as_one(
@@ -65,11 +57,11 @@ def as_one(
     out, whole = FittedSpots(*(each.copy() for each in fitted)), None
     for rows in _neighbours(places, candidates.significant):
         if whole is None:
-            whole = candidates.background.grey + render(voxels.shape, spots, sigma, _REACH)
+            whole = candidates.background.grey + render(voxels.shape, spots, sigma, REACH)
         middle = np.average(fitted.position[rows], axis=0, weights=fitted.amplitude[rows])
         away = ((places - middle[deep] / sigma[deep]) ** 2).sum(axis=1)
         grown = np.sqrt(1 + np.average(away[rows], weights=fitted.amplitude[rows]) / deep.sum())
-        if grown > _WIDEST:
+        if grown > WIDEST:
             continue
         pieces = np.union1d(rows, np.flatnonzero(away < (2 * grown) ** 2))
         one = _wider(voxels, whole, spots[pieces], middle, grown * sigma, sigma, noise)
@@ -87,7 +79,7 @@ def as_one(
 def _neighbours(places: NDArray[np.float64], significant: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
     """Rows of significant spots that are neighbours of each other."""
     rows = np.flatnonzero(significant)
-    first, second = cKDTree(places[rows]).query_pairs(_NEIGHBOURS, output_type="ndarray").T
+    first, second = cKDTree(places[rows]).query_pairs(WIDEST, output_type="ndarray").T
     graph = coo_array((np.ones(len(first)), (first, second)), shape=(len(rows), len(rows)))
     label = connected_components(graph, directed=False)[1]
     for number in np.flatnonzero(np.bincount(label) >= _PIECES):
@@ -105,28 +97,26 @@ def _wider(
 ) -> FittedSpots | None:
     """The spot that explains the light of its pieces as well; None if none does."""
     unit = np.where(wide > 0, wide, 1.0)
-    low = np.maximum(np.floor(middle - _REACH * wide).astype(int), 0)
-    box = tuple(
-        slice(a, b) for a, b in zip(low, np.ceil(middle + _REACH * wide).astype(int) + 1, strict=True)
-    )
+    low = np.maximum(np.floor(middle - REACH * wide).astype(int), 0)
+    box = tuple(slice(a, b) for a, b in zip(low, np.ceil(middle + REACH * wide).astype(int) + 1, strict=True))
     part, several = np.ascontiguousarray(voxels[box]), np.ascontiguousarray(whole[box])
     pieces = pieces - np.concatenate([low, np.zeros(PARAMETERS - 3)])
-    single, spot = several - render(part.shape, pieces, sigma, _REACH), np.zeros((1, PARAMETERS))
+    single, spot = several - render(part.shape, pieces, sigma, REACH), np.zeros((1, PARAMETERS))
     spot[0, Z : X + 1], spot[0, AMPLITUDE] = middle - low, pieces[:, AMPLITUDE].max()
     camera = np.array([*noise.line, noise.saturation])
     prior = np.array([*1 / unit**2, *[1e-6 / noise.least] * 2, *[1 / SIZES**2] * 2])
     most = np.array([*0.3 * unit, 0.5, np.inf, 0.2, 0.2])
     start = spot[:, Z : X + 1].copy()
-    fit_spots(part, single, spot, start, wide, camera, _REACH, prior, most, 1.0, _TURNS, np.ones(1, bool))
+    fit_spots(part, single, spot, start, wide, camera, REACH, prior, most, 1.0, sum(SWEEPS), np.ones(1, bool))
     apart = [(np.arange(n) - c) / u for n, c, u in zip(part.shape, spot[0], unit, strict=False)]
-    near = apart[0][:, None, None] ** 2 + apart[1][:, None] ** 2 + apart[2] ** 2 < _REACH**2
+    near = apart[0][:, None, None] ** 2 + apart[1][:, None] ** 2 + apart[2] ** 2 < REACH**2
     near &= np.isfinite(part) & (part < noise.saturation)
     weight = near / np.maximum(noise.base + noise.slope * single, noise.least)
     excess = _square(part - single, weight) - _square(part - several, weight)
-    light = render(part.shape, spot, wide, _REACH)
-    if not near.any() or excess > _SHARE**2 * float((weight * light**2).sum()):
+    light = render(part.shape, spot, wide, REACH)
+    if not near.any() or excess > PROFILE**2 * float((weight * light**2).sum()):
         return None
-    error = errors_of(part, single, spot, wide, camera, _REACH, prior)
+    error = errors_of(part, single, spot, wide, camera, REACH, prior)
     return FittedSpots(
         spot[:, Z : X + 1] + low, error[:, Z : X + 1], spot[:, AMPLITUDE], spot[:, AMPLITUDE],
         spot[:, -2], spot[:, -1], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],
