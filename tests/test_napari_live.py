@@ -40,8 +40,10 @@ def camera(tmp_path: Path) -> Camera:
     return Camera(tmp_path / "cells")
 
 
-def started(window: Window, camera: Camera, options: str = "") -> Any:
-    """The form, which has begun to follow."""
+def started(window: Window, camera: Camera, options: str = "", by: Any = None) -> Any:
+    """The form, opened by its entry or by a button, which has begun to follow."""
+    if by is not None:
+        window.click(by)
     form = window.form("Live")
     form.source.setText(str(camera.folder))
     form.source.textEdited.emit(str(camera.folder))
@@ -68,7 +70,7 @@ def written_of(output: Path) -> int:
 
 @pytest.mark.smoke
 def test_a_recording_is_followed_until_it_is_stopped(window: Window, camera: Camera) -> None:
-    form = started(window, camera, '--when "speed > 1.6"')
+    form = started(window, camera, '--when "speed > 1.6"', by=window.form("Outbid").pages[0].live_button)
     assert "Waiting for the first frames" in form.said.label.text()
     output = camera.folder.with_name("cells_tracks.parquet")
     assert form.output.text() == str(output)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Any
 import measure
 import numpy as np
 from bench_detect import frame_of
-from bench_watch import resident
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from recordings import WrittenMovie
 
 SPOTS, SIDE, IMAGES = 300, 512, 20
@@ -48,7 +49,7 @@ def shown(camera: WrittenMovie, form: Any, drawn: list[int]) -> measure.Row:
     return {
         "from frame": first, "CPU of a frame": round(cpu / MEASURED, 4),
         "pictures a second": round((drawn[0] - pictures) / seconds, 1),
-        "frames a second": round(MEASURED / seconds, 1), "MB": resident(os.getpid()),
+        "frames a second": round(MEASURED / seconds, 1), "GB at most": round(measure.peak_gb(), 2),
     }  # fmt: skip
 
 
