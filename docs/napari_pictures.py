@@ -157,7 +157,7 @@ def main() -> None:
         window = Window(Path(name))
         window.viewer.window.resize(*SIZE)
         chosen = sys.argv[1:]  # all, or some by their names
-        for show in (detect, track, score, proofread, lineage):
+        for show in (detect, track, score, proofread, lineage, dock):
             if chosen and show.__name__ not in chosen:
                 continue
             show(window)
