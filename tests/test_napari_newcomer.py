@@ -1,5 +1,7 @@
 """A newcomer clicks through the pages of the dock, whatever is open: each act ends in a sentence."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +160,14 @@ def test_frames_larger_than_the_memory_are_refused_with_what_to_do(
     assert_refused(run("detect", path, "-o", tmp_path / "whole.csv"), 4, "Search it in parts")
     succeed("detect", path, "-o", tmp_path / "part1.csv", "--region", ":,0:16,:")
     assert {*read_detections(tmp_path / "part1.csv").frame} == {*range(6)}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="None never ends")
+@pytest.mark.parametrize("used", ["PySide6", "PyQt6"])
+def test_python_does_not_run_out_of_references_with_pyside(used: str) -> None:
+    """PySide6 6.12 takes one of None at each call without a result."""
+    script = (
+        f"import sys; sys.modules['{used}'] = sys; import outbid.viewers.forms; print(sys.getrefcount(None))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (int(done.stdout) > 1 << 39) == (used == "PySide6")
