@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .compute.compiling import compilation_reported
 from .compute.timing import lap
@@ -229,10 +230,8 @@ def run_of(
         **account(links.batches, used.device, exact_margins=used.exact_margins, decided=decided),
     }  # fmt: skip
     lap("tracks")
-    if not used.stated:
-        return TrackingRun(tracks, used, stats, learned)
-    unmatched = edits.unmatched + used.pins_in(seen).unmatched
-    stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)}
+    unmatched = edits.unmatched + used.pins_in(seen).unmatched if used.stated else ()
+    stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)} if used.stated else {}
     return TrackingRun(tracks, used, stats, learned, unmatched)
 
 
@@ -240,13 +239,14 @@ def _gap_links(detections: Detections, links: Links, learned: Summary | None) ->
     """How many links join frames that are not consecutive."""
     if not len(links.pairs):
         return 0
-    when, usual = detections.frame.astype("int64"), 1.5
+    when: NDArray[np.integer] = detections.frame
+    usual = 1.5
     if learned is not None and learned.time is not None:  # what was not recorded is no gap
         when = np.unique(when, return_inverse=True)[1]
     elif learned is not None:
         usual *= learned.interval
-    source, target = when[links.pairs].T
-    return int((target - source > usual).sum())
+    source, target = links.pairs.T
+    return int(np.count_nonzero(np.subtract(when[target], when[source], dtype=np.int64) > usual))
 
 
 def unmatched_said(pins: tuple[Pin, ...]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .joint import JointFit, Peaks, fit_together
 from .spectrum import Filter, Modes, spectrum
@@ -19,8 +19,10 @@ _MORE = 1.1
 """Guard: ratio of significant spots to those before, up to which the passes end."""
 _KEPT = 0.05
 """Prior: share of the spots' power that remains in the residual, as their profiles differ."""
-_TAIL = 3.0
+TAIL = 3.0
 """Error level: standard deviations of the minima whose depths give the width of noise's tail."""
+TAIL_HEIGHTS = np.linspace(TAIL, TAIL + 5, 200)
+"""Guard: heights at which their expected number is taken."""
 _TAIL_PRIOR = 4
 """Prior: weight of the computed depth, in minima."""
 
@@ -95,7 +97,9 @@ def find_candidates(
     values = frame - mean if band.small == band.shape else dct.back(modes)
     dark = Background(np.full(values.shape, mean * band.gain, np.float32), noise.scaled(band.gain))
     fit, background, filter_ = _in_passes(values, modes, sigma * band.scale, dark, dct)
-    significance = fit.peaks.significance / _tail(fit, filter_)
+    _, deep = fit.noise.maxima(fit.response, TAIL, -1.0)
+    excess = float((deep**2 - TAIL**2).sum())
+    significance = fit.peaks.significance / tail_of(excess, len(deep), filter_.maxima.above(TAIL_HEIGHTS))
     return CandidateSpots(
         band.in_frame(fit.peaks.position),
         fit.peaks.amplitude / (filter_.scale * band.gain),
@@ -128,7 +132,7 @@ def _in_passes(
         fit = fit_together(values, background, filter_, significant, modes)
         before = len(significant.position)
         significant = fit.peaks.of(fit.peaks.significance > filter_.threshold())
-        without = dct.forward(values - significant.light(background, filter_))
+        without = dct.forward(significant.taken_out_of(values, background, filter_))
         background = Background(dct.back(without * filter_.wiener) + dark.values, dark.noise)
         if turn == _PASSES - 1 or (turn and len(significant.position) <= _MORE * before):
             break
@@ -142,10 +146,19 @@ def _in_passes(
     return fit, background, filter_
 
 
-def _tail(fit: JointFit, filter_: Filter) -> float:
-    """How much wider than a Gaussian's the tail of the minima is, at least 1."""
-    _, deep = fit.noise.maxima(fit.response, _TAIL, -1.0)
-    u = np.linspace(_TAIL, _TAIL + 5, 200)
-    expected = float(np.average(u**2 - _TAIL**2, weights=-np.gradient(filter_.maxima.above(u))))
-    mean = ((deep**2 - _TAIL**2).sum() + _TAIL_PRIOR * expected) / (len(deep) + _TAIL_PRIOR)
-    return float(np.sqrt(max(1.0, mean / expected)))
+def tail_of(excess: ArrayLike, count: ArrayLike, above: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much wider than a Gaussian's the tail of the minima is, at least 1: of a frame or of several.
+
+    Parameters
+    ----------
+    excess, count : (...) array
+        Sum of depth² - `TAIL`² over the minima deeper than `TAIL`, and their number.
+    above : (..., heights) float64 array
+        Expected number of minima deeper than each of `TAIL_HEIGHTS`.
+    """
+    expected = np.average(
+        np.broadcast_to(TAIL_HEIGHTS**2 - TAIL**2, above.shape), -1, weights=-np.gradient(above, axis=-1)
+    )
+    mean = (excess + _TAIL_PRIOR * expected) / (np.asarray(count) + _TAIL_PRIOR)
+    tail: NDArray[np.float64] = np.sqrt(np.maximum(1.0, mean / expected))
+    return tail

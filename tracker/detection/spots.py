@@ -18,14 +18,15 @@ from scipy.fft import next_fast_len
 
 from ..settings.detection import DetectionSettings
 from .blobs import find_blobs
-from .candidates import CandidateSpots, find_candidates
+from .candidates import find_candidates
 from .decision import Decision, beside_bright, decide
 from .fit import FittedSpots, fit_in_grey
 from .model import SpotModel
-from .prepare import prepared
+from .prepare import LEAST_SIDE, prepared
 from .spectrum import Maxima
 from .stabilise import masked
 from .transform import CosineTransform
+from .wider import as_one
 
 FEATURES = (
     "quality", "probability", "amplitude", "background", "radius", "snr", "misfit",
@@ -36,8 +37,6 @@ LARGE = 4_000_000
 """Guard: voxels of a frame beyond which it is searched in tiles: some 60 bytes each are in use."""
 _MARGIN = 8.0
 """Guard: margin of a tile in widths: beyond them a spot has no response."""
-_SIDE = 64
-"""Guard: pixels that a tile has at least: a spectrum of fewer is coarse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +150,7 @@ def _spots(
     )
     fitted = FittedSpots.joined(part.fitted for part in parts).of(decision.order)
     quality = significance[decision.order]
-    columns = {"quality": quality, "probability": decision.probability, **_columns(fitted, model, settings)}
+    columns = {"quality": quality, "probability": decision.probability, **columns_of(fitted, model, settings)}
     return FrameSpots(fitted.position * settings.spacing, columns, _kept(quality, decision, settings))
 
 
@@ -159,8 +158,10 @@ def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: Cosine
     whole = np.ascontiguousarray(voxels[:, tile.rows, tile.columns])
     candidates = find_candidates(whole, model.sigma, model.noise, dct)
     candidates = candidates.of(np.isfinite(whole[tuple(np.rint(candidates.position).astype(int).T)]))
-    candidates = candidates.of(_one_of_each(candidates, whole >= model.noise.saturation))
-    fitted = fit_in_grey(whole, candidates, model.sigma)
+    saturated = whole >= model.noise.saturation
+    candidates = candidates.of(one_of_each(candidates.position, candidates.height, saturated))
+    fitted, stay = as_one(whole, candidates, fit_in_grey(whole, candidates, model.sigma), model.sigma)
+    fitted, candidates = fitted.of(stay), candidates.of(stay)
     fitted = fitted._replace(position=fitted.position + np.array([0, *tile.start]))
     own = tile.owns(fitted.position[:, 1:])
     maxima = candidates.filter_.maxima
@@ -168,15 +169,17 @@ def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: Cosine
     return _Part(seen[own], fitted.of(own), maxima, candidates.least, tile.share)
 
 
-def _one_of_each(candidates: CandidateSpots, saturated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def one_of_each(
+    position: NDArray[np.float64], height: NDArray[np.float64], saturated: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """(n,): which candidates are outside saturated regions, or the brightest in theirs.
 
     Where profiles are cut, two do not differ from one.
     """
-    label = ndimage.label(saturated)[0][tuple(np.rint(candidates.position).astype(int).T)]
+    label = ndimage.label(saturated)[0][tuple(np.rint(position).astype(int).T)]
     best = np.zeros(label.max(initial=0) + 1)
-    np.maximum.at(best, label, candidates.height)
-    return (label == 0) | (candidates.height >= best[label])
+    np.maximum.at(best, label, height)
+    return (label == 0) | (height >= best[label])
 
 
 def _kept(quality: NDArray[np.float64], decision: Decision, settings: DetectionSettings) -> int:
@@ -190,7 +193,7 @@ def _grey(values: NDArray[np.float64], model: SpotModel, settings: DetectionSett
     return sign * values * model.unit + model.middle
 
 
-def _columns(
+def columns_of(
     fitted: FittedSpots, model: SpotModel, settings: DetectionSettings
 ) -> dict[str, NDArray[np.float64]]:
     """Columns of fitted spots in the units of the movie."""
@@ -226,7 +229,7 @@ def _blobs(voxels: NDArray[np.float32], model: SpotModel, settings: DetectionSet
 
 
 def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
-    """Divide a frame into tiles; they depend only on its shape and the width of spots.
+    """Divide a frame into tiles of one size; they depend only on its shape and the width of spots.
 
     Examples
     --------
@@ -234,25 +237,31 @@ def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
     [slice(0, 216, None), slice(184, 400, None)]
     """
     margin = ceil(_MARGIN * float(max(sigma[1:])))
-    side = max(sqrt(LARGE / shape[0]), _SIDE, 4 * margin)
+    side = max(sqrt(LARGE / shape[0]), LEAST_SIDE, 4 * margin)
     edges = [
         np.linspace(0, n, max(1, ceil(n / side - 0.25)) + 1).round().astype(int).tolist() for n in shape[1:]
     ]
+    sides = [_side(axis, margin, n) for axis, n in zip(edges, shape[1:], strict=True)]
     out = []
     for y0, y1 in zip(edges[0], edges[0][1:], strict=False):
         for x0, x1 in zip(edges[1], edges[1][1:], strict=False):
-            rows = _extended(y0 - margin, y1 + margin, shape[1])
-            columns = _extended(x0 - margin, x1 + margin, shape[2])
-            area = (rows.stop - rows.start) * (columns.stop - columns.start)
-            out.append(Tile(rows, columns, ((y0, y1), (x0, x1)), (y1 - y0) * (x1 - x0) / area))
+            rows = _extended(y0 - margin, sides[0], shape[1])
+            columns = _extended(x0 - margin, sides[1], shape[2])
+            share = (y1 - y0) * (x1 - x0) / (sides[0] * sides[1])
+            out.append(Tile(rows, columns, ((y0, y1), (x0, x1)), share))
     return out
 
 
-def _extended(start: int, stop: int, size: int) -> slice:
-    """A part of an axis, longer where that has a faster transform."""
-    start, stop = max(start, 0), min(stop, size)
-    long = next_fast_len(stop - start, real=True)
-    if long > size:
-        return slice(start, stop)
-    start = min(start, size - long)
-    return slice(start, start + long)
+def _side(edges: list[int], margin: int, size: int) -> int:
+    """Pixels of all tiles along an axis, with their margins; longer where that has a faster transform."""
+    most = max(
+        min(stop + margin, size) - max(start - margin, 0)
+        for start, stop in zip(edges, edges[1:], strict=False)
+    )
+    return min(next_fast_len(most, real=True), size)
+
+
+def _extended(start: int, side: int, size: int) -> slice:
+    """So many pixels of an axis."""
+    start = min(max(start, 0), size - side)
+    return slice(start, start + side)

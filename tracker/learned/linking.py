@@ -15,7 +15,6 @@ from ..compute.arrays import (
     free_memory,
     on_device,
     placed,
-    to_device,
     to_host,
 )
 from ..compute.threads import computing
@@ -34,6 +33,7 @@ from .features import features_of, kinds_of
 from .inference.decide import log_odds
 from .inference.encounters import with_encounters
 from .inference.jpda import converged, exponent, updated
+from .latest import LatestColumns
 from .learn import Fit, learn
 from .learn.fixed import Fixed
 from .learn.m_steps import m_step
@@ -123,8 +123,9 @@ def fit_movie(
     """Learn a model, and decide on links without pins. Parameters are those of `linked`."""
     holes, device = settings.max_gap is None, settings.device
     compared = kinds_of(detections.features, settings.features)
-    if device == "gpu" and (compared or len(detections) * _GPU_BYTES > free_device_memory()):
-        device = "cpu"  # which alone compares columns
+    by_host = compared or LearnOptions().whole(len(detections))  # which alone compares columns, and learns
+    if device == "gpu" and (by_host or len(detections) * _GPU_BYTES > free_device_memory()):
+        device = "cpu"
     reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_outliers()
     lap("sorting by place", reading.position)
     known = values_along(settings.fixed, reading.axes)
@@ -140,7 +141,10 @@ def fit_movie(
         lap("deciding")
         shorten = settings.max_gap is None
         summary = summarise(reading, fit, known, columns=columns, shorten=shorten)
-        lap("errors of what is learned")
+        if columns is not None:
+            latest = LatestColumns.of(detections.features, reading, settings.features, fit.model.features)
+            summary = replace(summary, latest=latest)
+        lap("summing up")
     if progress is not None:
         progress(len(detections), len(detections))
     return FittedMovie(
@@ -259,9 +263,7 @@ def _decided(fit: Fit, settings: TrackingSettings) -> Decided:
         fit.movie, fit.model, fit.posterior, divisions=settings.divisions, merges=settings.merges
     )
     links = tracks.decide(settings.solver, exact=settings.exact_margins)
-    there = array_module(links.pairs)
-    links = with_encounters(*placed((fit.movie, fit.model, links), to_host))
-    return Decided(links if there is np else placed(links, to_device), tracks)
+    return Decided(with_encounters(fit.movie, fit.model, links), tracks)
 
 
 def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..particles.detections import Detections
     from ..pins import Edited, Found, Pin
 
-_SOLVER = "bid_and_augment"
-
 
 @with_former_names
 @documented
@@ -100,7 +98,7 @@ class TrackingSettings:
         "It needs an exact solver.",
         row="exact margins|solve without each link",
     ))  # fmt: skip
-    solver: str = declare(_SOLVER, Setting(
+    solver: str = declare("bid_and_augment", Setting(
         "Solver of the assignments: one of outbid assign --list.",
         "An example with a variant and settings is auction:fixed(epsilon=1). Its costs are whole numbers: "
         "2^26 is the smaller of the unmatched cost and the cost at the gate.",
@@ -141,12 +139,10 @@ class TrackingSettings:
         check_values(self)
         object.__setattr__(self, "fixed", by_present_names(self.fixed))
         check_known(self.fixed)
-        given = self.pins
-        read = read_pins(given) if isinstance(given, str | os.PathLike) else given
+        read = read_pins(self.pins) if isinstance(self.pins, str | os.PathLike) else self.pins
         if not isinstance(read, Sequence) or not all(isinstance(one, Pin) for one in read):
             raise SettingsError(f"pins is {read!r}; it must be a list of Pin, or the path of their table.")
-        read = tuple(read)
-        object.__setattr__(self, "pins", read)
+        object.__setattr__(self, "pins", tuple(read))
         check_columns(self.features)
         check_rules(self)
         if self.max_distance is not None:

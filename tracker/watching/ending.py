@@ -21,6 +21,8 @@ from ..tracking import TrackingRun
 from ..work.jobs import DetectJob, Opening, TrackJob
 
 _LOG = logging.getLogger("outbid")
+LAST = "Last pass"
+"""How texts of progress begin, once the recording has ended."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,18 @@ class LastPass:
                 movie = self.opening.open(self.source, partial=True)
                 job = replace(job, crop=Crop(frames=f"0:{movie.frame_count}"))
                 _LOG.warning("%s holds %d frames and declares more", self.source, movie.frame_count)
-            job.write(movie, self.source, seen, overwrite=True, progress=progress)
+            job.write(movie, self.source, seen, overwrite=True, progress=_named("detecting", progress))
         tracker = TrackJob(self.tracking, self.columns if not images else {}, workers=self.workers)
-        run, _ = tracker.link(str(seen), self.output, overwrite=True, progress=progress)
+        named = _named("linking", progress)
+        run, _ = tracker.link(str(seen), self.output, overwrite=True, progress=named)
         return run
+
+
+def _named(what: str, progress: Callable[..., Any] | None) -> Callable[[int, int], None] | None:
+    """What moves a bar, with a text that says what the last pass does."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(done, total, f"{LAST}: {what}")
 
 
 def changes(live: Path, tracks: Tracks) -> dict[str, int]:
@@ -93,3 +103,23 @@ def write_watch_record(output: Path, record: Mapping[str, Any]) -> Path:
     path = output.with_name(f"{output.stem}.watch.json")
     write_whole(path, lambda file: file.write(marked_bytes(record)), overwrite=True)
     return path
+
+
+def sentence_of(record: Mapping[str, Any], output: Path) -> str:
+    """What was followed, what was written where, and what the last pass has changed.
+
+    Examples
+    --------
+    >>> live = {"frames": 9, "missing": 1, "late": 0, "ended": "idle"}
+    >>> changed = {"links_live": 50, "links": 51, "kept": 48, "dropped": 2, "added": 3}
+    >>> sentence_of({"live": live, "links_changed": changed}, Path("out/a.parquet")).split(". ")[0]
+    'The recording has ended (idle): 9 frames, 1 missing, 0 late'
+    """
+    live, changed = record["live"], record["links_changed"]
+    names = (output.name, f"{output.stem}_detections.parquet", f"{output.stem}.watch.json")
+    there = ", ".join(name for name in names if output.with_name(name).exists())
+    return (
+        f"The recording has ended ({live['ended']}): {live['frames']} frames, {live['missing']} missing, "
+        f"{live['late']} late. With the future, {changed['dropped']} of {changed['links_live']} links were "
+        f"dropped and {changed['added']} added. In {output.parent}: {there}."
+    )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.interrupt import forget
-from ..errors import SettingsError
+from ..errors import InputError, SettingsError
 from ..particles.detections import Detections
 from ..settings.detection import DetectionSettings
 from ..settings.tracking import TrackingSettings
@@ -26,6 +26,7 @@ from .choice import source_of
 from .ending import LastPass, changes, write_watch_record
 from .events import Event, Watch
 from .following import Followed, Follower
+from .light import FRAMES
 from .order import InOrder
 from .parts import GrowingOutput
 from .rows import GrowingTable
@@ -33,8 +34,10 @@ from .seeing import Seer
 from .sources import NotYet, Source
 
 _LOG = logging.getLogger("outbid")
-_SEEN_FIRST = 8
-"""Prior: frames after which noise, width and filter are learned, from four of them; if small, from all."""
+_NOTHING = (
+    "No frame came to {} before its recording counted as ended ({}). Begin to record, and give the same "
+    "command again; --idle waits longer."
+)
 _REPORTED = 10.0
 """Guard: seconds from message to message where there is no bar."""
 
@@ -74,7 +77,8 @@ def watch(
         Where the detections of the last pass go. Default: the output's name and ``_detections``.
     overwrite : bool
     progress : callable, optional
-        Called with (frames done, frames known, text).
+        Called after each frame with (frames done, frames known, text), and with those of the last pass,
+        whose texts begin with `ending.LAST`.
 
     Returns
     -------
@@ -105,7 +109,9 @@ def watch(
         )  # fmt: skip
         if not out.ended:
             run.follow()
-            out.end()
+            if not run.order.frame + 1:
+                raise InputError(_NOTHING.format(named, run.account.ended))
+            out.end(run.account.as_dict() | run.counts())
         last = LastPass(
             named, seen, path, run.settings, opening, run.tracking, columns or {}, how.workers
         )  # fmt: skip
@@ -120,7 +126,7 @@ def _finished(run: _Run, last: LastPass, known: dict[str, Any]) -> dict[str, Any
     images = not isinstance(run.source, GrowingTable)
     made = last.run(images=images, progress=run.progress)
     record = known | {
-        "live": run.account.as_dict() | run.counts(),
+        "live": run.out.live,
         "links_changed": changes(run.out.folder, made.tracks),
     }  # fmt: skip
     write_watch_record(last.output, record)
@@ -148,11 +154,13 @@ class _Run:
 
     def __post_init__(self) -> None:
         step = 1 if self.source.counts else -1
-        self.order = InOrder(self.how.wait, min(_SEEN_FIRST, self.how.learn), step=step)
+        self.order = InOrder(self.how.wait, min(FRAMES, self.how.learn), step=step)
         self.follower = Follower(self.tracking, self.how.learn, self.how.workers)
         self._arrived: dict[int, float] = {}
         self._reported, self._begun = time.monotonic(), False
         self._half: list[int] = []
+        self._failure: InputError | None = None
+        self._dark = -1  # up to here no spot stood out
 
     def counts(self) -> dict[str, Any]:
         """Frames that were missing or late, and from how many was learned."""
@@ -160,7 +168,7 @@ class _Run:
         return {
             "missing": self.order.missing, "late": self.order.late,
             "linking_learned_from": self.follower.learned_from, "detection_learned_from": len(first),
-            "events": self.actor.count,
+            "detection_learned_again": self.seer.again if self.seer else [], "events": self.actor.count,
         }  # fmt: skip
 
     def follow(self) -> None:
@@ -168,14 +176,15 @@ class _Run:
         with _stopped_by_signals(self.account):
             heard = time.monotonic()
             while not self.account.ended:
-                new = self._poll(ended=False)
+                new = self._looked(ended=False)
                 heard = time.monotonic() if new else heard
                 goes_on = self._goes_on()
                 self._has_ended(heard)
                 ended = bool(self.account.ended)
                 if ended:
-                    self._poll(ended=True)
+                    self._looked(ended=True)
                 while goes_on and self._step(ended=ended):
+                    self._report()
                     if self.out.is_due():
                         self._write()
                     if not ended and self._stops():
@@ -189,7 +198,19 @@ class _Run:
         self._write()
         self.out.refresh(now=True)
         self.actor.finish()
+        if self._failure is not None:
+            raise self._failure
         self.how.stop_of(self.out.output).unlink(missing_ok=True)
+
+    def _looked(self, *, ended: bool) -> Sequence[int]:
+        """Look for new frames; an error ends the recording, once the frames that came before are linked."""
+        if self._failure is not None:
+            return []
+        try:
+            return self._poll(ended=ended)
+        except InputError as error:
+            self._failure, self.account.ended = error, "error"
+            return []
 
     def _poll(self, *, ended: bool) -> Sequence[int]:
         """Look for new frames."""
@@ -215,6 +236,8 @@ class _Run:
 
     def _has_ended(self, heard: float) -> None:
         """Find whether the recording has ended, and why."""
+        if self.account.ended:
+            return
         until, quiet = self.how.until, time.monotonic() - heard
         if self._stops():
             self.account.ended = "stop file"
@@ -226,7 +249,7 @@ class _Run:
             self.account.ended = "idle"
 
     def _stops(self) -> bool:
-        return self.how.stop_of(self.out.output).exists()
+        return self.how.stop_of(self.out.output).exists() or self.out.is_stopped
 
     def _step(self, *, ended: bool) -> bool:
         """Take the next frame, if it is there; whether it was."""
@@ -242,6 +265,7 @@ class _Run:
                 _LOG.warning("Frame %d cannot be read, and counts as missing: %s", number, reason)
             return passed
         frame = self.order.done()
+        self.out.took(frame, number, len(self.order))
         seen = what if isinstance(what, Detections) else self._detected(number, what, frame)
         linked = self.follower.add(frame, seen)
         self._linked(linked)
@@ -250,17 +274,20 @@ class _Run:
 
     def _detected(self, number: int, image: NDArray, frame: int) -> Detections:
         """The detections of an image; the first ones, with those that follow, are learned from."""
-        if self.seer is None or not self.seer.learned_from:
-            self._learn([number, *filter(self._is_whole, self.order.first_there(self.order.hold - 1))])
-        assert self.seer is not None
-        return self.seer.detections(image, frame)
+        seer = self.seer = self.seer or self._begun_seer()
+        if not seer.learned_from and number > self._dark:
+            numbers = [number, *filter(self._is_whole, self.order.first_there(self.order.hold - 1))]
+            self._dark = number if seer.learn(self._image, numbers) else max(numbers)
+        found = seer.detections(image, frame)
+        if seer.learned_from:
+            seer.compare(self._image, number, frame, found)
+        return found
 
-    def _learn(self, numbers: Sequence[int]) -> None:
-        """Learn to detect from some frames."""
+    def _begun_seer(self) -> Seer:
+        """What will detect, once it has learned."""
         movie = self.source.movie()
         assert movie is not None
-        self.seer = Seer(movie, self.settings, self.how.workers)
-        self.seer.learn(self._image, numbers)
+        return Seer(movie, self.settings, self.how.workers)
 
     def _image(self, number: int) -> NDArray:
         image = self.source.read(number)
@@ -288,9 +315,10 @@ class _Run:
 
     def _write(self) -> None:
         """Write a part of what was linked, with the state after it; and the current table, if it is due."""
-        seen = self.seer.learned_from if self.seer else ()
-        known = {"seen": np.array(seen, np.int64), "order": np.array(self.order.state(), np.int64)}
-        self.out.commit(self.follower.state() | known)
+        seen = self.seer.state() if self.seer else {"seen": np.empty(0, np.int64)}
+        own = {"order": self.order.state(), "account": [self.account.frames, self.account.behind]}
+        numbers = {name: np.array(values, np.int64) for name, values in own.items()}
+        self.out.commit(self.follower.state() | seen | numbers)
         self.out.refresh()
 
     def _goes_on(self) -> bool:
@@ -301,10 +329,12 @@ class _Run:
         if not set(state["seen"].tolist()) <= self._arrived.keys():
             return False
         self._begun = True
+        self.account.frames, self.account.behind = state["account"].tolist()
         for number in self.order.restore(state["order"].tolist()):
             self.source.drop(number)
         if len(state["seen"]):
-            self._learn(state["seen"].tolist())
+            self.seer = self._begun_seer()
+            self.seer.restore(self._image, state)
         until = int(state["learned_from"])
         self.follower.restore(state, [one.detections for one in self.out.frames() if one.frame < until])
         for one in self.out.frames():
@@ -314,11 +344,15 @@ class _Run:
     def _report(self) -> None:
         """State how far it is: to what moves a bar, or now and then in the log."""
         done, behind = self.account.frames, len(self.order)
+        there, first = done + behind, self.follower.frames
+        learns = not self.follower.learned_from
+        text = f"Frame {self.order.frame}, {behind} behind"
+        text = f"{there} of the first {first} frames, to learn from" if learns and there < first else text
         if self.progress is not None:
-            self.progress(done, done + behind, f"Frame {self.order.frame}, {behind} behind")
+            self.progress(done, there, text)
         elif time.monotonic() > self._reported + _REPORTED:
             self._reported = time.monotonic()
-            _LOG.info("Frame %d, %d behind", self.order.frame, behind)
+            _LOG.info("%s", text)
 
 
 @contextmanager
