@@ -11,7 +11,7 @@ import ctypes
 import sys
 
 if sys.version_info < (3, 12) and "PySide6" in sys.modules:
-    # PySide6 6.12 counts on objects that never end, as they are since Python 3.12: before, each call without a
-    # result takes a reference of None, until Python aborts ("deallocating None"). So there are enough of them.
+    # PySide6 6.12 counts on objects that never end, as since Python 3.12: before, each call without a result
+    # takes a reference of None, until Python aborts ("deallocating None"). So there are enough of them.
     for _one in (None, True, False):
         ctypes.c_ssize_t.from_address(id(_one)).value += 1 << 40
