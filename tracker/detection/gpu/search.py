@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...compute.arrays import cupy_module, free_device_memory, to_device, to_host
+from ...settings.detection import DetectionSettings
 from ..candidates import TAIL, TAIL_HEIGHTS, tail_of
+from ..model import SpotModel
 from ..prepare import prepared
 from ..spots import FrameSpots, columns_of, one_of_each, tiles
 from ..stabilise import masked, stabilised, with_peaks_restored
@@ -31,7 +35,7 @@ _SHARE = 0.8
 """Guard: of the free memory that is used."""
 
 
-def serves(image, settings):
+def serves(image: NDArray, settings: DetectionSettings) -> bool:
     """Whether images of this shape are searched here: spots in planes of some size."""
     return not settings.bodies and min(image.shape[1:]) >= _SIDE
 
@@ -78,7 +82,9 @@ class _Found(NamedTuple):
     curvature: object
 
 
-def spots_of_frames(images, model, settings):
+def spots_of_frames(
+    images: Sequence[NDArray], model: SpotModel, settings: DetectionSettings
+) -> list[FrameSpots]:
     """The accepted spots (FrameSpots) of images of one shape and type, as `spots_of_frame` finds them."""
     frames = _frames(images, model, settings)
     dark = {number for number, image in frames.repaired.items() if not np.isfinite(image).any()}
