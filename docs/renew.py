@@ -39,6 +39,7 @@ TABLES_OF = {
     "learned links": ("accuracy", "posterior_developed", "posterior_reported"),
     "movies of any size": ("scale_measured",),
     "measured motions": ("motions_measured",),
+    "watched movies": ("watched_cpu", "watched_latency", "watched_long"),
 }
 """The tables that are made from a record of tests/bench/records.py."""
 RECORD_OF = {table: name for name, tables in TABLES_OF.items() for table in tables}

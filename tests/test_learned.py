@@ -1,5 +1,7 @@
 """The door of learned linking: what is given to it, and what it states."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scenes import always_seen, carried, f1_of, followed, link_f1
@@ -166,6 +168,24 @@ def test_errors_of_what_is_learned_are_those_between_movies() -> None:
     ):
         stated = np.mean([each.uncertainty[name] for each in shown])
         assert 0.4 < stated / np.std(value) < 2.5, name
+
+
+def test_errors_of_what_is_learned_are_computed_once_when_they_are_read(
+    truth: Tracks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[int] = []
+
+    def errors(*given: object) -> dict[str, float]:
+        called.append(len(given))
+        return {"step": 0.5, "noise": 0.25}
+
+    monkeypatch.setattr("outbid.learned.summary.standard_errors", errors)
+    shown, _ = linked(truth.detections, TrackingSettings(fixed={"noise": NOISE}))
+    assert not called
+    assert shown.uncertainty["step"] == 0.5
+    assert set(pickle.loads(pickle.dumps(shown)).uncertainty) == {"step", "end", "start"}
+    assert "± 0.5" in str(shown)
+    assert called == [3]
 
 
 def test_progress_is_reported_on_the_way(truth: Tracks) -> None:

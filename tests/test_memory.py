@@ -1,10 +1,14 @@
 """Batches that do not fit the memory of a GPU are halved, or linked on the CPU, with the same tracks."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scenes import blinking
 
 from outbid import Detections, ResourceError
+from outbid.compute.arrays import free_memory
 from outbid.gated.gaps import close_gaps
 from outbid.gated.linking import LinkCosts, link_frames
 
@@ -58,3 +62,12 @@ def test_candidates_that_do_not_fit_are_counted_before_they_are_stored(movie):
     assert found.batches.fallbacks > 0
     with pytest.raises(ResourceError, match="may be used"):  # on the host there is nothing to fall back to
         link_frames(movie, movie.position, COSTS, memory=3 * one_pair)
+
+
+@pytest.mark.skipif(not hasattr(os, "sysconf"), reason="a system without sysconf")
+def test_without_a_statement_of_the_system_all_memory_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    stated = free_memory()
+    monkeypatch.setattr(Path, "read_text", lambda *_: "")
+    assert free_memory() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >= stated
+    monkeypatch.delattr(os, "sysconf")
+    assert free_memory() == 4 << 30

@@ -101,9 +101,8 @@ def test_spots_are_added_moved_and_removed_and_saved(window: Window, opened: Any
     assert len(layer.data) == 17
     new = form.selected[0]
     assert form.tracks.detections.position[new, 1:] == pytest.approx([60, 30], abs=0.5)
-    assert (
-        form.message.text() == f"Added track {form.tracks.track_id[new]} in frame 2; no other link changed."
-    )
+    said = f"Added track {form.tracks.track_id[new]} in frame 2; no other link changed. Pins are in "
+    assert form.message.text() == f"{said}{form.pins_path.resolve()}."
     window.click(form.buttons["M"])
     before = form.session
     window.click_in_image([50.0, 40.0])

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import succeed
-from napari_scenes import Window, is_settled, named
+from napari_scenes import Window, is_settled, named, run
 
 from outbid import formats, read_tracks
 from outbid.pins import read_pins
+from outbid.simulate.motions import PersistentWalk
+from outbid.simulate.walks import WalkSettings, walk
 from outbid.viewers.dock.session import (
     SUFFIX,
     SavedLayer,
@@ -22,6 +24,7 @@ from outbid.viewers.dock.session import (
     options_of,
     read_session,
 )
+from outbid.viewers.layers import tracks_layer
 
 SIZE = (800, 600)
 
@@ -130,6 +133,27 @@ def repeat(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         succeed(*words)
 
 
+def by_hand(window: Window, form: Any) -> None:
+    """Remove a spot, add one, and move it, in the image."""
+
+    def done(pins: int) -> str:
+        window.wait(lambda: form.is_idle and len(form.session.pins) == pins, 60)
+        return str(form.message.text())
+
+    count = len(form.session.tracks.detections)
+    form.ask(0)
+    form.press("D")
+    assert "The model stays as it was learned: Learn again" in done(2)
+    window.viewer.reset_view()
+    form.press("A")
+    window.click_in_image([8.0, 9.0])
+    assert done(3).startswith("Added track")
+    form.press("M")
+    window.click_in_image([9.0, 8.0])
+    assert done(4).startswith("Moved track")
+    assert len(form.session.tracks.detections) == count
+
+
 def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     movie: Path, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +167,7 @@ def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     form.press("2")
     window.wait(lambda: form.is_idle and len(form.session.pins) == 1, 60)
     assert " changed." in form.message.text()
+    by_hand(window, form)
     links = len(form.session.tracks.links)
     mouse.next()  # to Measure
     assert len(read_tracks_of(window).links) == links
@@ -154,7 +179,8 @@ def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     assert f"5 files are in {tmp_path}" in said
     session = tmp_path / f"movie{SUFFIX}"
     kept = {path.name: path.read_bytes() for path in tmp_path.glob("*.csv")}
-    assert len(read_pins(Path(read_session(session).pins))) == 1
+    kinds = [pin.kind for pin in read_pins(Path(read_session(session).pins))]
+    assert kinds == ["link", "remove", "add", "move"]
     repeat(session, monkeypatch)
     for name in ("movie_spots.csv", "movie_tracks.csv"):
         assert (tmp_path / name).read_bytes() == kept[name]
@@ -170,6 +196,17 @@ def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     assert "open again" in dock.page.said.text()
     assert dock.pages[1].done()
     assert dock.pages[2].done()
+    dock.go(3)
+    mouse.click(dock.page.correct_button)
+    form = dock.page.form
+    window.wait(lambda: form.asked is not None and form.is_idle, 120)
+    assert [pin.kind for pin in form.session.pins] == kinds
+    assert len(form.session.tracks.links) == links
+    assert "name no detection" not in form.message.text()
+    form.press("D")
+    window.wait(lambda: form.is_idle and len(form.session.pins) == 5, 60)
+    form.press("Z")
+    window.wait(lambda: form.is_idle and len(form.session.pins) == 4, 60)
     dock.go(5)
     again = tmp_path / "again"
     again.mkdir()
@@ -179,6 +216,78 @@ def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     for name in ("movie_spots.csv", "movie_tracks.csv"):
         assert (again / name).read_bytes() == kept[name]
     window.shot("dock_reopened")
+
+
+def test_filters_are_in_the_session_act_again_and_their_lines_give_the_same_bytes(
+    movie: Path, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.viewer.open(str(movie.with_name("truth.csv")), plugin="outbid")
+    dock, form = window.form("Outbid"), window.form("Lineage")
+    layer = named(window, "truth")
+    column = form.filter
+    column.columns.setCurrentText("x")
+    column.of.setCurrentText("mean of track")
+    window.click(column.add_button)
+    low, high = column.filters[0].slider.value()
+    column.filters[0].slider.setValue((low + (high - low) / 4, high - (high - low) / 4))
+    window.wait(lambda: 0 < int((layer.track_colors[:, 3] == 0).sum()) < len(layer.data))
+    hidden, where = layer.track_colors[:, 3] == 0, column.where
+    window.click(column.keep_button)
+    dock.go(5)
+    export = dock.page.form
+    export.folder.setText(str(tmp_path))
+    export.layers.choose(layer)
+    assert "files are in" in Mouse(window, dock).next()
+    session = next(tmp_path.glob(f"*{SUFFIX}"))
+    assert [line.split()[1] for line in read_session(session).commands] == ["filter"]
+    table = shlex.split(read_session(session).commands[0])[4]
+    kept = (tmp_path / table).read_bytes()
+    repeat(session, monkeypatch)
+    assert (tmp_path / table).read_bytes() == kept
+    window.clear()
+
+    dock = opened(window, session).dock
+    assert "In Lineage the filters of truth.csv act again" in dock.page.said.text()
+    layer = window.viewer.layers["truth.csv"]
+    assert (layer.track_colors[:, 3] == 1).all()
+    form = window.form("Lineage")
+    form.layers.choose(layer)
+    assert form.filter.where == where
+    assert np.array_equal(layer.track_colors[:, 3] == 0, hidden)
+    form.layers.choose(window.viewer.layers["truth.csv filtered"])
+    assert form.filter.where == []
+    form.layers.choose(layer)
+    assert form.filter.where == where
+
+
+def test_conditions_by_layer_are_measured_beside_each_other(window: Window, tmp_path: Path) -> None:
+    for seed, (name, step) in enumerate({"slow": 0.4, "slower": 0.3, "fast": 2.0, "faster": 1.8}.items()):
+        movie = walk(WalkSettings(PersistentWalk(step, 0.0), 12, 8, (1, 40, 40), seed=seed))
+        data, more, _ = tracks_layer(movie, name=name).in_plane().as_tuple()
+        window.viewer.add_tracks(data, **more)
+    dock = window.form("Outbid")
+    dock.go(4)
+    form = dock.page.form
+    listed = {item.text(0): item for item in map(form.conditions.topLevelItem, range(4))}
+    for name, item in listed.items():
+        item.setText(1, "control" if name.startswith("slow") else "treated")
+    named(window, "faster").name = "fastest"  # a line of another name is of the same layer
+    assert [len(layers) for layers in form.conditions.conditions().values()] == [2, 2]
+    window.click(form.fold_button)
+    assert form.conditions.isVisible()
+    said = Mouse(window, dock).next()
+    assert "control" in said
+    sheet = form.measured.found.sheets["movies"]
+    assert sorted(sheet["group"].to_pylist()) == ["control"] * 2 + ["treated"] * 2
+    window.shot("dock_conditions")
+    form.save(tmp_path / "table.csv")
+    assert formats.read_record(tmp_path / "table.csv")["conditions"] == form.table_record()["conditions"]
+    assert {*form.table_record()["conditions"]["treated"]} == {"fast", "fastest"}
+    for item in map(form.conditions.topLevelItem, range(4)):
+        item.setText(1, "")
+    run(window, form)
+    assert "control" not in form.message.text()
+    assert "group" not in form.measured.found.sheets["tracks"].column_names
 
 
 @pytest.mark.parametrize("suffix", [*formats.WRITTEN])

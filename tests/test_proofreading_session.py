@@ -13,7 +13,6 @@ from outbid.simulate.walks import WalkSettings, walk
 from outbid.viewers.from_layers import tracks_from
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.proofreading import (
-    Edit,
     Question,
     Session,
     answer,
@@ -71,9 +70,9 @@ def test_true_answers_remove_errors_and_undo_gives_the_first_tracks(kind: str) -
         assert {tuple(link) for link in links} <= set(map(tuple, session.tracks.links))
     assert counts[-1] <= 0.5 * counts[0] or kind != "learned"
     assert counts[-1] < counts[0]
-    while session.steps:
+    while session.pins:
         session = undo(session)
-        assert wrong(session) == counts[len(session.steps)]
+        assert wrong(session) == counts[len(session.pins)]
     assert np.array_equal(session.tracks.links, first.tracks.links)
     assert session.tracks.measures.keys() == first.tracks.measures.keys()
     for name, values in first.tracks.measures.items():
@@ -167,16 +166,16 @@ def test_detections_are_added_moved_removed_and_all_of_it_is_undone(kind: str) -
     session = first = begun(kind)
     count = len(first.tracks.detections)
     place = (5, (0.5, -3.0, -3.0))
-    session = edit(session, Edit(None, place))
+    session = edit(session, "add", place)
     assert len(session.tracks.detections) == count + 1
     assert len(session.tracks.links) == len(first.tracks.links)
     moved = (5, (0.5, -4.0, -3.0))
-    session = edit(session, Edit(place, moved))
+    session = edit(session, "move", place, moved)
     assert [list(moved[1])] == session.tracks.detections.position[
         session.tracks.detections.position[:, 1] < -2
     ].tolist()
     row = int(first.tracks.links[100, 1])
-    session = edit(session, Edit(first.spot(row), None))
+    session = edit(session, "remove", first.spot(row))
     assert len(session.tracks.detections) == count
     touched = (first.tracks.links == row).any(axis=1).sum()
     assert touched > 0
@@ -239,8 +238,8 @@ def test_columns_stay_with_tracks_and_through_edits() -> None:
 
     assert ends(session.tracks) == ends(run.tracks)
     frame, place = session.spot(300)
-    edited = edit(session, Edit((frame, place), None))
-    edited = edit(edited, Edit(None, (frame, place)))
+    edited = edit(session, "remove", (frame, place))
+    edited = edit(edited, "add", (frame, place))
     features = edited.tracks.detections.features
     row = int(edited.tracks.detections.frame_start[frame + 1]) - 1  # the last of its frame
     assert edited.spot(row) == (frame, place)

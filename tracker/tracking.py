@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .compute.compiling import compilation_reported
 from .compute.timing import lap
@@ -193,14 +194,15 @@ def tracked(
     """Link with a learned model, or with a gate; without logging. `cache`: see `link_frames`."""
     used = _with_device(settings, len(detections))
     lap("device")
-    if not has_two_frames(detections):
+    seen = used.edited(detections).detections
+    if not has_two_frames(detections if used.max_distance is None else seen):
         return run_of(detections, no_links(), used)
     if used.max_distance is None:
         learned, links = learned_links(detections, used, workers, progress)
         if tuple(used.spacing) == (1, 1, 1):
             learned = replace(learned, unit=detections.calibration.symbol)
         return run_of(detections, links, used, learned)
-    return run_of(detections, gated_links(detections, used, workers, progress, cache), used)
+    return run_of(detections, gated_links(seen, used, workers, progress, cache), used)
 
 
 def _with_device(settings: TrackingSettings, count: int) -> TrackingSettings:
@@ -215,21 +217,21 @@ def _with_device(settings: TrackingSettings, count: int) -> TrackingSettings:
 def run_of(
     detections: Detections, links: Links, used: TrackingSettings, learned: Summary | None = None
 ) -> TrackingRun:
-    """Sum up: the tracks of these links, and statistics of the run."""
-    tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)
+    """Sum up: the tracks of these links between the edited detections, and statistics of the run."""
+    edits = used.edited(detections)
+    seen = edits.detections
+    tracks = Tracks(seen, links.pairs, links.cost, links.margin, links.probability)
     decided = None if learned is None else "cpu" if links.solved_elsewhere else used.device
     stats: dict[str, int | float | str] = {
-        "links": len(links.pairs), "gap_links": _gap_links(detections, links, learned),
+        "links": len(links.pairs), "gap_links": _gap_links(seen, links, learned),
         "divisions": int((tracks.successors > 1).sum()) if tracks.branches else 0,
         "merges": int((tracks.predecessors > 1).sum()) if tracks.branches else 0,
         "tracks": tracks.track_count, "worst_gap": links.gap, "solver": used.solver,
         **account(links.batches, used.device, exact_margins=used.exact_margins, decided=decided),
     }  # fmt: skip
     lap("tracks")
-    if not used.stated:
-        return TrackingRun(tracks, used, stats, learned)
-    unmatched = used.pins_in(detections).unmatched
-    stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)}
+    unmatched = edits.unmatched + used.pins_in(seen).unmatched if used.stated else ()
+    stats |= {"pins": len(used.stated), "unmatched_pins": len(unmatched)} if used.stated else {}
     return TrackingRun(tracks, used, stats, learned, unmatched)
 
 
@@ -237,13 +239,14 @@ def _gap_links(detections: Detections, links: Links, learned: Summary | None) ->
     """How many links join frames that are not consecutive."""
     if not len(links.pairs):
         return 0
-    when, usual = detections.frame.astype("int64"), 1.5
+    when: NDArray[np.integer] = detections.frame
+    usual = 1.5
     if learned is not None and learned.time is not None:  # what was not recorded is no gap
         when = np.unique(when, return_inverse=True)[1]
     elif learned is not None:
         usual *= learned.interval
-    source, target = when[links.pairs].T
-    return int((target - source > usual).sum())
+    source, target = links.pairs.T
+    return int(np.count_nonzero(np.subtract(when[target], when[source], dtype=np.int64) > usual))
 
 
 def unmatched_said(pins: tuple[Pin, ...]) -> str:

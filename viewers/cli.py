@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from outbid.cli.options import GroupedCommand
 from outbid.cli.piped import InputFile
 from outbid.cli.several import Outputs, Several, one_pair, out_dir_options, run_several
 from outbid.cli.terminal import Stopwatch, columns_option, common_options, compilation_reported, say
+
+if TYPE_CHECKING:
+    from outbid.work.jobs import Opening
 
 _FILE = click.Path(path_type=Path)
 
@@ -107,10 +111,11 @@ def report(
       outbid view stacks/ tracks.csv --spacing 5 1 1
       outbid view movie.tif tracks.csv --truth truth.csv
       outbid view movie.tif tracks.csv --screenshot picture.png
+      outbid view images/ tracks.parquet --live
 
     A movie is a TIFF file or a folder of images; its frames are read when you look at them. With a truth,
     links are green if they are true, red if false, blue if missed. With --screenshot no window opens, and no
-    display is needed.
+    display is needed. With --live, FILES are the source and the output of an outbid watch that goes on.
     """,
 )
 @click.argument("files", nargs=-1, required=True, type=_FILE)
@@ -138,6 +143,7 @@ def report(
     help="Frames of points and tracks.  [default: all, or as many as napari can show]",
 )  # fmt: skip
 @click.option("--screenshot", type=_FILE, metavar="PNG", help="Write a picture instead of opening a window.")
+@click.option("--live", is_flag=True, help="Show what outbid watch follows, as it comes.")
 @click.option(
     "--frame", type=click.IntRange(min=0), metavar="N",
     help="Frame of the picture.  [default: the last one, with all tracks]",
@@ -158,6 +164,7 @@ def view(
     gate: float | None,
     frames: tuple[int, int] | None,
     screenshot: Path | None,
+    live: bool,
     frame: int | None,
     columns: dict[str, str],
     truth_columns: dict[str, str],
@@ -177,6 +184,11 @@ def view(
         )
     if screenshot is None and frame is not None:
         raise click.BadParameter("it is the frame of a picture: give --screenshot.", param_hint="--frame")
+    if live:
+        from outbid.work.jobs import Opening
+
+        _view_live(files, Opening(axes, channel, scene, spacing=spacing))
+        return
     if screenshot is not None:
         sources = files if truth is None else [*files, truth]
         refuse_output(screenshot, overwrite=overwrite, inputs=sources)
@@ -208,3 +220,16 @@ def view(
     shown = ", ".join(layer.name for layer in viewer.layers if layer.visible)
     viewer.close()
     say(f"{shown}; {clock.seconds:.2f} s: {screenshot}")
+
+
+def _view_live(files: tuple[Path, ...], opening: Opening) -> None:
+    """Show what a watch follows, until the window is closed."""
+    from .screen import find_screen
+
+    if len(files) > 2 or files[-1].suffix != ".parquet":
+        raise click.UsageError("--live takes the source and the output of outbid watch, a .parquet file.")
+    find_screen(virtual=False)
+
+    from .window import show_live
+
+    show_live(str(files[0]) if len(files) > 1 else "", files[-1], opening)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from outbid.errors import InputError
 from outbid.particles.tracks import Tracks
 
-from .proofreading import Edit, Question, Report, Session, Spot, answer, edit, question
+from .proofreading import Question, Session, Spot, answer, edit, question
 
 
 class Corrected(NamedTuple):
@@ -36,10 +36,10 @@ class Corrected(NamedTuple):
 
 
 Act = Callable[..., Corrected]
-"""Takes a session, rows that were selected, and a progress to report to."""
+"""Takes a session, and rows that were selected."""
 
 
-def link(session: Session, rows: Sequence[int], progress: Report | None = None) -> Corrected:
+def link(session: Session, rows: Sequence[int]) -> Corrected:
     """Link two detections.
 
     Raises
@@ -63,10 +63,10 @@ def link(session: Session, rows: Sequence[int], progress: Report | None = None) 
     first, then = _in_time(session, rows, 2)
     asked = question(session, first)
     said = f"Linked {_name(session, first)} to {_name(session, then)}"
-    return _done(session, answer(session, asked, "link", then, progress=progress), said, (first, then))
+    return _done(session, answer(session, asked, "link", then), said, (first, then))
 
 
-def cut(session: Session, rows: Sequence[int], progress: Report | None = None) -> Corrected:
+def cut(session: Session, rows: Sequence[int]) -> Corrected:
     """Cut the link between two detections, or from one to the next."""
     links = session.tracks.links
     if len(rows) == 1:
@@ -83,11 +83,11 @@ def cut(session: Session, rows: Sequence[int], progress: Report | None = None) -
     frame = session.tracks.detections.frame
     track = session.tracks.track_id[first]
     said = f"Cut track {track} between frames {frame[first]} and {frame[then]}"
-    made = answer(session, question(session, first), "forbid", then, progress=progress)
+    made = answer(session, question(session, first), "forbid", then)
     return _done(session, made, said, (first, then))
 
 
-def divide(session: Session, rows: Sequence[int], progress: Report | None = None) -> Corrected:
+def divide(session: Session, rows: Sequence[int]) -> Corrected:
     """Divide a detection into two later ones; or into its successor and a later one."""
     if len(rows) == 2:
         mother, daughter = _in_time(session, rows, 2)
@@ -98,11 +98,11 @@ def divide(session: Session, rows: Sequence[int], progress: Report | None = None
         rows = [mother, after[0], daughter]
     mother, one, other = _in_time(session, rows, 3)
     said = f"{_name(session, mother)} divides into {_name(session, one)} and {_name(session, other)}"
-    made = answer(session, question(session, mother), "division", one, other, progress=progress)
+    made = answer(session, question(session, mother), "division", one, other)
     return _done(session, made, said[0].upper() + said[1:], (mother, one, other))
 
 
-def join(session: Session, rows: Sequence[int], progress: Report | None = None) -> Corrected:
+def join(session: Session, rows: Sequence[int]) -> Corrected:
     """State that two detections are of one particle; of tracks one after the other, their ends are joined."""
     first, then = _in_time(session, rows, 2)
     tracks = session.tracks
@@ -112,34 +112,32 @@ def join(session: Session, rows: Sequence[int], progress: Report | None = None) 
     if tracks.detections.frame[one[-1]] < tracks.detections.frame[other[0]]:
         first, then = int(one[-1]), int(other[0])
     said = f"Joined {_name(session, first)} and {_name(session, then)}"
-    made = answer(session, question(session, first), "same_cell", then, progress=progress)
+    made = answer(session, question(session, first), "same_cell", then)
     return _done(session, made, said, (first, then))
 
 
-def remove(session: Session, rows: Sequence[int], progress: Report | None = None) -> Corrected:
+def remove(session: Session, rows: Sequence[int]) -> Corrected:
     """Remove one detection."""
     if len(rows) != 1:
         raise InputError(f"{len(rows)} detections are selected. Select the one to remove.")
-    made = edit(session, Edit(session.spot(rows[0]), None), progress)
+    made = edit(session, "remove", session.spot(rows[0]))
     return _done(session, made, f"Removed {_name(session, rows[0])}", rows)
 
 
-def add(session: Session, spot: Spot, progress: Report | None = None) -> Corrected:
+def add(session: Session, spot: Spot) -> Corrected:
     """Add a detection at a frame and a place."""
-    made = edit(session, Edit(None, spot), progress)
+    made = edit(session, "add", spot)
     row = row_of(made.tracks, spot)
     return _done(session, made, f"Added {_name(made, row)}", (), (row,))
 
 
-def move(session: Session, row: int, spot: Spot, progress: Report | None = None) -> Corrected:
+def move(session: Session, row: int, spot: Spot) -> Corrected:
     """Move a detection within its frame."""
-    made = edit(session, Edit(session.spot(row), spot), progress)
+    made = edit(session, "move", session.spot(row), spot)
     return _done(session, made, f"Moved {_name(session, row)}", (row,), (row_of(made.tracks, spot),))
 
 
-def answered(
-    session: Session, asked: Question, kind: str, *others: int, progress: Report | None = None
-) -> Corrected:
+def answered(session: Session, asked: Question, kind: str, *others: int) -> Corrected:
     """Answer a question, by a kind of pin."""
     row = asked.link.row
     name, then = _name(session, row), "".join(_name(session, other) for other in others[:1])
@@ -148,7 +146,7 @@ def answered(
         "end": " is the last of its track",
         "no_particle": " is no particle",
     }
-    made = answer(session, asked, kind, *others, progress=progress)
+    made = answer(session, asked, kind, *others)
     return _done(session, made, name[0].upper() + name[1:] + said[kind], (row, *others), (row,))
 
 
@@ -180,7 +178,10 @@ def _done(
 ) -> Corrected:
     count = other_changes(before.tracks, after.tracks, rows)
     others = f"{count or 'no'} other link{'s' * (count > 1)} changed"
-    return Corrected(after, f"{said}; {others}.", tuple(rows) if new is None else new)
+    said = f"{said}; {others}."
+    if after.edits != before.edits and after.frozen.learned is not None:
+        said += " The model stays as it was learned: Learn again, in Proofread, learns it with this."
+    return Corrected(after, said, tuple(rows) if new is None else new)
 
 
 def _in_time(session: Session, rows: Sequence[int], count: int) -> list[int]:

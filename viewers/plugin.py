@@ -149,7 +149,7 @@ def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
 
     frames = movie.lazy()
     frames = frames[:, 0] if movie.shape[0] == 1 else frames
-    attributes = _image(name, movie.calibration, flat=frames.ndim == 3)
+    attributes = image_attributes(name, movie.calibration, flat=frames.ndim == 3)
     if movie.white_is_zero:
         attributes.setdefault("metadata", {}).setdefault(RECORD, {})["white_is_zero"] = True
     look = {} if colour is None else {"colormap": colour, "blending": "additive"}
@@ -158,7 +158,7 @@ def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
     return frames, attributes | look | {"contrast_limits": limits}, "image"
 
 
-def _image(name: str, voxels: Calibration, *, flat: bool = False) -> dict[str, Any]:
+def image_attributes(name: str, voxels: Calibration, *, flat: bool = False) -> dict[str, Any]:
     """Attributes of a layer with an image of these voxels."""
     from .layers import RECORD, Layer
 
@@ -244,7 +244,7 @@ def sample_movie() -> list[LayerData]:
     truth = walk(WalkSettings(PersistentWalk(2.0, 0.8), 40, 20, box))
     camera = Camera.looking_at(box, psf=(2, 1.5, 1.5), snr=5, spacing=spacing)
     frames = np.stack(list(render(truth.detections, camera)))
-    return [(frames, _image("Simulated movie", Calibration(spacing=spacing)), "image")]
+    return [(frames, image_attributes("Simulated movie", Calibration(spacing=spacing)), "image")]
 
 
 def _calibration(attributes: Mapping[str, Any]) -> Calibration:

@@ -11,7 +11,6 @@ import getpass
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -30,9 +29,19 @@ from outbid.edit.proofreading import (
     uncertain_links,
 )
 from outbid.errors import SettingsError
-from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
-from outbid.pins import Pin, PinnedRows, append_pin, check_pins, drop_last, read_pins, resolve_pins
+from outbid.pins import (
+    EDITS,
+    Pin,
+    PinnedRows,
+    append_pin,
+    check_pins,
+    drop_last,
+    edited,
+    followed,
+    read_pins,
+    resolve_pins,
+)
 from outbid.tracking import TrackingRun, TrackingSettings
 
 from .layers import link_speed
@@ -47,16 +56,6 @@ Spot = tuple[int, tuple[float, float, float]]
 Report = Callable[[int, int], None]
 
 
-class Edit(NamedTuple):
-    """A detection that was added, moved or removed: where it was before and is after, or None."""
-
-    before: Spot | None
-    after: Spot | None
-
-
-Step = Pin | Edit
-
-
 class Question(NamedTuple):
     """What follows a detection?"""
 
@@ -69,14 +68,13 @@ class Question(NamedTuple):
 class Session:
     """Tracks under the answers that were given."""
 
-    base: Tracks  # as they were opened, without edits
     frozen: FrozenModel  # of another program's tracks the settings by which lengths are taken, and no more
-    given: Tracks | None  # of another program, with edits
+    given: Tracks | None  # of another program, as they were opened
     now: Resolved
     wrong_at_first: float  # expected number of wrong links without pins
-    steps: tuple[Step, ...] = ()  # what holds, the last at the end
-    past: tuple[tuple[Step, ...], ...] = ()  # what held before each act, and, after undo, what held then
-    future: tuple[tuple[Step, ...], ...] = ()
+    pins: tuple[Pin, ...] = ()  # what holds, the last at the end
+    past: tuple[tuple[Pin, ...], ...] = ()  # what held before each act, and, after undo, what held then
+    future: tuple[tuple[Pin, ...], ...] = ()
     queue: tuple[UncertainLink, ...] = ()  # the least certain first
     asked: int = 0  # questions so far
     skipped: frozenset[Spot] = frozenset()
@@ -89,9 +87,9 @@ class Session:
         return self.now.run.tracks
 
     @property
-    def pins(self) -> tuple[Pin, ...]:
-        """All pins that hold."""
-        return tuple(step for step in self.steps if isinstance(step, Pin))
+    def edits(self) -> list[tuple[object, ...]]:
+        """What was added, moved and removed."""
+        return [pin[:2] for pin in self.pins if pin.kind in EDITS]
 
     def spot(self, row: int) -> Spot:
         """Frame and position of a detection, as pins name it."""
@@ -125,14 +123,17 @@ def opened(
     >>> undo(session).tracks.links.tolist()
     [[0, 2], [1, 3]]
     """
-    frozen, given = _held(tracks, settings, foreign, progress)
+    if foreign:
+        frozen, given = FrozenModel(tracks.detections, settings, 1), tracks
+    else:
+        frozen, given = hold(tracks.detections, settings, progress=progress), None
     first = _solved(frozen, given, ())
     now = _solved(frozen, given, pins) if pins else first
     queue = _uncertain(now, frozen)
-    steps = tuple(pins)
+    pins = tuple(pins)
     return Session(
-        tracks, frozen, given, now, first.expected_wrong, steps=steps, queue=queue, asked=len(pins),
-        past=tuple(steps[:k] for k in range(len(steps))),
+        frozen, given, now, first.expected_wrong, pins=pins, queue=queue, asked=len(pins),
+        past=tuple(pins[:k] for k in range(len(pins))),
     )  # fmt: skip
 
 
@@ -173,9 +174,7 @@ def question(session: Session, row: int, *, audit: bool = False) -> Question:
     return Question(doubt._replace(alternatives=(*ways, (-1, math.nan))), audit, probable=False)
 
 
-def answer(
-    session: Session, asked: Question, kind: str, *others: int, progress: Report | None = None
-) -> Session:
+def answer(session: Session, asked: Question, kind: str, *others: int) -> Session:
     """Pin what was answered, a kind of `outbid.pins.KINDS` with rows of further detections; and solve again.
 
     It takes the place of earlier answers that it contradicts; undo brings them back.
@@ -191,35 +190,36 @@ def answer(
     spots = tuple(session.spot(row) for row in (doubt.row, *others))
     pin = Pin(kind, spots, user=getpass.getuser(), p_before=before, audit=audit)
     of = _as_link if session.given is not None else (lambda pin: pin)
-    kept = (step for step in session.steps if isinstance(step, Edit) or not _contradict(of(step), of(pin)))
-    return act(session, (*kept, pin), progress)
+    earlier = zip(session.pins, followed(session.pins), strict=True)
+    kept = (one for one, now in earlier if not _contradict(of(now), of(pin)))
+    return act(session, (*kept, pin))
 
 
-def edit(session: Session, change: Edit, progress: Report | None = None) -> Session:
-    """Add, move or remove a detection."""
-    return act(session, (*session.steps, change), progress)
+def edit(session: Session, kind: str, *spots: Spot) -> Session:
+    """Add, move or remove a detection, a kind of `outbid.pins.EDITS` with its place, or both."""
+    return act(session, (*session.pins, Pin(kind, spots, user=getpass.getuser())))
 
 
-def act(session: Session, steps: tuple[Step, ...], progress: Report | None = None) -> Session:
-    """The session with other steps, which undo takes back together."""
-    return _with(session, steps, ((*session.past, session.steps), ()), progress)
+def act(session: Session, pins: tuple[Pin, ...]) -> Session:
+    """The session with other pins, which undo takes back together."""
+    return _with(session, pins, ((*session.past, session.pins), ()))
 
 
-def undo(session: Session, progress: Report | None = None) -> Session:
+def undo(session: Session) -> Session:
     """The session before its last act."""
     *past, last = session.past or (None,)
-    ahead = (*session.future, session.steps)
-    return session if last is None else _with(session, last, (tuple(past), ahead), progress)
+    ahead = (*session.future, session.pins)
+    return session if last is None else _with(session, last, (tuple(past), ahead))
 
 
-def redo(session: Session, progress: Report | None = None) -> Session:
+def redo(session: Session) -> Session:
     """The session after the act that was undone last."""
     *future, last = session.future or (None,)
-    behind = (*session.past, session.steps)
-    return session if last is None else _with(session, last, (behind, tuple(future)), progress)
+    behind = (*session.past, session.pins)
+    return session if last is None else _with(session, last, (behind, tuple(future)))
 
 
-def learned_again(session: Session, progress: Report | None = None) -> Session:  # noqa: ARG001
+def learned_again(session: Session) -> Session:
     """The session with a model that is learned once more, with the pins held."""
     frozen = hold_again(session.frozen, session.pins)
     now = _solved(frozen, session.given, session.pins)
@@ -239,9 +239,7 @@ def stored(session: Session, path: Path) -> Session:
     same = len(list(takewhile(lambda two: two[0][:2] == two[1][:2], zip(frozen, pins, strict=False))))
     for _ in frozen[same:]:
         drop_last(path)
-    numbered = iter([*frozen[:same], *(append_pin(path, pin) for pin in pins[same:])])
-    steps = (next(numbered) if isinstance(step, Pin) else step for step in session.steps)
-    return replace(session, steps=tuple(steps))
+    return replace(session, pins=(*frozen[:same], *(append_pin(path, pin) for pin in pins[same:])))
 
 
 def _contradict(earlier: Pin, pin: Pin) -> bool:
@@ -262,7 +260,7 @@ def _as_link(pin: Pin) -> Pin:
 
 def headline(session: Session) -> str:
     """How many links are expected to be wrong, what the answers removed, and what audits say of it."""
-    links, pins = len(session.tracks.links), session.pins
+    links, pins = len(session.tracks.links), [pin for pin in session.pins if pin.kind not in EDITS]
     text, answers = f"{links:,} link{'s' * (links != 1)}", f"{len(pins)} answer{'s' * (len(pins) != 1)}"
     chance = session.tracks.link_probability
     if chance is None:
@@ -283,45 +281,28 @@ def headline(session: Session) -> str:
 # ---------------------------------------------------------------- tracks under pins
 
 
-def _with(
-    session: Session, steps: tuple[Step, ...], acts: tuple[tuple[tuple[Step, ...], ...], ...],
-    progress: Report | None,
-) -> Session:  # fmt: skip
-    """The session with other steps, and acts before and after it."""
-    frozen, given = session.frozen, session.given
-    was, edits = ([step for step in each if isinstance(step, Edit)] for each in (session.steps, steps))
-    if edits != was:
-        frozen, given = _held(
-            reduce(_edited, edits, session.base), frozen.settings, given is not None, progress
-        )
-    pins = tuple(step for step in steps if isinstance(step, Pin))
-    solved = _solved(frozen, given, pins)
-    changed = _changed(session.now, solved) if edits == was else np.empty(0, np.int64)
-    past, future = acts
-    kept = replace(session, frozen=frozen, given=given, steps=steps, past=past, future=future)
+def _with(session: Session, pins: tuple[Pin, ...], acts: tuple[tuple[tuple[Pin, ...], ...], ...]) -> Session:
+    """The session with other pins, and acts before and after it."""
+    frozen, (past, future) = session.frozen, acts
+    solved, kept = _solved(frozen, session.given, pins), replace(session, pins=pins, past=past, future=future)
+    changed = _changed(session.now, solved) if kept.edits == session.edits else np.empty(0, np.int64)
     return replace(kept, now=solved, changed=changed, queue=_uncertain(solved, frozen))
-
-
-def _held(
-    tracks: Tracks, settings: TrackingSettings, foreign: bool, progress: Report | None
-) -> tuple[FrozenModel, Tracks | None]:
-    """The model of detections; or, for tracks of another program, none, and the tracks."""
-    if foreign:
-        return FrozenModel(tracks.detections, settings, 1), tracks
-    return hold(tracks.detections, settings, progress=progress), None
 
 
 def _solved(frozen: FrozenModel, given: Tracks | None, pins: Sequence[Pin]) -> Resolved:
     """The tracks under pins; of another program the given links, but where pins say otherwise."""
     if given is None:
         return resolve(frozen, pins)
-    seen, count = given.detections, len(given.detections)
+    edits = edited(given.detections, pins)
+    seen, count = edits.detections, len(edits.detections)
     found = resolve_pins(
         [_as_link(pin) for pin in pins], seen, calibration=frozen.settings.calibration_of(seen)
     )
     rows = PinnedRows.of(found, count)
-    kept = rows.allows(*given.links.T) & ~rows.row_closed[given.links[:, 0]]  # the others are stated
-    links = np.concatenate([given.links[kept], rows.pairs])
+    links = edits.row[given.links]
+    there = (links >= 0).all(axis=1)
+    kept = there & rows.allows(*links.T) & ~rows.row_closed[links[:, 0]]  # the others are stated
+    links = np.concatenate([links[kept], rows.pairs])
     order = np.lexsort((links[:, 1], links[:, 0]))
     sure = {"link_probability": 1.0, "link_margin": math.inf, "link_cost": 0.0}
     measures = {
@@ -330,6 +311,7 @@ def _solved(frozen: FrozenModel, given: Tracks | None, pins: Sequence[Pin]) -> R
     }
     run = TrackingRun(Tracks(seen, links[order], **measures), replace(frozen.settings, pins=tuple(pins)), {})
     none = np.full(count, np.nan)
+    found = found._replace(unmatched=edits.unmatched + found.unmatched)
     return Resolved(run, links[order], np.full(len(links), np.nan), none, none, none, found)
 
 
@@ -348,33 +330,3 @@ def _changed(before: Resolved, after: Resolved) -> NDArray[np.int64]:
     count = len(after.end)
     one, other = (each.run.tracks.links @ [count, 1] for each in (before, after))
     return np.unique(np.setxor1d(one, other) // max(count, 1))
-
-
-def _edited(tracks: Tracks, change: Edit) -> Tracks:
-    """The tracks with another detection, without one, or with one elsewhere in its frame."""
-    seen = tracks.detections
-    kept = np.full(len(seen), True)
-    if change.before is not None:
-        rows = seen.rows_of(change.before[0])
-        row = rows.start + int(np.linalg.norm(seen.position[rows] - change.before[1], axis=1).argmin())
-        if change.after is not None:
-            position = seen.position.copy()
-            position[row] = change.after[1]
-            return replace(tracks, detections=replace(seen, position=position))
-        kept[row] = False
-    seen, number = seen.take(kept), np.where(kept, np.cumsum(kept) - 1, -1)
-    if change.after is not None:
-        frame, at = change.after
-        number += number >= np.searchsorted(seen.frame, frame, "right")
-        missing = {"U": "", "O": None}  # else NaN
-        features = {
-            name: np.append(values, np.array([missing.get(values.dtype.kind, math.nan)]))
-            for name, values in seen.features.items()
-        }
-        seen = Detections.from_table(
-            np.append(seen.frame, frame), np.append(seen.position, [at], axis=0),
-            features=features, calibration=seen.calibration,
-        )  # fmt: skip
-    links = number[tracks.links]
-    some = (links >= 0).all(axis=1)
-    return Tracks(seen, links[some], **{name: values[some] for name, values in tracks.measures.items()})

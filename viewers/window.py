@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+from contextlib import suppress
+from pathlib import Path
 
 import napari
 import numpy as np
@@ -11,11 +14,14 @@ from napari.layers import Tracks as NapariTracks
 
 from outbid.errors import ResourceError
 from outbid.formats.images.frames import Images
+from outbid.work.jobs import Opening
 
 from .forms.napari_layers import show
 from .layers import AXES, Layer
 from .scene import Grid, View, contrast_of
 
+_LESS = 5
+"""Prior: nice value of a viewer of what is recorded, so that watching comes first where cores are few."""
 _SIDE, _MARGIN = 1200, 0.04  # of pictures: pixels of the longer side, share of it that is left free
 
 
@@ -108,3 +114,13 @@ def png_of(viewer: napari.Viewer, scene: View, frame: int | None = None) -> byte
 def show_until_closed() -> None:
     """Show the open windows until the user closes the last one."""
     napari.run()
+
+
+def show_live(source: str, output: Path, opening: Opening) -> None:
+    """Show what a watch follows in a window, until the user closes it."""
+    with suppress(AttributeError):  # as on Windows
+        os.nice(_LESS)
+    viewer = napari.Viewer(title=source or output.name)
+    _, form = viewer.window.add_plugin_dock_widget("outbid", "Live")
+    form.follow(source, output, opening)
+    show_until_closed()

@@ -170,12 +170,8 @@ def measured(number: int, seed: int) -> Row:
     kind = KINDS[number]
     images, truth = filmed(kind, seed)
     ours(kind, images[:2], truth)  # compiles
-    row = {
-        "movie": kind.name,
-        "seed": seed,
-        "outbid": ours(kind, images, truth),
-        **peers(kind, images, truth),
-    }
+    own = ours(kind, images, truth)
+    row = {"movie": kind.name, "seed": seed, "outbid": own, **peers(kind, images, truth)}
     sys.stderr.write(f"{json.dumps(row)}\n")
     return row
 

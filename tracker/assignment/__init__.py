@@ -185,9 +185,8 @@ def _certified(problem: AssignmentProblem, answer: Answer, col_dual: NDArray) ->
 
 def _default(problem: AssignmentProblem) -> str:
     """The fastest exact solver for this kind of costs."""
-    if isinstance(problem.costs, SparseCosts):
-        return "bid_and_augment"
-    return "sparsified" if on_device(problem.array) or min(problem.shape) >= _MANY else "bid_and_augment"
+    is_large = on_device(problem.array) or min(problem.shape) >= _MANY
+    return "sparsified" if is_large and not isinstance(problem.costs, SparseCosts) else "bid_and_augment"
 
 
 def _transposed(answer: Assignment, problem: AssignmentProblem) -> Assignment:

@@ -28,20 +28,17 @@ def check_problem(problem: AssignmentProblem) -> None:
             "Give unmatched costs for rows and columns, or for neither, "
             "which asks for a perfect matching of the smaller side."
         )
+    named = {"row_unmatched": problem.row_unmatched, "col_unmatched": problem.col_unmatched}
+    unmatched = {name: cost for name, cost in named.items() if cost is not None}
+    costs = {}
     if isinstance(problem.costs, PointCosts):
         _check_points(problem.costs)
-        named = []
     else:
-        named = [("costs", problem.costs.values)]
-    for name, cost, length in (
-        ("row_unmatched", problem.row_unmatched, rows),
-        ("col_unmatched", problem.col_unmatched, cols),
-    ):
-        if cost is not None:
-            if cost.shape != (length,):
-                raise ValueError(f"{name} has shape {cost.shape}; it needs one cost for each of {length}.")
-            named.append((name, cost))
-    for name, cost in named:
+        costs = {"costs": problem.costs.values}
+    for (name, cost), length in zip(unmatched.items(), problem.shape, strict=False):
+        if cost.shape != (length,):
+            raise ValueError(f"{name} has shape {cost.shape}; it needs one cost for each of {length}.")
+    for name, cost in (costs | unmatched).items():
         if cost.dtype.kind not in "iubf":
             raise TypeError(f"{name} must be real numbers; got an array of {cost.dtype}.")
         if cost.size:
@@ -50,12 +47,11 @@ def check_problem(problem: AssignmentProblem) -> None:
             else:
                 extremes = cost.min().item(), cost.max().item()
             _check_numbers(name, cost, extremes, max(rows, cols))
-    if problem.row_unmatched is not None and problem.col_unmatched is not None:
-        for name, cost in named[-2:]:
-            if cost.dtype.kind == "f" and np.isinf(cost).any():
-                raise ValueError(
-                    f"{name} holds an infinite cost. Give finite unmatched costs, or None on both sides."
-                )
+    for name, cost in unmatched.items():
+        if cost.dtype.kind == "f" and np.isinf(cost).any():
+            raise ValueError(
+                f"{name} holds an infinite cost. Give finite unmatched costs, or None on both sides."
+            )
     if isinstance(problem.costs, SparseCosts):
         _check_pairs(problem.costs)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -196,9 +195,5 @@ def in_blocks(kernel: Callable[..., None], length: int, *arguments: Any, work: i
     bounds = [length * k // workers for k in range(workers + 1)]
     blocks = list(zip(bounds[:-1], bounds[1:], strict=True))
     work = max(map(np.size, arguments)) if work is None else work
-    for _ in in_threads(partial(_run_block, kernel, arguments), blocks, workers if work > 1 << 16 else 1):
+    for _ in in_threads(lambda block: kernel(*arguments, *block), blocks, workers if work > 1 << 16 else 1):
         pass
-
-
-def _run_block(kernel: Callable[..., None], arguments: tuple[Any, ...], block: tuple[int, int]) -> None:
-    kernel(*arguments, *block)

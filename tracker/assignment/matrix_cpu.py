@@ -1,4 +1,4 @@
-"""CPU kernels of `dense`.
+"""CPU kernels of `matrix`.
 
 Each call works on a block of rows or columns, so several calls may run in threads. No result depends on the
 order of threads or on the division into blocks.

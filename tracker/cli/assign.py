@@ -154,11 +154,8 @@ def _problem(source: Path, costs: DenseCosts | PointCosts, unmatched_cost: float
     problem = AssignmentProblem(costs)
     if unmatched_cost is not None:
         # A whole number keeps the sums of whole costs exact.
-        unmatched = (
-            int(unmatched_cost)
-            if abs(unmatched_cost) < 2**53 and unmatched_cost.is_integer()
-            else unmatched_cost
-        )
+        is_whole = abs(unmatched_cost) < 2**53 and unmatched_cost.is_integer()
+        unmatched = int(unmatched_cost) if is_whole else unmatched_cost
         problem = AssignmentProblem(costs, *(np.full(length, unmatched) for length in costs.shape))
     try:
         check_problem(problem)

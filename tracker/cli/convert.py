@@ -122,18 +122,17 @@ def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], o
     from ..formats.files.outputs import refuse_output
     from ..formats.graphs import ctc
 
-    if _is_tiff(output):
-        refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
-        movie, found = _in_voxels(masks, tracks, columns)
-        _write(output, relabelled(movie.frames(), found), movie, found, overwrite)
-        return
-    if not output.name.upper().endswith("_RES"):
+    if not (_is_tiff(output) or output.name.upper().endswith("_RES")):
         raise SettingsError(
             f"Label images are written as TIFF, or as a folder of the Cell Tracking Challenge; {output} is "
             "neither. Let it end in .tif or _RES."
         )
-    refuse_output(output, overwrite=overwrite, inputs=[masks, tracks], foreign=ctc.foreign)
+    foreign = None if _is_tiff(output) else ctc.foreign
+    refuse_output(output, overwrite=overwrite, inputs=[masks, tracks], foreign=foreign)
     movie, found = _in_voxels(masks, tracks, columns)
+    if _is_tiff(output):
+        _write(output, relabelled(movie.frames(), found), movie, found, overwrite)
+        return
     number, rows = without_gaps(found)
     ctc.write_masks(output, relabelled(movie.frames(), found, number=number), rows, overwrite=overwrite)
     merges = int((found.predecessors > 1).sum())

@@ -15,7 +15,7 @@ from ..settings.detection import DetectionSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
 from .options import GroupedCommand, options_of
-from .parts import PathOrUrl, crop_options, opening_options
+from .parts import DRY_RUN, PathOrUrl, crop_options, opening_options
 from .piped import OutputFile, refuse_json_beside_data, shown
 from .several import Outputs, Several, only_one, run_several, several_options
 from .terminal import Stopwatch, common_options, compilation_reported, progress_bar, say
@@ -44,9 +44,7 @@ class _Detect:
         "Frame of the preview.", automatic="the first, the middle and the last", option="--frame",
         metavar="N",
     ))  # fmt: skip
-    dry_run: bool = declare(False, Setting(
-        "Write nothing; print what would be done, with estimated time and memory."
-    ))  # fmt: skip
+    dry_run: bool = declare(False, DRY_RUN)
     workers: int = declare(2, Setting("Threads; they do not change the result.", least=1, metavar="N"))
     resume: bool = declare(False, Setting("Continue an interrupted run on a cluster."))
     overwrite: bool = declare(False, Setting("Replace the output if it exists."))

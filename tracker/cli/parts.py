@@ -31,6 +31,9 @@ class PathOrUrl(click.ParamType):
         return path
 
 
+DRY_RUN = Setting("Write nothing; print what would be done, with estimated time and memory.")
+
+
 @dataclass(frozen=True)
 class _CropTexts:
     """Part of a movie; the region is in {}."""

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import click
 
-STDIN = STDOUT = "-"
 _HEAD = 1024
 """Number of bytes of stdin from which its format is recognised."""
 _MAGIC = ((b"PAR1", ".parquet"), (b"PK\x03\x04", ".xlsx"))
 
 
-class InputFile(click.Path):
-    """A path; ``-`` copies stdin to a temporary file for the duration of the command."""
+class _PipedFile(click.Path):
+    """A path; ``-`` is the file that `piped` makes."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -25,25 +24,29 @@ class InputFile(click.Path):
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> Path:
-        if value != STDIN or ctx is None:
-            return Path(str(super().convert(value, param, ctx)))
+        if value == "-" and ctx is not None:
+            return self.piped(param, ctx)
+        return Path(str(super().convert(value, param, ctx)))
+
+    def piped(self, param: click.Parameter | None, ctx: click.Context) -> Path:
+        """The file that stands for stdin or stdout."""
+        raise NotImplementedError
+
+
+class InputFile(_PipedFile):
+    """A path; ``-`` copies stdin to a temporary file for the duration of the command."""
+
+    def piped(self, param: click.Parameter | None, ctx: click.Context) -> Path:
         if "outbid.stdin" in ctx.meta:
             self.fail("stdin can be read once only.", param, ctx)
         ctx.meta["outbid.stdin"] = True
         return _spooled(ctx)
 
 
-class OutputFile(click.Path):
+class OutputFile(_PipedFile):
     """A path; ``-`` copies the command's output, a CSV, to stdout when the command ends."""
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(
-        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> Path:
-        if value != STDOUT or ctx is None:
-            return Path(str(super().convert(value, param, ctx)))
+    def piped(self, param: click.Parameter | None, ctx: click.Context) -> Path:  # noqa: ARG002
         return to_stdout(ctx)
 
 
@@ -93,10 +96,8 @@ def _spooled(ctx: click.Context) -> Path:
 
 def _suffix_of(head: bytes) -> str:
     """The suffix for data that begin with these bytes: Parquet, Excel, XML, else a text table."""
-    for magic, suffix in _MAGIC:
-        if head.startswith(magic):
-            return suffix
-    return ".xml" if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") else ".csv"
+    text = ".xml" if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") else ".csv"
+    return next((suffix for magic, suffix in _MAGIC if head.startswith(magic)), text)
 
 
 def _folder(ctx: click.Context) -> Path:

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from typing import Any, NoReturn, TypeVar
 
@@ -179,12 +179,11 @@ def _signals_as_interrupts() -> Iterator[None]:
 
 def common_options(function: Function) -> Function:
     """Add ``-q``, ``-v`` and ``--debug`` to a command; the last counts even where another option is wrong."""
-    for names, act, text in (
-        (["--debug"], _remember, "Show the traceback of an error."),
-        (["-v", "--verbose"], _log_more, "Print more on stderr."),
-        (["-q", "--quiet"], _be_quiet, "Print only errors on stderr."),
+    for names, act, eager, text in (
+        (["--debug"], _remember, True, "Show the traceback of an error."),
+        (["-v", "--verbose"], partial(_log_from, logging.INFO), False, "Print more on stderr."),
+        (["-q", "--quiet"], partial(_log_from, logging.ERROR), True, "Print only errors on stderr."),
     ):
-        eager = act is not _log_more
         function = click.option(
             *names, is_flag=True, expose_value=False, is_eager=eager, callback=act, help=text
         )(function)
@@ -212,15 +211,10 @@ def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     ctx.meta[f"outbid.{param.name}"] = value
 
 
-def _log_more(_ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value:
-        logging.getLogger("outbid").setLevel(logging.INFO)
-
-
-def _be_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def _log_from(level: int, ctx: click.Context, param: click.Parameter, value: bool) -> None:
     _remember(ctx, param, value)
     if value:
-        logging.getLogger("outbid").setLevel(logging.ERROR)
+        logging.getLogger("outbid").setLevel(level)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from ..settings.tracking import TrackingSettings
 from .clusters import DaskCluster, cluster_options, on_a_cluster
 from .config import config_option
 from .options import GroupedCommand, option_of, options_of
-from .parts import crop_options
+from .parts import DRY_RUN, crop_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .several import Outputs, Several, only_one, run_several, several_options
 from .terminal import Stopwatch, columns_option, common_options, compilation_reported, progress_bar, say
@@ -56,9 +56,7 @@ class _Track:
         automatic="4",
         least=0, above=True, metavar="GB",
     ))  # fmt: skip
-    dry_run: bool = declare(False, Setting(
-        "Write nothing; print what would be done, with estimated time and memory."
-    ))  # fmt: skip
+    dry_run: bool = declare(False, DRY_RUN)
     resume: bool = declare(False, Setting("Continue an interrupted run with `stream` or on a cluster."))
     parts: bool = declare(False, Setting(
         "With a cluster: leave the output in parts, a folder that all commands read as one file."

@@ -43,6 +43,9 @@ class _Watch:
     ))  # fmt: skip
     poll: float = declare(0.1, Setting("Time from look to look.", least=0, above=True, metavar="SECONDS"))
     learn: int = declare(20, Setting("Frames from which motion is learned.", least=2, metavar="N"))
+    show: bool = declare(False, Setting(
+        "Show it in napari meanwhile; when its window is closed, the recording has ended."
+    ))  # fmt: skip
     keep: bool = declare(False, Setting("Keep the tracks as they were linked live: OUTPUT.live.parquet."))
     workers: int = declare(2, Setting("Threads; they do not change the result.", least=1, metavar="N"))
     overwrite: bool = declare(False, Setting("Replace the output if it exists."))
@@ -63,6 +66,7 @@ class _Watch:
       outbid watch movie.ome.zarr -o tracks.parquet --idle 30
       outbid watch images/ -o tracks.parquet --when "speed > 2" --when division
       outbid watch images/ -o tracks.parquet --when "enters :,0:50,0:50" --do "python move_stage.py"
+      outbid watch images/ -o tracks.parquet --show
       tail -f spots.csv | outbid watch - -o tracks.parquet
 
     SOURCE is a folder to which files are added, one a frame, a TIFF file, OME-Zarr or a table that grows;
@@ -83,7 +87,7 @@ class _Watch:
 @click.option("--do", metavar="COMMAND", help="Run this at each event, with its JSON on stdin, instead.")
 @options_of(_Watch, "how")
 @options_of(DetectionSettings, "values", make=dict, without=("spacing",))
-@options_of(TrackingSettings, "linked", make=dict, only=("divisions", "merges", "max_gap"))
+@options_of(TrackingSettings, "linked", make=dict, only=("divisions", "merges", "max_gap", "features"))
 @opening_options
 @columns_option("--columns", "a table")
 @config_option
@@ -106,9 +110,11 @@ def watch(
 
     if do is not None and not conditions:
         raise click.UsageError("--do is of events: state them with --when.")
-    watched = How(
-        how.idle, how.wait, how.poll, how.learn, how.until, how.stop_file, how.keep, how.workers
-    )  # fmt: skip
+    if how.show:
+        from ..watching.apart import show
+
+        show(str(source), output, opened)
+    watched = How(how.idle, how.wait, how.poll, how.learn, how.until, how.stop_file, how.keep, how.workers)
     with compilation_reported(), progress_bar("Waiting for frames") as bar:
         record = follow(
             str(source), output, DetectionSettings(**values), tracking=TrackingSettings(**linked),

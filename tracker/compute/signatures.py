@@ -40,18 +40,21 @@ assignment.dense.perfect.bid i8:1 i4:1 f8:1 f8:1 i4:1 i8:1 f8:1 f8 i8 i8
 assignment.points.distances f8:2 f8:2 b1 f8:2 i8 i8
 assignment.points.pairs f8:2 f8:2 b1 i8:1 i4:1 f8:1 i8 i8
 detection.decision.fitted_mixture f8:1 f8:2 f8:1 f8 f8:2 f8 f8
-detection.joint.fitted f8:2 f8:2 f8:1 f4:3 f4:3 i8:1 f4:3 f8:3 i8:1 f8 f8:1 f8:1
-detection.joint.mean_depths f4:3 i8:1
-detection.joint.moved f8:2 f8:1 f4:3 f8:1 f8:1 f8
 detection.joint.peaks_above f4:3 f4 f4
+detection.joint.joined f4:3 f4:3 f8:3 i8:1 f8 f8:2 f8:1 f4:3 i8:1 f8:1 f8:1 f8:1 f8:1
+detection.joint.local_scales f4:3 i8:1 f8:1 f8 f8 f8
+detection.joint.quantile f4:3 i8 f8
+detection.joint.resolved f8:2 f8:1 f8:1
+detection.joint.taken_out f4:3 f4:3 f4:3 f8:2 f8:1 f8:1 f8 (f8,f8,f8)
 detection.joint.scales_at f8:3 i8:1 f8:2
 detection.joint.vertices f4:3 f4 i8:2
 detection.fit.render (i8,i8,i8) f8:2 f8:1 f8
+detection.fit.without f4:3 f8:2 f8:1 f8 (f8,f8,f8)
 detection.fit.fit_spots f4:3 f4:3 f8:2 f8:2 f8:1 f8:1 f8 f8:1 f8:1 f8 i8 b1:1
 detection.fit.errors_of f4:3 f4:3 f8:2 f8:1 f8:1 f8 f8:1
+detection.transform.cosines f4:2 f4:2 b1
 detection.stabilise.to_noise f4:1 f4:1 (f8,f8,f8)
 detection.stabilise.to_grey f4:1 f4:1 (f8,f8,f8)
-detection.stabilise.stand_out f4:1 f4:1 f4:1 (f8,f8,f8)
 geometry.gating._sort_cells f8:2 i8:1 f8:1 f8:1 i8:1 i4:1 i8:1 f8:2
 geometry.gating._count_pairs i8 i8 f8:2 i8:1 i8:1 f8:2 i8:1 i8:1 i8:1 i8:1 f8 i8:1
 geometry.gating._fill_pairs i8 i8 f8:2 i8:1 i8:1 f8:2 i8:1 i8:1 i8:1 i8:1 f8 i8:1 i4:1 f8:1
@@ -97,7 +100,7 @@ SECONDS = {
     "detection.decision": 8.9,
     "learned.inference.encounters": 7.0,
     "assignment.bid_and_augment": 6.1,
-    "detection.fit": 4.6,
+    "detection.fit": 8.8,
     "learned.inference.smoother": 4.3,
     "learned.inference.filter": 3.1,
     "geometry.neighbours": 2.8,

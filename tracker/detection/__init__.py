@@ -8,6 +8,7 @@
 `choice`                   spots or bodies: which of the two explain a movie
 `blobs`                    blobs without a common profile, such as nuclei
 `fit`                      the last fit, in grey values: positions, amplitudes, sizes and their errors
+`wider`                    one wider spot that was found as several
 `decision`                 which candidates are kept, and the probability of each one
 `candidates`, `joint`      maxima and joint fit of all spots in the response; the filter is whitened again
 `spectrum`, `transform`    the whitened matched filter; cosine transforms, by which frames are filtered

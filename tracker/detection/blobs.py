@@ -19,26 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import correlate1d, gaussian_filter
 from scipy.spatial import cKDTree
+from scipy.special import ndtr
 
 from .decision import Decision
-from .joint import local_maxima
+from .fit_cpu import REACH
+from .joint import WINDOW, local_maxima
 from .joint_cpu import vertices
 from .spectrum import Modes, along
 from .stabilise import light_of_spots
 from .width import NARROWEST, NEXT, TRIED, Search
 
-_TRUNCATE = 3.5
-"""Guard: standard deviations to which a Gaussian is summed."""
 _FILTER = 1.4
 """Prior: width of the filter over that of a Gaussian blob."""
 _SCALES = (0.85, 1.0)
 """Prior: widths of the filter over the common one; a blob counts at that of its largest response."""
 _ALIKE = 3.0
 """Prior: standard deviations of the logarithm of the blobs' brightness by which one may be dimmer."""
-_UPPER = 0.84
-"""The quantile of a normal variable one standard deviation above its mean."""
-_WINDOW = 4.0
-"""Prior: width of the window of the local noise scale, in widths of the filter."""
 _EVERYWHERE = 0.05
 """Guard: share of the noise scale of the whole frame that is added to the local one."""
 _STRETCHES = (0.7, 0.85, 1.0, 1.2, 1.4)
@@ -63,7 +59,7 @@ def laplacian(image: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray
 
 def _along(image: NDArray[np.float32], width: float, axis: int, *, curved: bool) -> NDArray[np.float32]:
     """Smoothed along an axis, or σ² times the second derivative; exact for constants and parabolas."""
-    reach = max(int(_TRUNCATE * width + 0.5), 1)
+    reach = max(int(REACH * width + 0.5), 1)
     x = np.arange(-reach, reach + 1)
     taps = np.exp(-0.5 * (x / width) ** 2)
     taps /= taps.sum()
@@ -154,7 +150,7 @@ def _qualities(
     least = np.sort(height)[-keep]
     alike = significant = height >= least
     while True:
-        middle, upper = np.quantile(np.log(np.maximum(light[alike], 1e-30)), [0.5, _UPPER])
+        middle, upper = np.quantile(np.log(np.maximum(light[alike], 1e-30)), [0.5, float(ndtr(1.0))])
         low = float(np.exp(middle - _ALIKE * (upper - middle)))
         more = significant | (light >= low)
         if more.sum() <= alike.sum():
@@ -180,7 +176,7 @@ def _response_to_blobs(
 def _noise_scale(values: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
     """Standard deviation of noise around each voxel, from negative values, with a share of that of all."""
     square = np.minimum(values, 0) ** 2
-    local = gaussian_filter(square, _WINDOW * sigma, mode="nearest")
+    local = gaussian_filter(square, WINDOW * sigma, mode="nearest")
     return np.sqrt(2 * local) + _EVERYWHERE * np.sqrt(2 * square.mean()) + np.float32(1e-30)
 
 

@@ -132,7 +132,7 @@ def _in_passes(
         fit = fit_together(values, background, filter_, significant, modes)
         before = len(significant.position)
         significant = fit.peaks.of(fit.peaks.significance > filter_.threshold())
-        without = dct.forward(values - significant.light(background, filter_))
+        without = dct.forward(significant.taken_out_of(values, background, filter_))
         background = Background(dct.back(without * filter_.wiener) + dark.values, dark.noise)
         if turn == _PASSES - 1 or (turn and len(significant.position) <= _MORE * before):
             break

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, map_coordinates
 
 from .blobs import laplacian, width_of_blobs
-from .fit import SIZES, FittedSpots
-from .fit_cpu import AMPLITUDE, DEPTH, PARAMETERS, SIZE, X, render
+from .fit import SIZES, FittedSpots, weighted_median, without_prior
+from .fit_cpu import REACH, render
 from .stabilise import Noise, stabilised
 from .width import Search
 
@@ -41,8 +41,6 @@ _LEFT = 1.3
 """Error level: power that drawn spots leave, over the camera's: at most 1.2 of crowds in haze."""
 _SHELL = (2.2, 2.8)
 """Prior: wave numbers, times the width of spots, at which it is measured: finer than haze."""
-_REACH = 3.5
-"""Guard: widths to which a spot is drawn."""
 _FEWEST = 5
 """Guard: spots whose sizes are compared."""
 
@@ -88,7 +86,9 @@ def evidence_of_bodies(
     if sigma is None or not sum(len(fit.position) for fit in fits):
         return Evidence(_edges(search, wide) / _EDGES, "no spot stands out")
     whole = [np.where(np.isfinite(part), part, np.nanmedian(part)).astype(np.float32) for part in parts]
-    drawn = [_drawn(fit, part.shape, sigma) for part, fit in zip(whole, fits, strict=True)]
+    drawn = [
+        render(part.shape, fit.parameters(), sigma, REACH) for part, fit in zip(whole, fits, strict=True)
+    ]
     if _left(search, whole, drawn, sigma, noise) < _LEFT:
         return Evidence(0.0, "spots leave the camera's noise alone")
     related = _relation(whole, drawn, fits, wide)
@@ -103,14 +103,6 @@ def evidence_of_bodies(
     scatter = _scatter(FittedSpots.joined(whole_ones)) / SIZES
     flat = _flatness(whole, drawn, whole_ones, sigma) / _FLAT
     return Evidence(related * max(scatter, flat), "what is found as spots has no common profile")
-
-
-def _drawn(fit: FittedSpots, shape: tuple[int, ...], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The light of spots of their own sizes."""
-    spots = np.zeros((len(fit.position), PARAMETERS))
-    spots[:, : X + 1], spots[:, AMPLITUDE] = fit.position, fit.amplitude
-    spots[:, SIZE], spots[:, DEPTH] = fit.log_width, fit.log_depth
-    return render(shape, spots, sigma, _REACH)
 
 
 def _left(
@@ -139,16 +131,11 @@ def _voxels(fit: FittedSpots, shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 def _scatter(spots: FittedSpots) -> float:
     """Standard deviation of the logarithm of sizes beyond their errors; 0 if it is not certain."""
-    information = 1 / np.maximum(spots.log_width_error, 1e-6) ** 2
-    own = information - 1 / SIZES**2
-    measured = own > 0.2 * information
-    if measured.sum() < _FEWEST:
+    measured, size, own = without_prior(spots.log_width, spots.log_width_error)
+    if len(size) < _FEWEST:
         return 0.0
-    size = (spots.log_width * information)[measured] / own[measured]
-    weight = (own / np.maximum(spots.misfit, 1))[measured]
-    order = np.argsort(size)
-    sums = np.cumsum(weight[order])
-    square = (size - size[order[np.searchsorted(sums, sums[-1] / 2)]]) ** 2
+    weight = own / np.maximum(spots.misfit[measured], 1)
+    square = (size - weighted_median(size, weight)) ** 2
     chi = float(np.mean(square * weight))
     return float(np.sqrt(np.average(square, weights=weight) * (1 - 1 / chi))) if chi > _CERTAIN**2 else 0.0
 

@@ -17,18 +17,17 @@ from .fit_cpu import (
     LEVEL,
     MISFIT,
     PARAMETERS,
+    REACH,
     SIZE,
     X,
     Z,
     errors_of,
     fit_spots,
-    render,
+    without,
 )  # fmt: skip
-from .stabilise import grey, stabilised
+from .stabilise import grey
 
-_REACH = 3.5
-"""Guard: widths about a spot in which it is fitted."""
-_SWEEPS = (4, 1, 1, 1, 1, 1)
+SWEEPS = (4, 1, 1, 1, 1, 1)
 """Guard: sweeps of the fit; before each group the background is estimated without the spots as they are."""
 _MEASURED = 0.2
 """Error level: share of the information on a size that is not the prior's, below which it is not measured."""
@@ -89,6 +88,11 @@ class FittedSpots(NamedTuple):
         """All spots of some parts of a frame."""
         return FittedSpots(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
+    def parameters(self) -> NDArray[np.float64]:
+        """(n, 7): as kernels take them, without levels."""
+        level = np.zeros(len(self.amplitude))
+        return np.column_stack([self.position, self.amplitude, level, self.log_width, self.log_depth])
+
     def growth(self) -> tuple[float, float]:
         """Logarithms by which spots are wider than the common width, in the plane and along z: medians.
 
@@ -98,15 +102,25 @@ class FittedSpots(NamedTuple):
 
 
 def _median(size: NDArray[np.float64], error: NDArray[np.float64]) -> float:
+    measured, free, weight = without_prior(size, error)
+    return weighted_median(free, weight) if measured.any() else 0.0
+
+
+def without_prior(
+    size: NDArray[np.float64], error: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
+    """Which sizes are measured, these without the prior on them, and their information."""
     information = 1 / np.maximum(error, 1e-6) ** 2
     own = np.maximum(information - 1 / SIZES**2, 0)
     measured = own > _MEASURED * information
-    if not measured.any():
-        return 0.0
-    free, weight = (size * information)[measured] / own[measured], own[measured]
-    order = np.argsort(free)
+    return measured, (size * information)[measured] / own[measured], own[measured]
+
+
+def weighted_median(values: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
+    """The value below which half of the weight is."""
+    order = np.argsort(values)
     sums = np.cumsum(weight[order])
-    return float(free[order[np.searchsorted(sums, sums[-1] / 2)]])
+    return float(values[order[np.searchsorted(sums, sums[-1] / 2)]])
 
 
 def fit_in_grey(
@@ -134,15 +148,15 @@ def fit_in_grey(
     spots[:, Z : X + 1] = start
     peaks = candidates.background.peaks(start, candidates.height)
     spots[:, AMPLITUDE] = np.maximum(peaks, _LEAST_AMPLITUDE * np.sqrt(noise.least))
-    for number, sweeps in enumerate(_SWEEPS):
+    for number, sweeps in enumerate(SWEEPS):
         if number < 2:
             moving = np.ones(len(spots), bool)
         if number:
-            drawn = render(voxels.shape, spots[candidates.significant], sigma, _REACH)
-            light = grey(candidates.smoothed(stabilised(whole - drawn, noise)), noise)
+            rest = without(whole, spots[candidates.significant], sigma, REACH, noise.line)
+            light = grey(candidates.smoothed(rest), noise)
         model = light.copy()
-        fit_spots(voxels, model, spots, start, sigma, camera, _REACH, prior, most, _FAR, sweeps, moving)
-    error = errors_of(voxels, model, spots, sigma, camera, _REACH, prior)
+        fit_spots(voxels, model, spots, start, sigma, camera, REACH, prior, most, _FAR, sweeps, moving)
+    error = errors_of(voxels, model, spots, sigma, camera, REACH, prior)
     under = light[tuple(np.rint(start).astype(int).T)].astype(np.float64)
     return FittedSpots(
         spots[:, Z : X + 1], error[:, Z : X + 1], spots[:, AMPLITUDE], under + spots[:, LEVEL],

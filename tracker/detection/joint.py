@@ -12,13 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
-from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
-from .joint_cpu import fitted, mean_depths, moved, peaks_above, scales_at, vertices
+from .joint_cpu import joined, local_scales, peaks_above, quantile, resolved, scales_at, taken_out, vertices
 from .spectrum import Filter
-from .stabilise import Background
+from .stabilise import REACH, Background
 
 _ROUNDS = 12
 """Guard: rounds in which candidates join."""
@@ -40,7 +38,7 @@ _SWEEPS = 30
 """Guard: sweeps of Gauss-Seidel."""
 _FALSE = 0.5
 """Error level: share of noise among the candidates; the last one that is kept has .4."""
-_PROFILE = 0.1
+PROFILE = 0.1
 """Prior: share of its light by which a spot may differ from the profile."""
 _NEIGHBOURS = 10
 """Guard: neighbours that widen an error."""
@@ -48,7 +46,7 @@ _OVERLAP = 0.1
 """Guard: least overlap of these."""
 _RIDGE = 0.02
 """Guard: ridge of the matrix of their overlaps."""
-_WINDOW = 4.0
+WINDOW = 4.0
 """Prior: width of the window of the local noise scale, in widths of a spot."""
 _EVERYWHERE = 0.5
 """Prior: weight of the noise scale of the whole frame besides the local one."""
@@ -94,9 +92,15 @@ class Peaks:
         """Some of them."""
         return Peaks(self.position[rows], self.amplitude[rows], self.error[rows])
 
-    def light(self, background: Background, filter_: Filter) -> NDArray[np.float32]:
-        """By how much they stand out of this background at every voxel, in units of the camera's noise."""
-        return background.light_of(self.position, self.amplitude / filter_.scale, filter_.sigma)
+    def taken_out_of(
+        self, values: NDArray[np.float32], background: Background, filter_: Filter
+    ) -> NDArray[np.float32]:
+        """A frame in units of the camera's noise without their light on its background."""
+        out: NDArray[np.float32] = taken_out(
+            values, background.values, background.grey, self.position, self.amplitude / filter_.scale,
+            filter_.sigma, REACH, background.noise.line,
+        )  # fmt: skip
+        return out
 
     @staticmethod
     def none() -> Peaks:
@@ -121,9 +125,7 @@ def maxima_above(
 
 def noise_scale(response: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
-    part = response.ravel()[:: max(1, response.size // _SAMPLED)]
-    rank = round(_SHARE * (len(part) - 1))
-    measured = -float(np.partition(part, rank)[rank]) / _BELOW
+    measured = -float(quantile(response, max(1, response.size // _SAMPLED), _SHARE)) / _BELOW
     maxima = float(filter_.maxima.above(_BELOW))
     return max(float(np.sqrt((maxima * measured**2 + _UNIT_PRIOR) / (maxima + _UNIT_PRIOR))), 1e-9)
 
@@ -145,11 +147,9 @@ class NoiseScale(NamedTuple):
     def of(response: NDArray[np.float32], filter_: Filter) -> NoiseScale:
         """From the negative side of a response: two blocks a standard deviation of the window."""
         everywhere = noise_scale(response, filter_)
-        size = np.maximum(1, np.rint(_WINDOW / 2 * filter_.sigma)).astype(np.int64)
-        scale = mean_depths(response, size) * np.sqrt(2 * np.pi)
-        local = ndimage.gaussian_filter(scale, _WINDOW * filter_.sigma / size, mode="reflect")
-        least = max(_LEAST * everywhere, _FLOOR)
-        return NoiseScale(np.maximum((local + _EVERYWHERE * everywhere) / (1 + _EVERYWHERE), least), size)
+        size = np.maximum(1, np.rint(WINDOW / 2 * filter_.sigma)).astype(np.int64)
+        widths, least = WINDOW * filter_.sigma / size, max(_LEAST * everywhere, _FLOOR)
+        return NoiseScale(local_scales(response, size, widths, everywhere, _EVERYWHERE, least), size)
 
     def at(self, position: NDArray) -> NDArray[np.float64]:
         """(n,): linear between the middles of blocks."""
@@ -214,7 +214,7 @@ def fit_together(
     def without(spots: Peaks) -> NDArray[np.float32]:
         if modes is not None and not len(spots.position):
             return filter_.respond(modes)
-        return filter_.response_to(values - spots.light(background, filter_))
+        return filter_.response_to(spots.taken_out_of(values, background, filter_))
 
     def noise_without(significant: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NoiseScale]:
         """The response without the significant ones, and its noise: fitted noise would take noise away."""
@@ -227,13 +227,9 @@ def fit_together(
     response, noise = noise_without(significant)
     for turn in range(_ROUNDS):
         least = filter_.threshold(max(1.0, _FALSE * float(significant.sum())))
-        maxima, _ = noise.maxima(residual / filter_.boundary_gain, least)
-        curvature, sigma = filter_.curvature, filter_.sigma
-        ahead = moved(peaks.position, peaks.amplitude, residual, curvature, sigma, _STEP)
-        position = np.concatenate([ahead, maxima])
-        if not len(position):
+        before, peaks = len(peaks.position), _joined(peaks, residual, filter_, noise, least)
+        if not len(peaks.position):
             break
-        before, peaks = len(peaks.position), _fitted(position, peaks, residual, filter_, noise, least)
         significant, residual = peaks.significance > filter_.threshold(), without(peaks)
         last = turn == _ROUNDS - 1 or (turn > 0 and len(peaks.position) - before <= _NEW * before)
         if turn == 0 or last:
@@ -247,24 +243,22 @@ def fit_together(
 
 def _resolved(peaks: Peaks, sigma: NDArray[np.float64], significant: NDArray[np.bool_] | bool) -> Peaks:
     """Without the dimmer of spots nearer than the Sparrow limit, unless significant: they may be one."""
-    pairs = cKDTree(peaks.position / np.where(sigma > 0, sigma, 1)).query_pairs(
-        _SPARROW, output_type="ndarray"
-    )
-    first = peaks.amplitude[pairs[:, 0]] < peaks.amplitude[pairs[:, 1]]
-    dimmer = np.isin(np.arange(len(peaks.position)), np.where(first, pairs[:, 0], pairs[:, 1]))
-    return peaks.of(~dimmer | significant)
+    apart = _SPARROW * np.where(sigma > 0, sigma, 1)
+    return peaks.of(resolved(peaks.position, peaks.amplitude, apart) | significant)
 
 
-def _fitted(
-    position: NDArray, before: Peaks, residual: NDArray, filter_: Filter, noise: NoiseScale, least: float
+def _joined(
+    before: Peaks, residual: NDArray[np.float32], filter_: Filter, noise: NoiseScale, least: float
 ) -> Peaks:
-    """Amplitudes of candidates besides each other; the weakest of neighbours leave until all stand out.
+    """Maxima of the residual join the candidates, and the weakest of neighbours leave until all stand out.
 
     A Gauss-Newton step from the candidates `before`, whose light is taken out of the response.
     """
+    limits = (
+        _WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE, _STEP, _SAMPLED_PEAK,
+    )  # fmt: skip
     response, half = filter_.kernel
-    limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, _PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE)
-    return Peaks(*fitted(
-        position, before.position, before.amplitude, residual, response, half, filter_.boundary_gain,
-        *noise, least, _ONE_SPOT * filter_.sigma, np.array(limits),
+    return Peaks(*joined(
+        residual, filter_.boundary_gain, *noise, least, before.position, before.amplitude, response, half,
+        filter_.curvature, filter_.sigma, _ONE_SPOT * filter_.sigma, np.array(limits),
     ))  # fmt: skip

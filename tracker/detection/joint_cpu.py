@@ -12,8 +12,11 @@ import math
 import numpy as np
 
 from ..compute.kernels import inner_kernel, kernel
-from .fit_cpu import eliminate
+from .fit_cpu import AMPLITUDE, PARAMETERS, add, eliminate
+from .stabilise_cpu import stand_out, to_grey
 
+_DEEPEST, _BINS = 8.0, 2048
+"""Guard: standard deviations below 0 that a histogram resolves, and its bins."""
 _STILL = 1e-3
 """Guard: change of amplitudes, in standard deviations, that ends the sweeps."""
 
@@ -114,7 +117,7 @@ def vertices(values, sign, voxel):  # pragma: no cover
     return position, height
 
 
-@kernel
+@inner_kernel
 def moved(position, amplitude, residual, curvature, sigma, most):  # pragma: no cover
     """Positions after a Newton step up the slope of the residual: a displaced spot leaves a dipole."""
     out, step = position.copy(), np.zeros(3)
@@ -324,7 +327,7 @@ def staying(position, overlap, significance, least, same, apart):  # pragma: no 
     return stay
 
 
-@kernel
+@inner_kernel
 def fitted(
     position, before, light, residual, kernel_, half, gain, blocks, size, least, apart, limits
 ):  # pragma: no cover
@@ -336,6 +339,8 @@ def fitted(
     `errors_in_response`.
     """
     turns, sweeps, largest, same = int(limits[0]), int(limits[1]), limits[2], limits[3]
+    if len(position) == 0:
+        return position, np.empty(0), np.empty(0)
     response = between(residual, position)
     indptr, indices, data = overlaps(position, before, kernel_, half)
     for i in range(len(position)):
@@ -367,7 +372,7 @@ def fitted(
     return position, amplitude, error
 
 
-@kernel
+@inner_kernel
 def mean_depths(values, size):  # pragma: no cover
     """Means of max(-value, 0) in blocks; those at the end may be smaller."""
     shape = values.shape
@@ -382,3 +387,119 @@ def mean_depths(values, size):  # pragma: no cover
                     out[i, j, k] -= min(row[x], 0.0)
                 count[i, j, k] += top - low
     return out / count
+
+
+@inner_kernel
+def smoothed(values, widths):  # pragma: no cover
+    """Means (Z, Y, X) weighted by a Gaussian of these widths, mirrored at the boundaries, in place."""
+    for axis in range(3):
+        if widths[axis] <= 0:
+            continue
+        n, reach = values.shape[axis], int(4 * widths[axis] + 0.5)
+        weight = np.exp(-0.5 * (np.arange(-reach, reach + 1) / widths[axis]) ** 2)
+        weight /= np.sum(weight)
+        index = np.arange(-reach, n + reach) % (2 * n)
+        index = np.where(index < n, index, 2 * n - 1 - index)
+        lines = np.ascontiguousarray(np.moveaxis(values, axis, 0)) if axis else values.copy()
+        out = np.zeros(lines.shape)
+        for i in range(n):
+            for k in range(2 * reach + 1):
+                out[i] += weight[k] * lines[index[i + k]]
+        values[:] = np.moveaxis(out, 0, axis) if axis else out
+
+
+@kernel
+def quantile(values, step, share):  # pragma: no cover
+    """The value below which a share of every so many values is; sorted are those of a bin of a histogram."""
+    flat, count = values.ravel(), np.zeros(_BINS, np.int64)
+    n = (len(flat) + step - 1) // step
+    bins = np.empty(n, np.int16)
+    for i in range(n):
+        at = (flat[i * step] + np.float32(_DEEPEST)) * np.float32(_BINS / _DEEPEST)
+        bins[i] = np.int16(min(max(at, np.float32(0)), np.float32(_BINS - 1)))
+        count[bins[i]] += 1
+    rank, b = int(np.rint(share * (n - 1))), 0
+    while rank >= count[b]:
+        rank -= count[b]
+        b += 1
+    inside = np.empty(count[b], values.dtype)
+    m = 0
+    for i in range(n):
+        if bins[i] == b:
+            inside[m] = flat[i * step]
+            m += 1
+    return np.sort(inside)[rank]
+
+
+@kernel
+def local_scales(response, size, widths, everywhere, share, least):  # pragma: no cover
+    """Local noise scale in blocks, from the mean depth of the response below 0.
+
+    size: (3,) voxels of a block. widths: (3,) those of the window, in blocks. everywhere: the scale of the
+    frame, which counts by a `share`. least: lower limit.
+    """
+    blocks = mean_depths(response, size) * math.sqrt(2 * math.pi)
+    smoothed(blocks, widths)
+    return np.maximum((blocks + share * everywhere) / (1 + share), least)
+
+
+@kernel
+def resolved(position, amplitude, apart):  # pragma: no cover
+    """Which spots (n,) have no brighter one within `apart` (3,) voxels; of equal ones the first."""
+    order = np.argsort(position[:, 1])
+    out = np.ones(len(position), np.bool_)
+    for a in range(len(order)):
+        for b in range(a + 1, len(order)):
+            i, j = min(order[a], order[b]), max(order[a], order[b])
+            if position[order[b], 1] - position[order[a], 1] > apart[1]:
+                break
+            square = 0.0
+            for axis in range(3):
+                square += ((position[i, axis] - position[j, axis]) / apart[axis]) ** 2
+            if square <= 1:
+                out[i if amplitude[i] < amplitude[j] else j] = False
+    return out
+
+
+@kernel
+def taken_out(values, ground, grey, position, height, sigma, reach, line):  # pragma: no cover
+    """A frame without the light of spots that stand out of the ground by these heights (n,).
+
+    values, ground, grey (Z, Y, X) f4: the frame and its light without spots in units of the noise, and the
+    latter in grey values.
+    """
+    spots, above, top = (
+        np.zeros((len(position), PARAMETERS)),
+        np.empty(1, np.float32),
+        np.empty(1, np.float32),
+    )
+    for i in range(len(position)):
+        z, y, x = int(np.rint(position[i, 0])), int(np.rint(position[i, 1])), int(np.rint(position[i, 2]))
+        above[0] = ground[z, y, x] + np.float32(height[i])
+        to_grey(above, top, line)
+        spots[i, :3], spots[i, AMPLITUDE] = position[i], top[0] - grey[z, y, x]
+    light = np.zeros_like(values)
+    add(light, spots, sigma, reach)
+    stand_out(light.ravel(), grey.ravel(), ground.ravel(), line)
+    return values - light
+
+
+@kernel
+def joined(
+    residual, gain, blocks, size, least, before, light, kernel_, half, curvature, sigma, apart, limits
+):  # pragma: no cover
+    """A round: maxima of the residual join the candidates, which move, and all are fitted together.
+
+    before, light: (n, 3) positions and (n,) amplitudes of the candidates. limits: those of `fitted`; widths
+    that a candidate moves, and the share of a maximum that a voxel has at least.
+    """
+    response, low = residual / gain, least * blocks.min()
+    fresh, height = vertices(
+        response, np.float32(1), peaks_above(response, np.float32(1), np.float32(limits[9] * low))
+    )
+    new = height > low
+    for i in range(len(new)):
+        new[i] &= height[i] > least * at_place(blocks, (fresh[i] - (size - 1) / 2) / size)
+    ahead = moved(before, light, residual, curvature, sigma, limits[8])
+    position = np.concatenate((ahead, fresh[new]))
+    return fitted(position, before, light, residual, kernel_, half, gain, blocks, size, least, apart, limits)

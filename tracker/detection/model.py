@@ -16,7 +16,7 @@ from .choice import MARGIN, evidence_of_bodies
 from .fit import FittedSpots
 from .joint import local_maxima
 from .noise import noise_of
-from .prepare import sample_of
+from .prepare import VOXELS, sample_of
 from .stabilise import Noise, masked, stabilised
 from .transform import CosineTransform
 from .width import Search, find_widths, refine_widths
@@ -41,13 +41,9 @@ _DIFFERS = 0.15
 _DIM = 0.1
 """Prior: share of bodies that may be dimmer."""
 _STANDS_OUT = 5.0
-"""Error level: height of nine bodies in ten, in standard deviations of noise, which hardly reaches it."""
-_SEARCHED = 700_000
-"""Guard: voxels of parts of frames in which widths are tried, or two parts."""
+"""Error level: standard deviations that noise hardly reaches; nine bodies in ten do."""
 _SIGN_WIDTHS = (1.5, 3.0)
 """Prior: widths in the plane, in voxels, at which signs are compared besides the given one."""
-_SIGN_FLOOR = 5.0
-"""Error level: standard deviations that noise hardly reaches."""
 _SIGN_RATIO = 5.0
 """Error level: ratio of the sums from which the other sign stands out; the right one has ten times the wrong
 one's sum or more in fluorescence and simulations."""
@@ -115,7 +111,7 @@ def _measured(parts: Sequence[NDArray[np.float32]], noise: Noise) -> list[NDArra
     measured = [part for part in parts if np.isfinite(part).any()]
     if not measured:
         return []
-    tried = max(2, _SEARCHED // measured[0].size)
+    tried = max(2, VOXELS // measured[0].size)
     return measured[:: max(1, len(measured) // tried)][:tried]
 
 
@@ -206,5 +202,5 @@ def other_sign_stands_out(image: NDArray, settings: DetectionSettings) -> bool:
 
 def _excess(values: NDArray[np.float32], scale: float) -> float:
     """Sum of (q/s - 5)³ over maxima q."""
-    voxel = local_maxima(values, _SIGN_FLOOR * scale)
-    return float(((values[tuple(voxel.T)].astype(np.float64) / scale - _SIGN_FLOOR) ** 3).sum())
+    voxel = local_maxima(values, _STANDS_OUT * scale)
+    return float(((values[tuple(voxel.T)].astype(np.float64) / scale - _STANDS_OUT) ** 3).sum())

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ..settings.detection import DetectionSettings
-from .prepare import Sample
-from .stabilise import Noise
+from .prepare import SAMPLED, Sample
+from .stabilise import NEGLIGIBLE, Noise
 
 _BINS = (*np.linspace(0, 0.9, 18), 0.93, 0.96, 0.98, 0.99, 0.997, 1.0)
 """Shares of the voxels, in the order of their means, that bound the bins."""
@@ -23,18 +24,10 @@ _FEWEST = 60
 """Guard: voxels of a bin of which a variance is measured."""
 _QUANTILE = 0.4
 """Prior: quantile of |e| that the variance is read from: below what spots reach."""
-_NORMAL_QUANTILE = 0.5244
-"""The value that |e| of variance 1 has at this quantile."""
 _TRIMMED = 0.9
 """Prior: share of |e| that a trimmed variance is of."""
-_NORMAL_TRIMMED = 0.623
-"""The trimmed variance of a normal variable of variance 1."""
-_PLANES = 24
-"""Guard: planes of an image from which the noise is measured."""
 _FLAT_RISE = 0.02
 """Error level: rise of the variance over the range of means, relative to it, below which it is no slope."""
-_QUIET = 1e-3
-"""Prior: least noise relative to the range of values, for images without any."""
 _FULL_DEPTH = 255
 """Prior: least grey value at which a camera saturates below the largest value of its data type."""
 _SATURATED = 3
@@ -90,7 +83,7 @@ def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:
 def _line(differences: Sequence[tuple[NDArray, NDArray]]) -> tuple[float, float]:
     """Intercept and slope of means and mixed second differences of some images."""
     if not any(len(mean) for mean, _ in differences):
-        return _QUIET, 0.0
+        return NEGLIGIBLE, 0.0
     mean, rough = (np.concatenate(column) for column in zip(*differences, strict=True))
     order = np.argsort(mean)
     mean, rough = mean[order], np.abs(rough[order])
@@ -106,13 +99,12 @@ def _line(differences: Sequence[tuple[NDArray, NDArray]]) -> tuple[float, float]
 
 def _differences(image: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Means of 5 x 5 voxels and mixed second differences, where all voxels are measured and unsaturated."""
-    part = image[:: max(1, image.shape[0] // _PLANES)]
-    measured = part[np.isfinite(part)]
-    if min(part.shape[1:]) < 12 or len(measured) == 0:
+    measured = image[np.isfinite(image)]
+    if min(image.shape[1:]) < 12 or len(measured) == 0:
         return np.empty(0, np.float32), np.empty(0, np.float32)
-    pairs, (rows, columns) = [], (part.shape[1] - 4, part.shape[2] - 4)
+    pairs, (rows, columns) = [], (image.shape[1] - 4, image.shape[2] - 4)
     low, high = float(measured.min()), float(measured.max())
-    for plane in (one.astype(np.float64) for one in part):
+    for plane in (one.astype(np.float64) for one in image):
         along_y = plane[:-2] - 2 * plane[1:-1] + plane[2:]
         rough = (along_y[:, :-2] - 2 * along_y[:, 1:-1] + along_y[:, 2:]) / 6
         sums = sum(plane[k : k + rows] for k in range(5))
@@ -125,7 +117,7 @@ def _differences(image: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArr
 
 def _step(rough: NDArray[np.float64]) -> float:
     """The least difference between distinct values, which is the step of integer grey values."""
-    part = np.unique(rough[:: max(1, len(rough) // 100_000)].round(6))
+    part = np.unique(rough[:: max(1, len(rough) // SAMPLED)].round(6))
     return float(np.diff(part).min()) if len(part) > 1 else 0.0
 
 
@@ -139,9 +131,11 @@ def _variance(rough: NDArray[np.float64], step: float) -> float:
     edges = np.append((value[:-1] + value[1:]) / 2, value[-1])
     low = float(np.interp(_QUANTILE * len(rough), np.cumsum(count), edges))
     if low > 2 * step:
-        return (low / _NORMAL_QUANTILE) ** 2
+        return (low / float(ndtri((1 + _QUANTILE) / 2))) ** 2
     top = np.quantile(rough, _TRIMMED)
-    return float(np.mean(rough[rough <= top] ** 2)) / _NORMAL_TRIMMED
+    cut = float(ndtri((1 + _TRIMMED) / 2))
+    of_normal = 1 - 2 * cut * np.exp(-(cut**2) / 2) / np.sqrt(2 * np.pi) / _TRIMMED
+    return float(np.mean(rough[rough <= top] ** 2)) / of_normal
 
 
 def _lower_line(
@@ -169,7 +163,7 @@ def _least_variance(
     images: Sequence[NDArray[np.float32]], local: Sequence[NDArray], base: float, slope: float
 ) -> float:
     """Lower limit of the variance: half the variance of the darkest hundredth, or that of rounding."""
-    values = np.concatenate([image[np.isfinite(image)][:: max(1, image.size // 200_000)] for image in images])
+    values = np.concatenate([image[np.isfinite(image)][:: max(1, image.size // SAMPLED)] for image in images])
     if len(values) == 0:
         return 1.0
     means = np.concatenate(local)
@@ -180,5 +174,8 @@ def _least_variance(
     part = np.unique(values)
     step = float(np.diff(part).min()) if 1 < len(part) < 70_000 else 0.0
     return max(
-        dark / 2, step**2 / 12 if step >= 1e-3 * (high - low) else 0.0, (_QUIET * (high - low)) ** 2, 1e-20
+        dark / 2,
+        step**2 / 12 if step >= NEGLIGIBLE * (high - low) else 0.0,
+        (NEGLIGIBLE * (high - low)) ** 2,
+        1e-20,
     )

@@ -16,12 +16,14 @@ FRAMES = 4
 """Guard: frames from which a movie is learned; more cost time and hardly change a width."""
 MOST_FRAMES = 16
 """Guard: the same for small frames, which hold few spots."""
-_VOXELS = 700_000
-"""Guard: voxels of each frame that are learned from."""
+VOXELS = 700_000
+"""Guard: voxels of a frame that are learned from, and of all frames in which widths are tried."""
+SAMPLED = 100_000
+"""Guard: voxels of which a mean, a median or a range is taken."""
 _COARSE = 4
 """Guard: pixels of the side of a block whose mean counts as structure: the noise of single ones is none."""
-_LEAST_SIDE = 64
-"""Guard: pixels along y or x below which an image is not cropped."""
+LEAST_SIDE = 64
+"""Guard: pixels along y or x of the parts of a frame: a spectrum of fewer is coarse."""
 
 
 class Sample(NamedTuple):
@@ -58,7 +60,7 @@ def sample_numbers(count: int, voxels: int) -> list[int]:
     >>> sample_numbers(100, 10**6), sample_numbers(2, 10**6), len(sample_numbers(100, 128 * 128))
     ([0, 33, 66, 99], [0, 1], 16)
     """
-    frames = max(FRAMES, min(MOST_FRAMES, FRAMES * _VOXELS // max(voxels, 1)))
+    frames = max(FRAMES, min(MOST_FRAMES, FRAMES * VOXELS // max(voxels, 1)))
     return np.unique(np.linspace(0, max(count - 1, 0), frames).astype(int)).tolist() if count else []
 
 
@@ -67,7 +69,7 @@ def middle_of(image: NDArray) -> float:
 
     A background much larger than the spots would reduce the precision.
     """
-    part = np.asarray(image).ravel()[:: max(1, image.size // 100_000)].astype(np.float64)
+    part = np.asarray(image).ravel()[:: max(1, image.size // SAMPLED)].astype(np.float64)
     part = part[np.isfinite(part)]
     return float(np.round(np.median(part))) if len(part) else 0.0
 
@@ -81,7 +83,7 @@ def unit_of(images: Sequence[NDArray]) -> float:
     >>> unit_of([image]), unit_of([1e-12 * image]) == 2.0**-38
     (1.0, True)
     """
-    parts = [np.asarray(image).ravel()[:: max(1, image.size // 100_000)] for image in images]
+    parts = [np.asarray(image).ravel()[:: max(1, image.size // SAMPLED)] for image in images]
     values = np.concatenate([part[np.isfinite(part)].astype(np.float64) for part in parts])
     extent = float(np.ptp(values)) if len(values) else 0.0
     as_cameras = extent == 0 or not np.isfinite(extent) or 1 <= extent < 2**20
@@ -105,8 +107,8 @@ def prepared(
 
 def crop(image: NDArray[np.float32]) -> NDArray[np.float32]:
     """The part of a large image with the most structure: if particles are few, the centre may have none."""
-    share = min(1.0, sqrt(_VOXELS / image.size))
-    if share == 1 or min(image.shape[1:]) < _LEAST_SIDE:
+    share = min(1.0, sqrt(VOXELS / image.size))
+    if share == 1 or min(image.shape[1:]) < LEAST_SIDE:
         return image
     keep = [max(int(n * share), 16) for n in image.shape[1:]]
     starts = [

@@ -32,8 +32,6 @@ _CHANCE = 3.0
 """Error level: standard errors of a ring's power within which it is that of the camera."""
 _CAMERA = 0.1
 """Prior: relative error of the camera's noise."""
-_NO_POWER = 1e-6
-"""Guard: least power of a ring, relative to the camera's noise."""
 _KERNEL = 7.0
 """Guard: widths from a spot beyond which its response counts as 0."""
 _NEGLIGIBLE = 0.01
@@ -154,7 +152,7 @@ def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -
     power = _falling(modes.mean(squares), modes)
     error = _CHANCE * np.sqrt(2 / np.maximum(modes.modes, 1)) + _CAMERA
     out = modes.at_every_mode(
-        np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, max(floor, _NO_POWER)))
+        np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, max(floor, np.finfo(np.float32).eps)))
     )
     out[0, 0, 0] = np.inf
     return out

@@ -16,12 +16,13 @@ from scipy import ndimage
 from scipy.ndimage import binary_opening, gaussian_filter
 
 from .fit_cpu import AMPLITUDE, PARAMETERS, X, render
-from .stabilise_cpu import stand_out, to_grey, to_noise
+from .prepare import SAMPLED
+from .stabilise_cpu import to_grey, to_noise
 
 _BALL = {2: np.pi, 3: 4 * np.pi / 3}
 """Area and volume of a ball of radius 1, by dimensions."""
-_WIDEST = 3.0
-"""Prior: radius in widths beyond which a saturated region is not a spot."""
+WIDEST = 3.0
+"""Prior: widths of the widest spot, cut by saturation or out of focus."""
 _FILL = 2.0
 """Prior: width in pixels of the window from which voxels that were not measured are filled."""
 _CONSTANT_SHARE = 0.02
@@ -34,14 +35,12 @@ _HOT_SHARE = 0.12
 """Prior: share of a hot voxel's excess in its neighbours; a spot of half a voxel has .14 and more."""
 _HOT_NOISE = 5.0
 """Error level: standard deviations by which the neighbours of a hot voxel may differ besides."""
-_NONE = 1e-3
-"""Guard: measured variance, in the least one, below which images have no noise."""
+NEGLIGIBLE = 1e-3
+"""Prior: noise over the range of values, and a variance over the least one, below which there is none."""
 _DITHER = np.float32(4.0)
 """Prior: noise that such images get, in the least noise: 1/250 of their range."""
-_MEAN_OF = 100_000
-"""Guard: voxels of which a mean is taken."""
 _RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
-_REACH = 4.5
+REACH = 4.5
 """Guard: widths to which the light of a spot is drawn: 4e-5 of it is beyond."""
 
 
@@ -72,7 +71,7 @@ class Noise(NamedTuple):
     @property
     def missing(self) -> bool:
         """Whether images have no noise, as computed ones: theirs would be that of rounding."""
-        return not self.given and self.slope == 0 and self.base < _NONE * self.least
+        return not self.given and self.slope == 0 and self.base < NEGLIGIBLE * self.least
 
     def scaled(self, gain: float) -> Noise:
         """Noise of grey values that are larger by a gain, as are values in its units."""
@@ -87,7 +86,7 @@ def masked(image: NDArray[np.float32], noise: Noise) -> NDArray[np.bool_]:
     low = image == np.fmin.reduce(image, axis=None)
     constant = low.mean() >= _CONSTANT_SHARE and min(image.shape[1:]) >= _CONSTANT_SIZE
     flat = [bool(plane.max() == plane.min()) for plane in image]
-    mean = float(np.nanmean(image.ravel()[:: max(1, image.size // _MEAN_OF)]))
+    mean = float(np.nanmean(image.ravel()[:: max(1, image.size // SAMPLED)]))
     for number, plane in enumerate(image):
         if constant:
             dead[number] |= binary_opening(low[number], np.ones((_CONSTANT_SIZE, _CONSTANT_SIZE), bool))
@@ -181,7 +180,7 @@ def with_peaks_restored(
     background = float(np.nanmedian(voxels))
     rise = np.exp(inner * (2 * outer - inner) / 2)
     out = voxels.copy()
-    out[cut] = background + (saturation - background) * np.where(outer < _WIDEST, rise, 1.0)
+    out[cut] = background + (saturation - background) * np.where(outer < WIDEST, rise, 1.0)
     return out
 
 
@@ -194,7 +193,7 @@ def light_of_spots(
     """The light of spots of one width in a frame."""
     spots = np.zeros((len(position), PARAMETERS))
     spots[:, : X + 1], spots[:, AMPLITUDE] = position, amplitude
-    return render(shape, spots, sigma, _REACH)
+    return render(shape, spots, sigma, REACH)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,12 +219,3 @@ class Background:
         voxel = tuple(np.rint(position).astype(int).T)
         top = grey(self.values[voxel] + height.astype(np.float32), self.noise)
         return (top - self.grey[voxel]).astype(np.float64)
-
-    def light_of(
-        self, position: NDArray[np.float64], height: NDArray[np.float64], sigma: NDArray[np.float64]
-    ) -> NDArray[np.float32]:
-        """By how much spots of these heights stand out, at every voxel; both in units of the noise."""
-        light = light_of_spots(self.values.shape, position, self.peaks(position, height), sigma)
-        if light.any():
-            stand_out(light.ravel(), self.grey.ravel(), self.values.ravel(), self.noise.line)
-        return light

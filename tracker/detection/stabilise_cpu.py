@@ -48,7 +48,7 @@ def to_grey(values, out, line):  # pragma: no cover
         out[i] = (variance - base) / slope
 
 
-@kernel
+@inner_kernel
 def stand_out(light, dark, values, line):  # pragma: no cover
     """Turn light on a background into what it adds in units of the noise.
 

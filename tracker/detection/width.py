@@ -33,8 +33,6 @@ _STRETCHES = (0.5, 1.0)
 """Prior: widths along z over those in the plane that are tried first, in units of length."""
 _STEPS = (1.41, 1.12, 1.06)
 """Guard: ratios by which both are then improved."""
-_TURNS = 3
-"""Guard: improvements at each ratio."""
 _NEAR = 1.4
 """Prior: factor by which the width of spots may differ from a given one."""
 _ROOM = 10
@@ -137,15 +135,14 @@ def find_widths(
         stretches = (deep / wide,)
     w, r = max(((w, r) for w in ladder for r in stretches), key=lambda pair: search.score(*pair))
     for step in _STEPS:
-        for _ in range(_TURNS):
+        before = (0.0, 0.0)
+        while (w, r) != before:
             before = (w, r)
             if not (flat or deep):
                 r = max((r / step, r, r * step), key=lambda each: search.score(w, each))
             if not fixed and step < NEXT:
                 near = [each for each in (w / step, w, w * step) if low <= each <= high]
                 w = max(near, key=lambda each: search.score(each, r))
-            if (w, r) == before:
-                break
     if search.score(w, r) <= 0:
         return None if wide is None else np.array([deep or wide * stretches[-1], wide, wide])
     return np.array([w * r, w, w])

@@ -1,4 +1,4 @@
-"""Add interpolated positions in gaps, and the time of each detection, to tracks."""
+"""Add interpolated positions, with their times, in the gaps of tracks."""
 
 from __future__ import annotations
 
@@ -39,16 +39,25 @@ def with_gaps_filled(tracks: Tracks) -> Tracks:
     of = np.repeat(np.arange(len(steps)), steps)  # the link of each step, of which it is the nth
     nth = np.arange(len(of)) - np.repeat(np.cumsum(steps) - steps, steps) + 1
     added, count = nth < steps[of], len(seen)
-    link, weight = of[added], (nth / steps[of])[added, None]
-    place = (1 - weight) * seen.position[source[link]] + weight * seen.position[target[link]]
+    link, weight = of[added], (nth / steps[of])[added]
     when = np.concatenate([frame, frame[source[link]] + nth[added]])
     order = np.argsort(when, kind="stable")
+
+    def with_steps(values: NDArray) -> NDArray:
+        """The values and, between them, those on straight lines over the gaps."""
+        between = (1 - weight) * values[source[link]].T + weight * values[target[link]].T
+        return np.concatenate([values, between.T])[order]
+
     detections = Detections(
         when[order].astype(np.int32),
-        np.concatenate([seen.position, place])[order],
+        with_steps(seen.position),
         seen.calibration,
-        {name: _padded(values, len(link))[order] for name, values in seen.features.items()}
-        | _times(seen, source, target, link, weight[:, 0], order)
+        {
+            name: with_steps(values)
+            if name == TIME and values.dtype.kind in "iuf"
+            else _padded(values, len(link))[order]
+            for name, values in seen.features.items()
+        }
         | {FILLED: np.repeat([0, 1], [count, len(link)])[order]},
     )
     end = np.where(added, count + np.cumsum(added) - 1, target[of])
@@ -57,17 +66,6 @@ def with_gaps_filled(tracks: Tracks) -> Tracks:
     sort = np.lexsort((links[:, 1], links[:, 0]))
     measures = {name: values[of][sort] for name, values in tracks.measures.items()}
     return Tracks(detections, links[sort], **measures)
-
-
-def _times(
-    seen: Detections, source: NDArray, target: NDArray, link: NDArray, weight: NDArray, order: NDArray
-) -> dict[str, NDArray]:
-    """The times of all detections, if they have times: those between are interpolated."""
-    time = seen.features.get(TIME)
-    if time is None or time.dtype.kind not in "iuf":
-        return {}
-    between = (1 - weight) * time[source[link]] + weight * time[target[link]]
-    return {TIME: np.concatenate([time, between])[order]}
 
 
 def _padded(values: NDArray, count: int) -> NDArray:

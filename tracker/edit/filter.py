@@ -8,14 +8,14 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, SettingsError
+from ..errors import InputError, SettingsError, refuse_unlike
 from ..particles.tracks import Tracks
-from ..settings.declare import refuse_no_numbers
 
 if TYPE_CHECKING:
     from ..formats.coerce import TracksLike
@@ -141,7 +141,7 @@ def filter(  # noqa: A001 - it is called as its command is: `outbid.filter`
     if not all(isinstance(one, str) for one in given):
         raise SettingsError(f"where is {where!r}; it must be a text such as 'mass > 10', or a list of these.")
     least = {"cut_below": cut_below, "min_confidence": min_confidence}
-    refuse_no_numbers(least | {"min_length": min_length, "max_length": max_length})
+    refuse_unlike(Real, "a number", least | {"min_length": min_length, "max_length": max_length})
     kept = tracks_of(tracks)
     if cut_below is not None:
         kept = without_unlikely(kept, cut_below)
@@ -232,10 +232,9 @@ def fulfilling(tracks: Tracks, condition: Condition) -> Tracks:
     >>> len(fulfilling(tracks, condition_from("mean(mass) > 9")).detections)
     2
     """
-    texts = tracks.detections.features.get(condition.column)
-    if texts is not None and texts.dtype.kind not in "iufb":
-        return _kept(tracks, values_that_meet(texts, condition))
-    values = column_of(tracks, condition.column, condition.of_track)
+    values = tracks.detections.features.get(condition.column)
+    if values is None or values.dtype.kind in "iufb":
+        values = column_of(tracks, condition.column, condition.of_track)
     return _kept(tracks, values_that_meet(values, condition))
 
 

@@ -149,12 +149,16 @@ def hold_again(frozen: FrozenModel, pins: Sequence[Pin]) -> FrozenModel:
         return frozen
     from ..learned.linking import fit_again
 
-    found = replace(frozen.settings, pins=tuple(pins)).pins_in(frozen.detections)
-    return replace(frozen, learned=fit_again(frozen.learned, found))
+    used = replace(frozen.settings, pins=tuple(pins))
+    edits = used.edited(frozen.detections)
+    found = used.pins_in(edits.detections)
+    return replace(frozen, learned=fit_again(frozen.learned, frozen.detections, edits, found))
 
 
 def resolve(frozen: FrozenModel, pins: Sequence[Pin] = ()) -> Resolved:
     """Tracks under a model that is held, and pins: what `outbid.track` gives with these.
+
+    Detections that pins add, move or remove change the tracks near them; the model stays.
 
     Parameters
     ----------
@@ -167,22 +171,27 @@ def resolve(frozen: FrozenModel, pins: Sequence[Pin] = ()) -> Resolved:
     SettingsError
         If pins contradict each other.
     """
-    seen, used = frozen.detections, replace(frozen.settings, pins=tuple(pins))
-    found = used.pins_in(seen)
+    used = replace(frozen.settings, pins=tuple(pins))
+    edits = used.edited(frozen.detections)
+    seen, found = edits.detections, used.pins_in(edits.detections)
+    found = found._replace(unmatched=edits.unmatched + found.unmatched)
     if frozen.learned is None:
-        run, none = tracked(seen, used, frozen.workers, None, frozen.known), np.full(len(seen), np.nan)
+        cache = frozen.known if seen is frozen.detections else None  # of runs of frames as they were
+        run, none = tracked(frozen.detections, used, frozen.workers, None, cache), np.full(len(seen), np.nan)
         links = run.tracks.links
         return Resolved(run, links, np.full(len(links), np.nan), none, none, none, found)
-    from ..learned.linking import in_given_order, under_pins
+    from ..learned.linking import in_given_order, under_pins, with_edits
 
-    decided, order = under_pins(frozen.learned, found), frozen.learned.reading.order
-    run = run_of(seen, in_given_order(decided.links, order), used, frozen.learned.summary)
+    movie = with_edits(frozen.learned, frozen.detections, edits)
+    decided, order = under_pins(movie, found), movie.reading.order
+    run = run_of(frozen.detections, in_given_order(decided.links, order), used, movie.summary)
     posterior, count = decided.tracks.posterior, len(seen)
     some = posterior.probability > _LEAST
     pairs = order[np.column_stack([posterior.candidates.tail[some], posterior.candidates.head[some]])]
     first = np.lexsort((pairs[:, 1], pairs[:, 0]))
     ends = np.full((3, count), np.nan)  # NaN for detections that learning ignored
-    ends[:, order] = posterior.death, posterior.birth, posterior.clutter
+    there = order >= 0
+    ends[:, order[there]] = np.stack([posterior.death, posterior.birth, posterior.clutter])[:, there]
     end, start, clutter = ends
     pairs, probability = pairs[first], posterior.probability[some][first]
     _state_links(run.tracks, pairs @ np.array([count, 1]), probability)

@@ -186,7 +186,7 @@ def write_detections(
     if isinstance(detections, Tracks):
         return write_tracks(path, detections, record=record, overwrite=overwrite)
     placed = detections_of(detections).placed()
-    record = _with_calibration(_record_given(record), placed)
+    record = _with_calibration(record, placed)
     return _output(path, overwrite).write(Path(path), placed, record, overwrite)
 
 
@@ -224,7 +224,7 @@ def write_tracks(
 
     found = tracks_of(tracks)
     placed = replace(found, detections=found.detections.placed())
-    record = _with_calibration(_record_given(record), placed.detections)
+    record = _with_calibration(record, placed.detections)
     _output(path, overwrite).write(Path(path), placed, record, overwrite)
 
 
@@ -260,7 +260,9 @@ def _with_interval(path: _Path, seen: Detections, read: PositionFormat) -> Detec
 
 
 def _with_calibration(record: Mapping[str, object] | None, seen: Detections) -> Mapping[str, object] | None:
-    """The record with the interval, for which most formats have no field, and the unit beside it."""
+    """The record as given, with the interval, for which most formats have no field, and the unit."""
+    if record is not None and not isinstance(record, Mapping):
+        raise SettingsError(f"record is of type {type(record).__name__}; it must be a dict of plain data.")
     if seen.calibration.interval is None:
         return record
     return {**(record or {}), "calibration": seen.calibration.as_dict()}
@@ -283,13 +285,6 @@ def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Positi
 def _refuse_no_path(path: object) -> None:
     if not isinstance(path, str | os.PathLike):
         raise SettingsError(f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file.")
-
-
-def _record_given(record: object) -> Mapping[str, object] | None:
-    """A run record as a caller gave it."""
-    if record is not None and not isinstance(record, Mapping):
-        raise SettingsError(f"record is of type {type(record).__name__}; it must be a dict of plain data.")
-    return record
 
 
 def _read_with(path: Path) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,10 +90,8 @@ class Batches:
 
     def as_dict(self) -> dict[str, int]:
         """Counts of batches and fallbacks, as the run record states them."""
-        return {
-            "batches": self.count, "planned_bytes": self.planned_bytes, "halvings": self.halvings,
-            "on_host": self.on_host, "without_kernels": self.without_kernels,
-        }  # fmt: skip
+        counts = asdict(self)
+        return {"batches": counts.pop("count"), **counts}
 
 
 def _where(on_gpu: int, on_host: int) -> str:
@@ -138,13 +136,8 @@ def account(
     if decided:  # the CPU chooses a sample, at least
         where = _where(batches.count, 1)
         return {"device": where, "fallbacks": batches.fallbacks, "swept_on": solved, "solved_on": decided}
-    return {
-        "device": solved,
-        "fallbacks": batches.fallbacks,
-        **batches.as_dict(),
-        **stages,
-        "margins_on": "cpu" if exact_margins else solved,
-    }
+    counts = {"fallbacks": batches.fallbacks, **batches.as_dict()}
+    return {"device": solved, **counts, **stages, "margins_on": "cpu" if exact_margins else solved}
 
 
 def sentence(stats: Mapping[str, object]) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.arrays import release_device_memory
 from ..compute.streams import in_lanes
-from ..errors import ResourceError
 from ..particles.detections import Detections
 from .batches import Batches, bytes_for, candidates_each, room_for_candidates
 from .linking import (
@@ -19,6 +16,7 @@ from .linking import (
     Links,
     Place,
     host_share,
+    if_it_fits,
     joined,
     link_rows,
     one_batch,
@@ -88,7 +86,7 @@ def close_gaps(
     pairs = each * max_gap * len(ends) * len(starts) / len(detections)
     batches = Batches(planned_bytes=bytes_for(size, pairs))
     release_device_memory()
-    [found] = in_lanes(lambda _: _fitting(work, place, room_for_candidates(size, memory)), [None], 1)
+    [found] = in_lanes(lambda room: if_it_fits(work, place, room), [room_for_candidates(size, memory)], 1)
     if found is not None:
         return joined([links, found], batches + one_batch(found))
     release_device_memory()
@@ -100,11 +98,3 @@ def _without(detections: Detections, linked: NDArray[np.int64]) -> NDArray[np.in
     free = np.ones(len(detections), dtype=bool)
     free[linked] = False
     return np.nonzero(free)[0]
-
-
-def _fitting(work: Callable[[Place, int], Links], place: Place, most_bytes: int) -> Links | None:
-    """Return the result of the work, or None if it does not fit the memory."""
-    try:
-        return work(place, most_bytes)
-    except (MemoryError, ResourceError):
-        return None

@@ -27,7 +27,7 @@ from ..particles.detections import Detections
 from ..pins.rows import PinnedRows
 from ..settings.costs import COSTS
 from .batches import Batches, candidates_each, largest_matrix, plan, plan_pairs, room_for_candidates, runs
-from .matching import match
+from .matching import match, nearest_image
 
 Place = Callable[[NDArray[np.float64]], Any]
 """Copies an array to the device that does the work."""
@@ -214,7 +214,7 @@ def _stated(position: NDArray[np.float64], costs: LinkCosts) -> Links:
     pairs = np.empty((0, 2), np.int64) if costs.pins is None else costs.pins.pairs
     step = position[pairs[:, 1]] - position[pairs[:, 0]]
     if costs.box is not None:
-        step -= np.rint(step / np.where(np.array(costs.box) > 0, costs.box, np.inf)) * costs.box
+        step = nearest_image(step, costs.box)
     cost = np.linalg.norm(step, axis=1) ** COSTS[costs.cost]
     return Links(pairs, cost, np.full(len(pairs), np.inf), 0.0)
 
@@ -244,11 +244,8 @@ def _link_run(movie: _Movie, place: Place, workers: int, most_bytes: int, run: _
 def _tried(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) -> Links | None:
     """Run `_link_run` on a device as one batch; None if it does not fit the memory."""
     size = int(np.diff(movie[0].frame_start[[run[0], run[1] + 1]])[0])
-    try:
-        links = _link_run(movie, place, workers, room_for_candidates(size, memory), run)
-    except (MemoryError, ResourceError):
-        return None
-    return replace(links, batches=one_batch(links))
+    links = if_it_fits(_link_run, movie, place, workers, room_for_candidates(size, memory), run)
+    return None if links is None else replace(links, batches=one_batch(links))
 
 
 def _tried_alone(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) -> Links:
@@ -332,6 +329,14 @@ def link(
     lap("copy", found.source)
     elsewhere = on_device(points[0]) and not on_device(found.assignment.col_of_row)
     return Links(pairs, cost, margin, gap, solved_elsewhere=elsewhere)
+
+
+def if_it_fits(work: Callable[..., Links], *given: object) -> Links | None:
+    """The links that the work returns, or None if it does not fit the memory."""
+    try:
+        return work(*given)
+    except (MemoryError, ResourceError):
+        return None
 
 
 def one_batch(links: Links) -> Batches:

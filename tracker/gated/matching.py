@@ -165,12 +165,20 @@ def match(
     answer = (assignment.col_of_row, margin_of_row)
     rows, cols, pair_cost, margin = on.pairs_as_given(source, target, *orders, *answer, power, unit)
     if box is not None:
-        step, size = source[rows] - target[cols], np.where(np.array(box) > 0, box, np.inf)
-        pair_cost = (
-            np.linalg.norm(step - np.rint(step / size) * np.where(size < np.inf, size, 0), axis=1) ** power
-        )
+        pair_cost = np.linalg.norm(nearest_image(source[rows] - target[cols], box), axis=1) ** power
     lap("certificate", source)
     return Match(rows, cols, pair_cost, margin, assignment, unit)
+
+
+def nearest_image(step: NDArray[np.float64], box: tuple[float, float, float]) -> NDArray[np.float64]:
+    """The shortest of the steps (N, 3) that a periodic box makes the same.
+
+    Examples
+    --------
+    >>> nearest_image(np.array([[9.0, 9.0, 1.0]]), (10.0, 0.0, 10.0)).tolist()
+    [[-1.0, 9.0, 1.0]]
+    """
+    return step - np.rint(step / np.where(np.array(box) > 0, box, np.inf)) * box
 
 
 def _points(name: str, points: NDArray) -> NDArray[np.float64]:
@@ -188,12 +196,7 @@ def _block_starts(
     if row_block is None and col_block is None:
         return np.array([0, rows]), np.array([0, cols])
     for name, block, points in (("source", row_block, rows), ("target", col_block, cols)):
-        if (
-            block is None
-            or not hasattr(block, "dtype")
-            or block.shape != (points,)
-            or block.dtype.kind not in "iu"
-        ):
+        if block is None or getattr(block, "shape", None) != (points,) or block.dtype.kind not in "iu":
             raise InputError(f"{name}_block needs a number for each of {points} points.")
         if (block[1:] < block[:-1]).any():
             raise InputError(f"{name}_block decreases. Sort the points by it.")

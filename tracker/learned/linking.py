@@ -15,7 +15,6 @@ from ..compute.arrays import (
     free_memory,
     on_device,
     placed,
-    to_device,
     to_host,
 )
 from ..compute.threads import computing
@@ -25,13 +24,16 @@ from ..errors import ResourceError, SettingsError
 from ..gated.batches import Batches
 from ..gated.linking import Links
 from ..particles.detections import Detections
+from ..pins.edits import Edited
 from ..pins.rows import Found, PinnedRows
 from ..settings.fixed import values_along
 from ..settings.tracking import TrackingSettings
+from .edited import Grown
 from .features import features_of, kinds_of
 from .inference.decide import log_odds
 from .inference.encounters import with_encounters
 from .inference.jpda import converged, exponent, updated
+from .latest import LatestColumns
 from .learn import Fit, learn
 from .learn.fixed import Fixed
 from .learn.m_steps import m_step
@@ -62,6 +64,8 @@ class FittedMovie:
     settings: TrackingSettings
     options: LearnOptions
     decided: Decided
+    fresh: NDArray[np.int64] | None = None
+    """(K,) Rows of detections of which links are sought with the pins; None if all are as learned from."""
 
 
 class Decided(NamedTuple):
@@ -97,14 +101,15 @@ def linked(
         If candidates need more memory than there is.
     """
     movie = fit_movie(detections, settings, workers, progress)
-    pins = settings.pins_in(detections)
-    if pins.pins:  # the CPU alone solves again under them
+    edits = settings.edited(detections)
+    pins = settings.pins_in(edits.detections)
+    if settings.stated:  # the CPU alone solves again under them
         made = {name: placed(getattr(movie, name), to_host) for name in ("reading", "decided")}
-        movie = replace(movie, **made)
+        movie = with_edits(replace(movie, **made), detections, edits)
     links = under_pins(movie, pins).links
     if settings.device == "gpu":
         there = movie.options.device == "gpu"
-        here = not there or len(pins.pins) > 0
+        here = not there or len(settings.stated) > 0
         batches = Batches(int(there), on_host=int(here))
         links = replace(links, batches=batches, solved_elsewhere=not on_device(links.pairs))
     links = placed(in_given_order(links, movie.reading.order), to_host)
@@ -118,8 +123,9 @@ def fit_movie(
     """Learn a model, and decide on links without pins. Parameters are those of `linked`."""
     holes, device = settings.max_gap is None, settings.device
     compared = kinds_of(detections.features, settings.features)
-    if device == "gpu" and (compared or len(detections) * _GPU_BYTES > free_device_memory()):
-        device = "cpu"  # which alone compares columns
+    by_host = compared or LearnOptions().whole(len(detections))  # which alone compares columns, and learns
+    if device == "gpu" and (by_host or len(detections) * _GPU_BYTES > free_device_memory()):
+        device = "cpu"
     reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_outliers()
     lap("sorting by place", reading.position)
     known = values_along(settings.fixed, reading.axes)
@@ -135,12 +141,32 @@ def fit_movie(
         lap("deciding")
         shorten = settings.max_gap is None
         summary = summarise(reading, fit, known, columns=columns, shorten=shorten)
-        lap("errors of what is learned")
+        if columns is not None:
+            latest = LatestColumns.of(detections.features, reading, settings.features, fit.model.features)
+            summary = replace(summary, latest=latest)
+        lap("summing up")
     if progress is not None:
         progress(len(detections), len(detections))
     return FittedMovie(
         reading=reading, fit=fit, summary=summary, settings=settings, options=options, decided=decided
     )
+
+
+def with_edits(movie: FittedMovie, detections: Detections, edits: Edited) -> FittedMovie:
+    """The movie with detections that were added, moved and removed; `under_pins` links them.
+
+    The model stays as it was learned from the detections before. A detection before their first frame or
+    after their last one gets no link.
+    """
+    if edits.detections is detections:
+        return movie
+    fit, (links, tracks) = movie.fit, movie.decided
+    grown = Grown.of(movie.reading, detections, edits, movie.settings.spacing)
+    model = fit.model.take("row", grown.source)
+    fit = replace(fit, movie=grown.movie(fit.movie), model=model, posterior=grown.posterior(fit.posterior))
+    links = replace(links, pairs=grown.row[links.pairs])
+    decided = Decided(links, grown.hypothesis(tracks))
+    return replace(movie, reading=grown.reading, fit=fit, decided=decided, fresh=grown.fresh)
 
 
 def under_pins(movie: FittedMovie, pins: Found) -> Decided:
@@ -151,7 +177,7 @@ def under_pins(movie: FittedMovie, pins: Found) -> Decided:
     SettingsError
         If a pin names a detection that learning left out, or pins leave no links of one particle.
     """
-    if not pins.pins:
+    if not pins.pins and movie.fresh is None:
         return movie.decided
     rows, before, settings = _by_row(movie, pins), movie.decided, movie.settings
     with computing(movie.options.workers):
@@ -162,12 +188,13 @@ def under_pins(movie: FittedMovie, pins: Found) -> Decided:
     return Decided(_with_divided(links, rows.divided), tracks)
 
 
-def fit_again(movie: FittedMovie, pins: Found) -> FittedMovie:
-    """The movie with a model that was learned once more, by M-steps from posteriors under pins.
+def fit_again(movie: FittedMovie, detections: Detections, edits: Edited, pins: Found) -> FittedMovie:
+    """The movie with a model that was learned once more, by M-steps from posteriors under edits and pins.
 
     What varies in space stays, and so do columns and whether tracks divide.
     """
-    fit, options, rows = movie.fit, movie.options, _by_row(movie, pins)
+    edited = with_edits(movie, detections, edits)
+    fit, options, rows = edited.fit, movie.options, _by_row(edited, pins)
     with computing(options.workers):
         for _ in range(FEW):
             solved = pinned(fit.movie, fit.model, fit.posterior, rows, options)
@@ -175,18 +202,25 @@ def fit_again(movie: FittedMovie, pins: Found) -> FittedMovie:
             model = options.fixed.apply(fit.movie, m_step(solved.movie, solved.model, under, None))
             posterior = converged(fit.movie, model, fit.posterior)
             fit = replace(fit, model=model, posterior=posterior)
+        if edited.fresh is not None:
+            model = fit.model.take("row", np.setdiff1d(np.arange(len(fit.movie)), edited.fresh))
+            fit = replace(
+                movie.fit, model=model, posterior=converged(movie.fit.movie, model, movie.fit.posterior)
+            )
         return replace(movie, fit=fit, decided=_decided(fit, movie.settings))
 
 
 def _by_row(movie: FittedMovie, pins: Found) -> PinnedRows:
     """Pins by the rows of the movie as it was read."""
     order = movie.reading.order
-    place = np.full(max(*map(max, pins.rows), int(order.max())) + 1, -1)
-    place[order] = np.arange(len(order))
+    gone, last = order < 0, max(int(order.max()), *map(max, pins.rows), 0)
+    place = np.full(last + 1, -1)
+    place[order[~gone]] = np.flatnonzero(~gone)
     rows = tuple(tuple(place[list(row)].tolist()) for row in pins.rows)
     if (outlier := next((k for k, row in enumerate(rows) if min(row) < 0), None)) is not None:
         raise SettingsError(f"{pins.pins[outlier]}: it is far from all others and left out. Remove the pin.")
-    return PinnedRows.of(Found(pins.pins, rows, ()), len(order))
+    stated = PinnedRows.of(Found(pins.pins, rows, ()), len(order))
+    return stated if movie.fresh is None else stated.beside(gone, movie.fresh)
 
 
 def _options(settings: TrackingSettings, reading: Reading, known: dict[str, Any]) -> LearnOptions:
@@ -229,9 +263,7 @@ def _decided(fit: Fit, settings: TrackingSettings) -> Decided:
         fit.movie, fit.model, fit.posterior, divisions=settings.divisions, merges=settings.merges
     )
     links = tracks.decide(settings.solver, exact=settings.exact_margins)
-    there = array_module(links.pairs)
-    links = with_encounters(*placed((fit.movie, fit.model, links), to_host))
-    return Decided(links if there is np else placed(links, to_device), tracks)
+    return Decided(with_encounters(fit.movie, fit.model, links), tracks)
 
 
 def _with_divided(links: Links, divided: NDArray[np.int64]) -> Links:
@@ -245,9 +277,9 @@ def in_given_order(links: Links, order: NDArray[np.int64]) -> Links:
     """Convert links to the original row numbers, sorted by source and target."""
     xp = array_module(links.pairs)
     pairs = (to_host(order) if xp is np else order)[links.pairs]
-    row = xp.full(len(order), -1)
+    row = xp.full(int(order.max()) + 1 if len(order) else 0, -1)
     row[pairs[:, 0]] = xp.arange(len(pairs))
     place = row[row >= 0]
     if len(place) < len(pairs):  # mothers are the source of two
-        place = (pairs[:, 0] * len(order) + pairs[:, 1]).argsort()  # numbers that are all different
+        place = (pairs[:, 0] * len(row) + pairs[:, 1]).argsort()  # numbers that are all different
     return replace(links, pairs=pairs).take("link", place)

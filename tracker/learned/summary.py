@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from ..compute.arrays import array_module, rows_here, to_host
 from ..compute.tolerances import LEAST, NEGLIGIBLE, TINY
 from ..particles.reliability import rounded
 from .features import ColumnBits, Columns
+from .latest import LatestColumns
 from .learn import Fit
 from .learn.em import LEAST_REACH
 from .learn.errors import standard_errors
@@ -30,7 +32,7 @@ _UNEVEN = 0.01
 """Error level: standard deviation of step scales below which all intervals are alike."""
 
 _OF_CLASSES = "share", "correlation", "renewal"
-_NOT_STATED = "motion", "association", "basis", "columns"
+_NOT_STATED = "motion", "association", "basis", "columns", "latest"
 """Fields of a summary that are no plain values, or are stated in parts."""
 
 
@@ -85,6 +87,8 @@ class Summary:
         What columns say, if there are any.
     unit : str
         Short name of the unit of lengths; empty if it is not known.
+    latest : LatestColumns or None
+        Columns of the last frames, by which `Live` goes on.
     """
 
     step: NDArray[np.float64]
@@ -109,6 +113,7 @@ class Summary:
     known: tuple[str, ...] = ()
     columns: ColumnBits | None = None
     unit: str = ""
+    latest: LatestColumns | None = None
 
     def __str__(self) -> str:
         axes, error, unit = self.axes, self.uncertainty, f" {self.unit}" if self.unit else ""
@@ -205,7 +210,7 @@ def summarise(
         persistence_frames=persistence_of(motion.kept(1), motion.kept(2)),
         follow=_follow(rates, len(movie) if shorten else None), end=_rate(rates.clutter, rates.delay),
         start=_rate(rates.clutter, rates.delay_back), clutter=rates.clutter,
-        neighbours=_neighbours(fit, mean, drift), uncertainty=_errors(fit),
+        neighbours=_neighbours(fit, mean, drift), uncertainty=_WhenRead(fit, tuple(known)),
         sweeps=fit.posterior.sweeps, axes=reading.axes, motion=motion, association=rates,
         basis=movie.basis, interval=reading.interval, drift=drift,
         step_scale=scale if scale.std() > _UNEVEN else None, time=reading.time,
@@ -243,18 +248,41 @@ def _with_known(summary: Summary, known: Mapping[str, float | tuple[float, ...]]
         for name, value in known.items()
         if name != "miss"  # it is in `follow`
     }
-    uncertainty = {name: error for name, error in summary.uncertainty.items() if name not in known}
-    return replace(summary, **stated, uncertainty=uncertainty, known=tuple(known))  # type: ignore[arg-type]
+    return replace(summary, **stated, known=tuple(known))  # type: ignore[arg-type]
 
 
-def _errors(fit: Fit) -> dict[str, float]:
-    """Standard errors; those of end and start are of shares of so many detections."""
-    part, rates = fit.motion_from, fit.model.association
-    errors = standard_errors(part.movie, part.model, part.posterior)
-    for name, delay in (("end", rates.delay), ("start", rates.delay_back)):
-        rest = _rate(rates.clutter, delay)
-        errors |= {name: float(np.sqrt(rest * (1 - rest) / len(fit.movie)))} if errors else {}
-    return errors
+class _WhenRead(Mapping[str, float]):
+    """Standard errors, computed when one is read first: that takes a sixth of the time of a small movie.
+
+    Those of what was fixed are none; those of end and start are of shares of so many detections.
+    """
+
+    def __init__(self, fit: Fit, known: tuple[str, ...]) -> None:
+        part, self._known, self._rates = fit.motion_from, known, fit.model.association
+        self._given, self._detections = (
+            (replace(part.movie, near=None), part.model, part.posterior),
+            len(fit.movie),
+        )
+
+    @cached_property
+    def _errors(self) -> dict[str, float]:
+        errors = standard_errors(*self._given)
+        for name, delay in (("end", self._rates.delay), ("start", self._rates.delay_back)):
+            rest = _rate(self._rates.clutter, delay)
+            errors |= {name: float(np.sqrt(rest * (1 - rest) / self._detections))} if errors else {}
+        return {name: error for name, error in errors.items() if name not in self._known}
+
+    def __getitem__(self, name: str) -> float:
+        return self._errors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._errors)
+
+    def __len__(self) -> int:
+        return len(self._errors)
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, float]]]:
+        return dict, (self._errors,)
 
 
 def _rate(clutter: float, delay: NDArray[np.float64]) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import chain
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,6 @@ from ..formats.coerce import TracksLike, tracks_of
 from ..particles.detections import Detections
 from ..particles.remarks import scaled_twice
 from ..particles.tracks import Tracks
-from ..settings.declare import refuse_no_numbers
 from .common_motion import Drift, on_common_motion, without_common_motion
 from .evaluate import evaluated
 from .labels import column_of_conditions, labels_of, movie_names, on_changes, short_names
@@ -111,7 +111,7 @@ def measure(
     >>> found.tracks.column_names[2:5]
     ['start_s', 'duration_s', 'path_um']
     """
-    refuse_no_numbers({"interval": interval})
+    refuse_unlike(Real, "a number", {"interval": interval})
     if spacing is not None and not isinstance(spacing, Sequence | np.ndarray):
         raise SettingsError(f"The spacing is {spacing!r}; give z, y and x, above 0, in micrometers.")
     if not isinstance(seed, int | np.integer) or seed < 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, SettingsError, refuse_unlike
 from .calibration import UNKNOWN, Calibration
+from .svg import html_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -244,17 +244,10 @@ class Detections:
     def _repr_html_(self) -> str:
         """A short table, for notebooks."""
         low, high = (self.position.min(axis=0), self.position.max(axis=0)) if len(self) else np.zeros((2, 3))
-        facts = {
-            "detections": f"{len(self):,}",
-            "frames": f"{self.first_frame} to {self.first_frame + self.frame_count - 1}"
-            if len(self)
-            else "none",
-            **{axis: f"{low[k]:.4g} to {high[k]:.4g}" for k, axis in enumerate("zyx")},
-            "unit": escape(self.unit),
-            "features": escape(", ".join(self.features)) or "none",
-        }
-        rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in facts.items())
-        return f"<table><caption>Detections</caption>{rows}</table>"
+        extent = {axis: f"{low[k]:.4g} to {high[k]:.4g}" for k, axis in enumerate("zyx")}
+        features = ", ".join(self.features) or "none"
+        facts = {"detections": f"{len(self):,}", "frames": self.frame_range, **extent}
+        return html_table("Detections", facts | {"unit": self.unit, "features": features})
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table, one row a detection: frame, z, y, x and the features."""
@@ -287,6 +280,11 @@ class Detections:
     def frame_count(self) -> int:
         """Number of frames from the first to the last with a detection, including empty ones in between."""
         return int(self.frame[-1]) - int(self.frame[0]) + 1 if len(self.frame) else 0
+
+    @property
+    def frame_range(self) -> str:
+        """First and last frame with a detection, in words."""
+        return f"{self.frame[0]} to {self.frame[-1]}" if len(self) else "none"
 
     @cached_property
     def frame_start(self) -> NDArray[np.int64]:
@@ -336,11 +334,9 @@ class Detections:
     def every(self, stride: int) -> Detections:
         """Detections of every `stride`-th frame from the first one on, with frames renumbered 0, 1, 2, …"""
         since_first = self.frame.astype(np.int64) - self.first_frame
-        kept = self.take(since_first % stride == 0)
-        return Detections(
-            (since_first[since_first % stride == 0] // stride).astype(np.int32), kept.position,
-            kept.calibration.every(stride), kept.features,
-        )  # fmt: skip
+        kept = since_first % stride == 0
+        frame = (since_first[kept] // stride).astype(np.int32)
+        return replace(self.take(kept), frame=frame, calibration=self.calibration.every(stride))
 
 
 def in_places(detections: Detections, movie: Calibration, times: Sequence[float] = ()) -> Detections:

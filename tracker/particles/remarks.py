@@ -18,8 +18,6 @@ _COMPARED = 500_000
 """Detections that a thread compares with each other; at least those of one frame."""
 _PAIRS = 50
 """Frames among which the nearest detections are looked for."""
-_FIRST_LOOK = 1000
-"""Detections that are checked for equality with the first one before all are."""
 
 
 def at_first_sight(
@@ -95,8 +93,7 @@ def has_two_frames(detections: Detections) -> bool:
 
 
 def _at_one_position(position: NDArray[np.float64]) -> bool:
-    first = position[:_FIRST_LOOK]
-    return bool((first == first[0]).all() and (position == first[0]).all())
+    return bool((position[-1] == position[0]).all() and (position == position[0]).all())
 
 
 def _on_gaps(frames: int, max_distance: float | None, max_gap: int) -> list[str]:

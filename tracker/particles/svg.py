@@ -1,7 +1,9 @@
-"""A small picture of tracks for notebooks: SVG text, made without a plotting library."""
+"""What notebooks show of detections and tracks: a table in HTML, and a small picture of tracks as SVG."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,16 +22,21 @@ _GOLDEN = 0.6180339887498949
 """Difference of hue between consecutive tracks, so that they differ clearly in colour."""
 
 
-def svg_of(tracks: Tracks, axes: str = "yx", width: int = _WIDTH) -> str:
-    """Draw all tracks in a projection, in 24 colours; an empty text if there is no link.
+def html_table(caption: str, facts: Mapping[str, object]) -> str:
+    """A table in HTML, a row a fact.
 
-    Parameters
-    ----------
-    tracks : Tracks
-    axes : str
-        The two axes (of z, y, x) that point down and to the right.
-    width : int
-        In pixels.
+    Examples
+    --------
+    >>> html_table("Tracks", {"unit": "<pixel>"})
+    '<table><caption>Tracks</caption><tr><th>unit</th><td>&lt;pixel&gt;</td></tr></table>'
+    """
+    cells = [(escape(name), escape(str(fact))) for name, fact in facts.items()]
+    rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in cells)
+    return f"<table><caption>{caption}</caption>{rows}</table>"
+
+
+def svg_of(tracks: Tracks) -> str:
+    """Draw all tracks along z, in 24 colours; an empty text if there is no link.
 
     Examples
     --------
@@ -42,11 +49,10 @@ def svg_of(tracks: Tracks, axes: str = "yx", width: int = _WIDTH) -> str:
     kept = links_to_draw(tracks, _MOST_LINKS)
     if not len(kept):
         return ""
-    down, right = ("zyx".index(axis) for axis in axes)
-    place = tracks.detections.position[:, [right, down]]
+    place = tracks.detections.position[:, 2:0:-1]
     low = place.min(axis=0)
     span = place.max(axis=0) - low
-    scale = width / (max(span[0], span[1] / 2) or 1.0)  # no more than twice as high as wide
+    scale = _WIDTH / (max(span[0], span[1] / 2) or 1.0)  # no more than twice as high as wide
     size = np.maximum(span * scale, 20)
     ends = (place[tracks.links[kept]] - low) * scale
     hue = np.floor(tracks.track_id[tracks.links[kept, 1]] * _GOLDEN % 1 * _COLOURS).astype(int)
@@ -57,7 +63,7 @@ def svg_of(tracks: Tracks, axes: str = "yx", width: int = _WIDTH) -> str:
     return (
         f'<svg class="outbid" width="{size[0]:.0f}" height="{size[1]:.0f}" '
         f'viewBox="-3 -3 {size[0] + 6:.0f} {size[1] + 6:.0f}" fill="none" stroke-width="1.2" role="img" '
-        f'aria-label="tracks, {axes[0]} down and {axes[1]} to the right">{lines}</svg>'
+        f'aria-label="tracks, y down and x to the right">{lines}</svg>'
     )
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .tracks import Tracks
 
 Columns = dict[str, pa.Array]
-_BLOCK = 1 << 16
-"""Rows that a thread copies at a time."""
+BLOCK = 1 << 16
+"""Rows that a thread copies or converts at a time, so that they stay in the cache."""
 
 
 def table_of_detections(detections: Detections) -> pa.Table:
@@ -117,14 +117,14 @@ def rank_among_incoming(tracks: Tracks) -> NDArray[np.int64]:
 
 def _transposed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """(C, N) float64, contiguous: the columns of `rows`, (N, C), copied in threads if they are many."""
-    if len(rows) <= _BLOCK or rows.T.flags.c_contiguous:
+    if len(rows) <= BLOCK or rows.T.flags.c_contiguous:
         return np.ascontiguousarray(rows.T)
     columns = np.empty(rows.shape[::-1])
 
     def copy(begin: int) -> None:
-        columns[:, begin : begin + _BLOCK] = rows[begin : begin + _BLOCK].T
+        columns[:, begin : begin + BLOCK] = rows[begin : begin + BLOCK].T
 
-    list(in_threads(copy, range(0, len(rows), _BLOCK), FEW))
+    list(in_threads(copy, range(0, len(rows), BLOCK), FEW))
     return columns
 
 
@@ -142,10 +142,5 @@ def _parents(tracks: Tracks, chosen: NDArray[np.bool_] | slice) -> NDArray[np.in
     """(N,) int64: the track from which each detection's track comes by one of the chosen links, or -1."""
     if not tracks.branches:
         return None
-    source, target = tracks.links[chosen].T
-    between = (tracks.successors[source] > 1) | (tracks.predecessors[target] > 1)
-    if not between.any():
-        return None
-    parent_of_track = np.full(tracks.track_count, -1, dtype=np.int64)
-    parent_of_track[tracks.track_id[target[between]]] = tracks.track_id[source[between]]
-    return parent_of_track[tracks.track_id]
+    between = tracks.links[chosen][~tracks._inside_track[chosen]]
+    return tracks._parents_by(between) if len(between) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from ..compute.arrays import kernels
 from ..errors import InputError
 from .detections import Detections
 from .reliability import sentence_on
-from .svg import svg_of
+from .svg import html_table, svg_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -222,8 +221,12 @@ class Tracks:
     @cached_property
     def parent(self) -> NDArray[np.int64]:
         """(N,) int64: the track from which each detection's track divided, -1 for none."""
+        return self._parents_by(self.links[~self._inside_track])
+
+    def _parents_by(self, links: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(N,) int64: the track from which a link between tracks leads to that of each detection, or -1."""
         parent_of_track = np.full(self.track_count, -1, dtype=np.int64)
-        source, target = self.links[~self._inside_track].T
+        source, target = links.T
         parent_of_track[self.track_id[target]] = self.track_id[source]
         return parent_of_track[self.track_id]
 
@@ -233,14 +236,10 @@ class Tracks:
     def _repr_html_(self) -> str:
         """A short table and a picture of the tracks, for notebooks."""
         seen = self.detections
-        facts = {
-            "detections": len(seen),
-            "frames": f"{seen.first_frame} to {seen.first_frame + seen.frame_count - 1}" if len(seen)
-            else "none", "tracks": self.track_count, "links": len(self.links),
-            "divisions": int((self.successors >= 2).sum()), "unit": escape(seen.unit),
-        }  # fmt: skip
-        rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in facts.items())
-        table = f"<table><caption>Tracks</caption>{rows}</table>"
+        table = html_table("Tracks", {
+            "detections": len(seen), "frames": seen.frame_range, "tracks": self.track_count,
+            "links": len(self.links), "divisions": int((self.successors >= 2).sum()), "unit": seen.unit,
+        })  # fmt: skip
         return f"<div>{table}<p>{sentence_on(self)}</p>{svg_of(self)}</div>"
 
     def to_arrow(self) -> pa.Table:

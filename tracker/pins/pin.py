@@ -11,7 +11,11 @@ from ..errors import SettingsError
 Place = tuple[int, tuple[float, float, float]]
 """A detection: its frame, and its position z, y, x in the unit of the detections."""
 
-KINDS = {"link": 2, "forbid": 2, "start": 1, "end": 1, "no_particle": 1, "same_cell": 2, "division": 3}
+EDITS = {"add": 1, "move": 2, "remove": 1}
+"""Kinds of pins that change what there is to link, and the places that each names."""
+KINDS = {
+    "link": 2, "forbid": 2, "start": 1, "end": 1, "no_particle": 1, "same_cell": 2, "division": 3, **EDITS,
+}  # fmt: skip
 """Detections that each kind of pin names."""
 
 
@@ -23,7 +27,8 @@ class Pin(NamedTuple):
     kind : str
         link: the second follows the first, with no detection between; forbid: it does not. start, end: the
         first, or last, detection of a particle. no_particle: clutter. same_cell: both are of one particle,
-        over any number of frames and links. division: of the first into the other two.
+        over any number of frames and links. division: of the first into the other two. add, remove: a
+        detection is there, or is not; move: it is at the second place, not at the first.
     detections : tuple of (int, (float, float, float))
         Frame and position z, y, x of each.
     number : int
@@ -79,7 +84,8 @@ def pin_of(plain: Mapping[str, Any]) -> Pin:
 def check_pins(pins: Sequence[Pin], rows: Sequence[tuple[int, ...]] | None = None) -> None:
     """Refuse pins that are malformed or contradict each other, with both and what to do.
 
-    Detections are the same by their rows, where these are given, else by frame and position.
+    Detections are the same by their rows, where these are given, else by frame and position, which later
+    pins may move.
 
     >>> a, b, c = (0, (0.0, 0.0, 0.0)), (1, (0.0, 0.0, 1.0)), (1, (0.0, 0.0, 2.0))
     >>> check_pins([Pin("link", (a, b), 1), Pin("forbid", (a, c), 2)])
@@ -89,7 +95,7 @@ def check_pins(pins: Sequence[Pin], rows: Sequence[tuple[int, ...]] | None = Non
     outbid.errors.SettingsError: pin 1: end frame 0 (0, 0, 0) contradicts pin 2: link frame 0 ...
     """
     held: dict[tuple[str, object], tuple[set[object], Pin]] = {}  # what comes before or after a detection
-    named = list(zip(pins, [pin.detections for pin in pins] if rows is None else rows, strict=True))
+    named = list(zip(pins, [pin.detections for pin in followed(pins)] if rows is None else rows, strict=True))
     for pin, of in named:
         _check_form(pin)
         first, *others = of
@@ -110,6 +116,28 @@ def check_pins(pins: Sequence[Pin], rows: Sequence[tuple[int, ...]] | None = Non
                     _refuse(other, pin)
 
 
+def followed(pins: Sequence[Pin]) -> list[Pin]:
+    """The pins, on the places to which later ones move the detections that they name.
+
+    >>> a, b = (1, (0.0, 8.0, 0.0)), (1, (0.0, 9.0, 0.0))
+    >>> followed([Pin("end", (a,)), Pin("move", (a, b))])[0].detections == (b,)
+    True
+    """
+    now: list[Pin] = []
+    for pin in pins:
+        if pin.kind == "move" and len(pin.detections) == KINDS["move"]:
+            before, after = pin.detections
+            now = [_with_moved(one, before, after) for one in now]
+        now.append(pin)
+    return now
+
+
+def _with_moved(pin: Pin, before: Place, after: Place) -> Pin:
+    if pin.kind in EDITS or before not in pin.detections:
+        return pin
+    return pin._replace(detections=tuple(after if one == before else one for one in pin.detections))
+
+
 def _refuse(one: Pin, other: Pin) -> None:
     raise SettingsError(f"{one} contradicts {other}. Remove one of the two from the table of pins.")
 
@@ -123,7 +151,10 @@ def _check_form(pin: Pin) -> None:
             f"{pin}: it names {len(pin.detections)} detections; {KINDS[pin.kind]} are needed."
         )
     frames = [frame for frame, _ in pin.detections]
-    if any(frame <= frames[0] for frame in frames[1:]):
+    if pin.kind == "move":
+        if frames[0] != frames[1]:
+            raise SettingsError(f"{pin}: a detection moves within its frame. Remove it, and add another one.")
+    elif any(frame <= frames[0] for frame in frames[1:]):
         raise SettingsError(f"{pin}: all but the first detection must be in a later frame. Exchange them.")
     if len(set(pin.detections)) < len(pin.detections):
         raise SettingsError(f"{pin}: it names one detection twice. Name different detections.")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..compute.arrays import BACKWARD, ROW, Arrays, Axis
 from ..particles.calibration import Calibration, calibration_given
 from ..particles.detections import Detections
-from .pin import KINDS, Pin, check_pins
+from .pin import EDITS, KINDS, Pin, check_pins, followed
 
 _NEAR = 0.25
 """Prior: distance, in that of neighbours in a frame, up to which a detection is the one that a pin names."""
@@ -53,6 +53,7 @@ class PinnedRows(Arrays):
     row_closed: NDArray[np.bool_] = field(metadata=ROW)  # (N,) whose successors are stated
     column_closed: NDArray[np.bool_] = field(metadata=ROW)  # (N,) whose predecessors are stated
     clutter: NDArray[np.bool_] = field(metadata=ROW)  # (N,) which are no particle
+    fresh: NDArray[np.bool_] = field(metadata=ROW)  # (N,) of which no link is a candidate yet
 
     @classmethod
     def of(cls, found: Found, count: int) -> PinnedRows:
@@ -73,7 +74,7 @@ class PinnedRows(Arrays):
         forbidden, same = (by[kind].reshape(-1, 2) for kind in ("forbid", "same_cell"))
         return cls(
             forced=forced, divided=divided, forbidden=forbidden, same=same, row_closed=row,
-            column_closed=column, clutter=clutter,
+            column_closed=column, clutter=clutter, fresh=np.zeros(count, np.bool_),
         )  # fmt: skip
 
     @property
@@ -99,6 +100,14 @@ class PinnedRows(Arrays):
         low, high = np.array([[tails.start, heads.start], [tails.stop, heads.stop]])
         between = ((self.forbidden >= low) & (self.forbidden < high)).all(axis=1)
         return bool(self.row_closed[tails].any() or self.column_closed[heads].any() or between.any())
+
+    def beside(self, gone: NDArray[np.bool_], fresh: Rows) -> PinnedRows:
+        """The same where some (N,) are clutter, and of other rows no link is a candidate yet."""
+        new = self.fresh.copy()
+        new[fresh] = True
+        closed = (each | gone for each in (self.row_closed, self.column_closed, self.clutter))
+        row, column, clutter = closed
+        return replace(self, row_closed=row, column_closed=column, clutter=clutter, fresh=new)
 
     def with_forced(self, pairs: Rows) -> PinnedRows:
         """The same with further forced links, which are allowed."""
@@ -136,6 +145,8 @@ def resolve_pins(
 ) -> Found:
     """Find the detections that pins name, each the nearest within a quarter of the distance of neighbours.
 
+    Pins that add, move or remove detections are left out; see `edited`, which comes before.
+
     Parameters
     ----------
     pins : sequence of Pin
@@ -159,6 +170,7 @@ def resolve_pins(
     >>> found.rows, len(found.unmatched)
     (((0, 1),), 1)
     """
+    pins = [pin for pin in followed(pins) if pin.kind not in EDITS]
     scale = np.asarray(calibration_given(calibration, detections.calibration, spacing).spacing)
     rows = [tuple(_row_of(detections, *place, scale) for place in pin.detections) for pin in pins]
     there = [min(of) >= 0 for of in rows]

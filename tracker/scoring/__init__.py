@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from importlib.metadata import version
+from numbers import Real
 from typing import Any
 
-from ..errors import ResourceError, SettingsError
+from ..errors import ResourceError, SettingsError, refuse_unlike
 from ..formats.coerce import TracksLike, tracks_of
+from ..particles.svg import html_table
 from ..particles.tracks import Tracks
-from ..settings.declare import refuse_no_numbers
 from .divisions import division_scores
 from .gate import Gate, gate_for
 from .identity import identity_scores
@@ -76,15 +76,11 @@ class Scores:
 
     def _repr_html_(self) -> str:
         """The table that is printed, for notebooks."""
-        rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{value}</td></tr>" for name, value in self.shown().items()
-        )
-        return f"<table><caption>Scores</caption>{rows}</table>"
+        return html_table("Scores", self.shown())
 
     def __repr__(self) -> str:
-        return (
-            f"<Scores: {', '.join(f'{name} {value}' for name, value in list(self.shown().items())[:6])}, …>"
-        )
+        first = [f"{name} {value}" for name, value in self.shown().items()][:6]
+        return f"<Scores: {', '.join(first)}, …>"
 
     def to_dataframe(self) -> Any:
         """A pandas DataFrame of one row, with a column for each score: runs stack with `pandas.concat`.
@@ -205,7 +201,7 @@ def score(
     (0.667, 0.6666666666666666, 0.6666666666666666)
     """
     tracks, truth = tracks_of(tracks), tracks_of(truth, "truth")
-    refuse_no_numbers({"gate": gate})
+    refuse_unlike(Real, "a number", {"gate": gate})
     if isinstance(families, str) or not isinstance(families, Sequence):
         raise SettingsError(f"families is {families!r}; it must be a list of: {', '.join(FAMILIES)}.")
     unknown = [name for name in families if not isinstance(name, str) or name not in FAMILIES]
@@ -251,18 +247,13 @@ def _lower(tracks: Tracks, truth: Tracks) -> str:
 
 
 def _provenance(matched: MatchedTracks, families: Sequence[str]) -> dict[str, Any]:
+    def sizes(of: Tracks) -> dict[str, object]:
+        counts = {"detections": len(of.detections), "links": len(of.links), "tracks": of.track_count}
+        return counts | {"unit": of.detections.unit}
+
+    pairing = "by distance" if matched.known is None else "same detections"
     return {
-        "version": version("outbid"),
-        "gate": matched.gate,
-        "families": list(families),
-        "link_rule": matched.link_rule,
-        "pairing": "by distance" if matched.known is None else "same detections",
-    } | {
-        side: {
-            "detections": len(given.detections),
-            "links": len(given.links),
-            "tracks": given.track_count,
-            "unit": given.detections.unit,
-        }
-        for side, given in (("tracks", matched.tracks), ("truth", matched.truth))
-    }
+        "version": version("outbid"), "gate": matched.gate, "families": list(families),
+        "link_rule": matched.link_rule, "pairing": pairing,
+        "tracks": sizes(matched.tracks), "truth": sizes(matched.truth),
+    }  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..particles.tracks import Tracks
-from .matched import MatchedTracks, ratio
+from .matched import MatchedTracks, only_successors, ratio
 
 _Family = tuple[int, int, int]
 """Rows of a mother and her two daughters, the smaller one first; negative numbers for missing ones."""
@@ -52,7 +52,7 @@ def division_scores(matched: MatchedTracks) -> dict[str, float]:
     as_true = [_family(*(_row(true_of, row) for row in family)) for family in found]
     right = {family for family in as_true if min(family) >= 0} & set(true)
     left = set(true) - right
-    after_true, after_found = _only_follower(truth), _only_follower(tracks)
+    after_true, after_found = only_successors(truth), only_successors(tracks)
     # What a division is if it is seen a frame too late, and what a found one is if it came too early.
     late: dict[_Family, _Family] = {}
     for family in sorted(left):
@@ -95,11 +95,3 @@ def _families(tracks: Tracks) -> list[_Family]:
     """List all mother cells with two daughters, in the order of the mothers' rows."""
     links = tracks.links[tracks.successors[tracks.links[:, 0]] == 2]
     return [_family(int(m), int(a), int(b)) for (m, a), (_, b) in zip(links[::2], links[1::2], strict=True)]
-
-
-def _only_follower(tracks: Tracks) -> NDArray[np.int64]:
-    """(N,) the successor of each detection, -1 without a successor or with several."""
-    after = np.full(len(tracks.detections), -1, dtype=np.int64)
-    after[tracks.links[:, 0]] = tracks.links[:, 1]
-    after[tracks.successors > 1] = -1
-    return after

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import SettingsError
-from .matched import MatchedTracks, ratio
+from .matched import MatchedTracks, only_successors, ratio
 
 LINK_RULES = ("particle", "edge")
 """Which links are right: also those over frames in which the tracks lack the particle, or only true ones."""
@@ -72,10 +72,7 @@ def right_links(matched: MatchedTracks) -> RightLinks:
 
 def _next_seen(matched: MatchedTracks) -> NDArray[np.int64]:
     """(M,) int64: the next detection of each true one's particle that the tracks have; -1 for none."""
-    truth = matched.truth
-    after = np.full(len(truth.detections), -1, dtype=np.int64)
-    single = truth.successors[truth.links[:, 0]] == 1
-    after[truth.links[single, 0]] = truth.links[single, 1]
+    after = only_successors(matched.truth)
     seen = np.zeros(len(after), dtype=bool)
     seen[matched.true_of[matched.true_of >= 0]] = True
     found = after.copy()

@@ -233,6 +233,21 @@ def heaviest_matching(
     return chosen
 
 
+def only_successors(tracks: Tracks) -> NDArray[np.int64]:
+    """(N,) int64: the successor of each detection, -1 without a successor or with several.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 1, 2, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2], [0, 1, 1]])
+    >>> only_successors(Tracks(seen, np.array([[0, 1], [1, 2], [1, 3]]))).tolist()
+    [1, -1, -1, -1]
+    """
+    after = np.full(len(tracks.detections), -1, dtype=np.int64)
+    after[tracks.links[:, 0]] = tracks.links[:, 1]
+    after[tracks.successors > 1] = -1
+    return after
+
+
 def ratio(part: float, whole: float) -> float:
     """`part` / `whole`, NaN for 0 / 0.
 

@@ -122,6 +122,22 @@ def declared_in(settings: type) -> dict[str, Declared]:
     return found
 
 
+def former_names(settings: type) -> dict[str, str]:
+    """The present names of settings by their former ones."""
+    renamed = [one for one in declared_in(settings).values() if one.setting.former]
+    return {one.setting.former.split()[0]: one.name for one in renamed}
+
+
+def by_new_names(
+    values: Mapping[str, Any], former: Mapping[str, str], say: Callable[[str], object]
+) -> dict[str, Any]:
+    """Values by present names, given those by former ones; `say` is given a message on each former name."""
+    for old in former:
+        if old in values:
+            say(RENAMED.format(old, former[old]))
+    return {former.get(name, name): value for name, value in values.items()}
+
+
 def present_names(values: Mapping[str, Any], settings: type) -> dict[str, Any]:
     """Values by the present names of their settings; a former name is warned of.
 
@@ -131,15 +147,8 @@ def present_names(values: Mapping[str, Any], settings: type) -> dict[str, Any]:
     >>> present_names({"max_gap": 2}, TrackingSettings)
     {'max_gap': 2}
     """
-    former = {
-        one.setting.former.split()[0]: one.name
-        for one in declared_in(settings).values()
-        if one.setting.former
-    }
-    for old, new in former.items():
-        if old in values:
-            warnings.warn(RENAMED.format(old, new), FutureWarning, stacklevel=4)
-    return {former.get(name, name): value for name, value in values.items()}
+    say = functools.partial(warnings.warn, category=FutureWarning, stacklevel=5)
+    return by_new_names(values, former_names(settings), say)
 
 
 def taking_former_names(settings: type) -> Callable[[_Function], _Function]:
@@ -158,9 +167,8 @@ def taking_former_names(settings: type) -> Callable[[_Function], _Function]:
 def with_former_names(settings: _Class) -> _Class:
     """Class decorator: values may be given, and are read, by the former names of their settings as well."""
     settings.__init__ = taking_former_names(settings)(settings.__init__)  # type: ignore[misc]
-    for one in declared_in(settings).values():
-        if one.setting.former:
-            setattr(settings, one.setting.former.split()[0], property(operator.attrgetter(one.name)))
+    for old, new in former_names(settings).items():
+        setattr(settings, old, property(operator.attrgetter(new)))
     return settings
 
 
@@ -223,12 +231,12 @@ def check_values(settings: Any) -> None:
         if value is None or one.kind not in ("float", "int", AXES):
             continue
         many = hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
-        if many != (one.kind == AXES) or not all(map(is_number, value if many else (value,))):
+        numbers = value if many else (value,)
+        if many != (one.kind == AXES) or not all(map(is_number, numbers)):
             wanted = "three numbers" if one.kind == AXES else "a number"
             raise SettingsError(f"{one.name} is {value!r}; it must be {wanted}.")
         if (setting.least, setting.most) == (-math.inf, math.inf):
             continue
-        numbers = value if many else (value,)
         right = len(numbers) == (3 if one.kind == AXES else 1) and all(_is_in(x, setting) for x in numbers)
         if not right or (one.kind == "int" and value != int(value)):
             raise SettingsError(f"{one.name} is {value}; it must be {_range_of(one)}.")
@@ -237,13 +245,6 @@ def check_values(settings: Any) -> None:
 def is_number(value: object) -> bool:
     """Whether a value is a real number; a text is none, nor a truth value."""
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def refuse_no_numbers(values: Mapping[str, object]) -> None:
-    """Refuse arguments that are neither numbers nor None: a SettingsError that names the first."""
-    for name, value in values.items():
-        if value is not None and not is_number(value):
-            raise SettingsError(f"{name} is {value!r}; it must be a number.")
 
 
 def _is_in(value: float, limits: Setting) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import numpy as np
 
 from ..compute.tolerances import LARGEST, TINY
 from ..errors import SettingsError
-from .declare import RENAMED
+from .declare import by_new_names
 
 Values = Mapping[str, float | tuple[float, ...]]
 """Fixed values by name: one number, or one for each of z, y, x."""
@@ -72,14 +73,9 @@ def by_present_names(known: Values, say: Callable[[str], object] | None = None) 
     persistence is called persistence_frames now; the former name ends with the next release.
     {'persistence_frames': 3.0}
     """
-    old = [name for name in FORMER if isinstance(known, Mapping) and name in known]
-    for name in old:
-        message = RENAMED.format(name, FORMER[name])
-        if say is None:
-            warnings.warn(message, FutureWarning, stacklevel=5)
-        else:
-            say(message)
-    return {FORMER.get(name, name): value for name, value in known.items()} if old else known
+    if not isinstance(known, Mapping):  # `check_known` refuses it
+        return known
+    return by_new_names(known, FORMER, say or partial(warnings.warn, category=FutureWarning, stacklevel=6))
 
 
 def check_known(known: Values) -> None:

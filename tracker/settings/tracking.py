@@ -17,9 +17,7 @@ from .declare import DEVICES, Setting, check_rules, check_values, declare, docum
 if TYPE_CHECKING:
     from ..particles.calibration import Calibration
     from ..particles.detections import Detections
-    from ..pins import Found, Pin
-
-_SOLVER = "bid_and_augment"
+    from ..pins import Edited, Found, Pin
 
 
 @with_former_names
@@ -100,7 +98,7 @@ class TrackingSettings:
         "It needs an exact solver.",
         row="exact margins|solve without each link",
     ))  # fmt: skip
-    solver: str = declare(_SOLVER, Setting(
+    solver: str = declare("bid_and_augment", Setting(
         "Solver of the assignments: one of outbid assign --list.",
         "An example with a variant and settings is auction:fixed(epsilon=1). Its costs are whole numbers: "
         "2^26 is the smaller of the unmatched cost and the cost at the gate.",
@@ -126,7 +124,8 @@ class TrackingSettings:
         excludes="max_distance", former="column --column",
     ), hashed=False)  # fmt: skip
     pins: Sequence[Pin] | str | os.PathLike[str] = declare((), Setting(
-        "Table of pins: statements of a person about links, starts and ends, which the tracks obey.",
+        "Table of pins: statements of a person about links, starts and ends, which the tracks obey; and "
+        "detections that were added, moved or removed.",
         "In Python also a list of pins. The model is learned without them.",
         metavar="FILE",
     ))  # fmt: skip
@@ -140,12 +139,10 @@ class TrackingSettings:
         check_values(self)
         object.__setattr__(self, "fixed", by_present_names(self.fixed))
         check_known(self.fixed)
-        given = self.pins
-        read = read_pins(given) if isinstance(given, str | os.PathLike) else given
+        read = read_pins(self.pins) if isinstance(self.pins, str | os.PathLike) else self.pins
         if not isinstance(read, Sequence) or not all(isinstance(one, Pin) for one in read):
             raise SettingsError(f"pins is {read!r}; it must be a list of Pin, or the path of their table.")
-        read = tuple(read)
-        object.__setattr__(self, "pins", read)
+        object.__setattr__(self, "pins", tuple(read))
         check_columns(self.features)
         check_rules(self)
         if self.max_distance is not None:
@@ -179,8 +176,14 @@ class TrackingSettings:
         assert isinstance(self.pins, tuple)
         return self.pins
 
+    def edited(self, detections: Detections) -> Edited:
+        """The detections with those that pins add, move and remove."""
+        from ..pins import edited
+
+        return edited(detections, self.stated)
+
     def pins_in(self, detections: Detections) -> Found:
-        """The pins among detections."""
+        """The pins among detections, which are `edited`."""
         from ..pins import resolve_pins
 
         return resolve_pins(self.stated, detections, calibration=self.calibration_of(detections))

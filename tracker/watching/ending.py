@@ -93,3 +93,23 @@ def write_watch_record(output: Path, record: Mapping[str, Any]) -> Path:
     path = output.with_name(f"{output.stem}.watch.json")
     write_whole(path, lambda file: file.write(marked_bytes(record)), overwrite=True)
     return path
+
+
+def sentence_of(record: Mapping[str, Any], output: Path) -> str:
+    """What was followed, what was written where, and what the last pass has changed.
+
+    Examples
+    --------
+    >>> live = {"frames": 9, "missing": 1, "late": 0, "ended": "idle"}
+    >>> changed = {"links_live": 50, "links": 51, "kept": 48, "dropped": 2, "added": 3}
+    >>> sentence_of({"live": live, "links_changed": changed}, Path("out/a.parquet")).split(". ")[0]
+    'The recording has ended (idle): 9 frames, 1 missing, 0 late'
+    """
+    live, changed = record["live"], record["links_changed"]
+    names = (output.name, f"{output.stem}_detections.parquet", f"{output.stem}.watch.json")
+    there = ", ".join(name for name in names if output.with_name(name).exists())
+    return (
+        f"The recording has ended ({live['ended']}): {live['frames']} frames, {live['missing']} missing, "
+        f"{live['late']} late. With the future, {changed['dropped']} of {changed['links_live']} links were "
+        f"dropped and {changed['added']} added. In {output.parent}: {there}."
+    )

@@ -28,6 +28,7 @@ from ..particles import tables
 from ..particles.arrow import column_of
 from ..particles.detections import Detections
 from .following import Followed
+from .tail import Tail
 
 _ROWS = 1 << 16
 """Guard: rows of a group of the current table, so that it is written without holding all of it."""
@@ -35,7 +36,7 @@ _SHARE = 20.0
 """Guard: the current table is replaced after so many times the seconds that its last writing took."""
 _EVERY = 1.0
 """Guard: seconds from part to part, at least: frames that come faster share one."""
-_STATE, _EVENTS = "state.npz", "events.jsonl"
+_STATE, EVENTS, STOP, ENDED = "state.npz", "events.jsonl", "stop", "ended"
 _OWN = ("track_id", "frame", "z", "y", "x", "parent", "link_probability")
 """Columns of a part that are no features."""
 
@@ -60,7 +61,7 @@ class GrowingOutput:
 
     def __init__(self, output: Path, record: Mapping[str, object], *, overwrite: bool) -> None:
         self.output, self._record = output, dict(record)
-        self.folder = output.with_name(f"{output.stem}.live.parquet")
+        self.folder = live_folder(output)
         goes_on = self.folder.is_dir()
         check_output(output, overwrite=overwrite or goes_on)
         self._locks = ExitStack()
@@ -70,6 +71,9 @@ class GrowingOutput:
         for part in self.folder.glob("part-*.parquet"):
             if int(part.stem.removeprefix("part-")) >= self._parts:
                 part.unlink()
+        self._tail = Tail(self.folder)
+        for left in self.folder.glob("tail-*.bin"):
+            left.unlink()
         self._schema: pa.Schema | None = None
         if self._parts:
             self._schema = pa.parquet.read_schema(self._part(0))
@@ -93,20 +97,31 @@ class GrowingOutput:
     @property
     def events(self) -> Path:
         """The log of events."""
-        return self.folder / _EVENTS
+        return self.folder / EVENTS
 
     @property
     def ended(self) -> bool:
         """Whether the recording had ended, so that only the last pass is left."""
-        return (self.folder / "ended").exists()
+        return (self.folder / ENDED).exists()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether who looks on asked to end the recording."""
+        return (self.folder / STOP).exists()
 
     def end(self) -> None:
         """State that the recording has ended."""
-        (self.folder / "ended").touch()
+        (self.folder / ENDED).touch()
+
+    def took(self, frame: int, image: int, behind: int) -> None:
+        """Note for who looks on that a frame was taken; see `Tail`."""
+        self._tail.took(self._parts, frame, image, behind)
 
     def add(self, frames: list[Followed]) -> None:
         """Frames for the next part."""
         self._waiting += frames
+        for one in frames:
+            self._tail.linked(self._parts, one)
 
     def is_due(self) -> bool:
         """Whether there is something to write, and the last part is old enough."""
@@ -124,6 +139,7 @@ class GrowingOutput:
         np.savez(content, **arrays)
         write_whole(self.folder / _STATE, lambda file: file.write(content.getvalue()), overwrite=True)
         self._waiting, self._written = [], time.monotonic()
+        self._tail.drop(self._parts - 2)  # who looks on has a second for the latest
 
     def refresh(self, *, now: bool = False) -> None:
         """Replace the current table by all parts, unless its last writing was just before."""
@@ -137,17 +153,7 @@ class GrowingOutput:
     def frames(self) -> Iterator[Followed]:
         """The frames of all parts that have detections, one after the other."""
         for number in range(self._parts):
-            rows = pa.parquet.read_table(self._part(number))
-            names = [name for name in rows.column_names if name not in _OWN]
-            seen = Detections(
-                rows["frame"].to_numpy(), np.column_stack([rows[axis].to_numpy() for axis in "zyx"]),
-                calibration_in(self._part(number)), {name: rows[name].to_numpy() for name in names},
-            )  # fmt: skip
-            track, probability = rows["track_id"].to_numpy(), rows["link_probability"].to_numpy()
-            parent = rows["parent"].fill_null(-1).to_numpy()
-            for frame in np.unique(seen.frame).tolist():
-                own = seen.rows_of(frame)
-                yield Followed(frame, seen.take(own), track[own], probability[own], parent[own])
+            yield from frames_of(self._part(number))
 
     def remove(self) -> None:
         """Remove the folder, after the last pass."""
@@ -189,7 +195,32 @@ class GrowingOutput:
         return {}
 
     def _part(self, number: int) -> Path:
-        return self.folder / f"part-{number:06d}.parquet"
+        return part_of(self.folder, number)
+
+
+def live_folder(output: Path) -> Path:
+    """The folder of parts beside an output."""
+    return output.with_name(f"{output.stem}.live.parquet")
+
+
+def part_of(folder: Path, number: int) -> Path:
+    """The file of a part."""
+    return folder / f"part-{number:06d}.parquet"
+
+
+def frames_of(path: Path) -> Iterator[Followed]:
+    """The frames of a part that have detections, one after the other."""
+    rows = pa.parquet.read_table(path)
+    names = [name for name in rows.column_names if name not in _OWN]
+    seen = Detections(
+        rows["frame"].to_numpy(), np.column_stack([rows[axis].to_numpy() for axis in "zyx"]),
+        calibration_in(path), {name: rows[name].to_numpy() for name in names},
+    )  # fmt: skip
+    track, probability = rows["track_id"].to_numpy(), rows["link_probability"].to_numpy()
+    parent = rows["parent"].fill_null(-1).to_numpy()
+    for frame in np.unique(seen.frame).tolist():
+        own = seen.rows_of(frame)
+        yield Followed(frame, seen.take(own), track[own], probability[own], parent[own])
 
 
 def _cast(rows: pa.Table, name: str, schema: pa.Schema) -> pa.ChunkedArray | pa.Array:

@@ -1,8 +1,9 @@
-"""Detections of one frame, by a model that was learned from the first frames."""
+"""Detections of one frame, by a model that was learned from the first frames, and again when they change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,18 @@ from ..detection.frames import detect_frame, learn_from
 from ..formats.images.frames import Images
 from ..particles.detections import Detections, in_places
 from ..settings.detection import DetectionSettings
+from .light import Light
+from .sources import NotYet
 
 if TYPE_CHECKING:
     from ..detection.model import SpotModel
+
+_LOG = logging.getLogger("outbid")
+_CHANGED = (
+    "Frame %d: the latest frames differ from those that detection was learned from (%s). It is learned again "
+    "from them. Check focus and light if this is not meant."
+)
+Read = Callable[[int], NDArray]
 
 
 class Seer:
@@ -33,19 +43,23 @@ class Seer:
 
     def __init__(self, movie: Images, settings: DetectionSettings, workers: int) -> None:
         self._movie, self._workers = movie, workers
-        self._settings = replace(settings, spacing=movie.spacing)
+        self._given = self._settings = replace(settings, spacing=movie.spacing)
         self._model: SpotModel | None = None
+        self._light = Light()
         self.learned_from: tuple[int, ...] = ()
+        self.again: list[int] = []
+        """Frames at which it was learned again."""
 
-    def learn(self, read: Callable[[int], NDArray], numbers: Sequence[int]) -> None:
+    def learn(self, read: Read, numbers: Sequence[int]) -> bool:
         """Learn from some of these frames, evenly spread; nothing is learned if no spot stands out."""
 
         def some(places: Sequence[int]) -> Iterable[NDArray]:
             return (read(numbers[place]) for place in places)
 
-        self._model, used = learn_from(some, len(numbers), self._settings, workers=self._workers)
-        if self._model is not None:
-            self._settings, self.learned_from = used, tuple(numbers)
+        model, used = learn_from(some, len(numbers), self._given, workers=self._workers)
+        if model is not None:
+            self._model, self._settings, self.learned_from = model, used, tuple(numbers)
+        return model is not None
 
     def detections(self, image: NDArray, frame: int) -> Detections:
         """The detections of a frame, in places."""
@@ -54,3 +68,30 @@ class Seer:
         )  # fmt: skip
         found = replace(found, frame=np.full(len(found), frame, np.int32))
         return in_places(found, self._movie.calibration)
+
+    def compare(self, read: Read, number: int, frame: int, found: Detections) -> None:
+        """Compare a frame's detections with those of the first frames; learn again if the latest differ."""
+        self._light.add(number, found)
+        change = self._light.change()
+        if not change:
+            return
+        try:
+            if self.learn(read, self._light.latest):
+                _LOG.warning(_CHANGED, frame, change)
+                self.again.append(frame)
+        except NotYet:  # files are gone
+            _LOG.info("Frame %d: detection cannot be learned again, for frames are gone.", frame)
+        self._light = Light()
+
+    def state(self) -> dict[str, NDArray]:
+        """From which `restore` goes on."""
+        return {
+            "seen": np.array(self.learned_from, np.int64), "light": self._light.state(),
+            "again": np.array(self.again, np.int64),
+        }  # fmt: skip
+
+    def restore(self, read: Read, state: Mapping[str, NDArray]) -> None:
+        """Go on from a state, learning from the same frames as before."""
+        self.learn(read, state["seen"].tolist())
+        self._light.restore(state["light"])
+        self.again = state["again"].tolist()

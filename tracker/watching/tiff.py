@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,15 +11,15 @@ from numpy.typing import NDArray
 from ..errors import OutbidError
 from ..formats.images.frames import Images
 from ..formats.images.tiff import files_of_ome
+from ..formats.images.tiff_growing import GrowingFrames, growing_frames
 from ..work.jobs import Opening
-from .sources import read_of, restarted
-
-_PATIENCE = 4.0
-"""Guard: looks at a file take at most a fifth of the time: to look at its pages, all have to be listed."""
+from .sources import NotYet, read_of, restarted
 
 
 class GrowingTiff:
     """Frames of TIFF. The last one is whole when the file has not grown from one look to the next.
+
+    Once two frames are there, a look reads the pages that were added since the last one, and no others.
 
     Parameters
     ----------
@@ -34,27 +33,31 @@ class GrowingTiff:
     def __init__(self, path: str, opening: Opening) -> None:
         self._path, self._opening = Path(path), opening
         self._movie: Images | None = None
+        self._frames: GrowingFrames | None = None
         self._sizes: tuple[int, ...] = ()
-        self._names: list[str] = []
         self._looked: tuple[int, ...] = ()
-        self._next_look, self._given = 0.0, 0
+        self._names: list[str] = []
+        self._there, self._given = 0, 0
 
     def poll(self, *, ended: bool = False) -> Sequence[int]:
         before, self._sizes = self._sizes, self._sizes_now()
         if sum(self._sizes) < sum(before):
             raise restarted(self._path, "it is shorter than it was")
-        rests = self._sizes == before
-        due = time.monotonic() >= self._next_look
-        if self._sizes and self._sizes != self._looked and (due or ended):
+        listed = self._there
+        if self._sizes:
             self._look()
-        there = self._movie.frame_count if self._movie else 0
-        whole = there if ended or (rests and self._looked == self._sizes) else there - 1
+        whole = self._there if ended else max(listed if self._sizes == before else 0, self._there - 1)
         new = range(self._given, max(whole, self._given))
         self._given = new.stop
         return new
 
     def read(self, number: int) -> NDArray:
-        return read_of(self._movie, number)
+        if self._frames is None:
+            return read_of(self._movie, number)
+        try:
+            return self._frames.frame(number)
+        except (OutbidError, OSError) as error:
+            raise NotYet(str(error)) from None
 
     def drop(self, number: int) -> None:
         """A frame that will not be read."""
@@ -64,12 +67,14 @@ class GrowingTiff:
         return self._movie
 
     def _look(self) -> None:
-        """Open the file anew, with the frames that are there."""
-        begin = time.monotonic()
-        with suppress(OutbidError):  # a page is being written
-            self._movie, self._looked = self._opening.open(str(self._path), partial=True), self._sizes
-        now = time.monotonic()
-        self._next_look = now + _PATIENCE * (now - begin)
+        """Find the frames that are there: of the pages that were added, or, at first, of the whole file."""
+        if self._frames is None and self._sizes != self._looked:
+            with suppress(OutbidError, OSError):  # a page is being written
+                self._movie = self._opening.open(str(self._path), partial=True)
+                self._there, self._looked = self._movie.frame_count, self._sizes
+                self._frames = growing_frames(self._path, self._movie)
+        if self._frames is not None:
+            self._there = self._frames.grow()
 
     def _sizes_now(self) -> tuple[int, ...]:
         """Bytes of the file, and of those that belong to it."""

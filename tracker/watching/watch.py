@@ -26,6 +26,7 @@ from .choice import source_of
 from .ending import LastPass, changes, write_watch_record
 from .events import Event, Watch
 from .following import Followed, Follower
+from .light import FRAMES
 from .order import InOrder
 from .parts import GrowingOutput
 from .rows import GrowingTable
@@ -33,8 +34,6 @@ from .seeing import Seer
 from .sources import NotYet, Source
 
 _LOG = logging.getLogger("outbid")
-_SEEN_FIRST = 8
-"""Prior: frames after which noise, width and filter are learned, from four of them; if small, from all."""
 _REPORTED = 10.0
 """Guard: seconds from message to message where there is no bar."""
 
@@ -148,11 +147,12 @@ class _Run:
 
     def __post_init__(self) -> None:
         step = 1 if self.source.counts else -1
-        self.order = InOrder(self.how.wait, min(_SEEN_FIRST, self.how.learn), step=step)
+        self.order = InOrder(self.how.wait, min(FRAMES, self.how.learn), step=step)
         self.follower = Follower(self.tracking, self.how.learn, self.how.workers)
         self._arrived: dict[int, float] = {}
         self._reported, self._begun = time.monotonic(), False
         self._half: list[int] = []
+        self._dark = -1  # up to here no spot stood out
 
     def counts(self) -> dict[str, Any]:
         """Frames that were missing or late, and from how many was learned."""
@@ -160,7 +160,7 @@ class _Run:
         return {
             "missing": self.order.missing, "late": self.order.late,
             "linking_learned_from": self.follower.learned_from, "detection_learned_from": len(first),
-            "events": self.actor.count,
+            "detection_learned_again": self.seer.again if self.seer else [], "events": self.actor.count,
         }  # fmt: skip
 
     def follow(self) -> None:
@@ -176,6 +176,7 @@ class _Run:
                 if ended:
                     self._poll(ended=True)
                 while goes_on and self._step(ended=ended):
+                    self._report()
                     if self.out.is_due():
                         self._write()
                     if not ended and self._stops():
@@ -226,7 +227,7 @@ class _Run:
             self.account.ended = "idle"
 
     def _stops(self) -> bool:
-        return self.how.stop_of(self.out.output).exists()
+        return self.how.stop_of(self.out.output).exists() or self.out.is_stopped
 
     def _step(self, *, ended: bool) -> bool:
         """Take the next frame, if it is there; whether it was."""
@@ -242,6 +243,7 @@ class _Run:
                 _LOG.warning("Frame %d cannot be read, and counts as missing: %s", number, reason)
             return passed
         frame = self.order.done()
+        self.out.took(frame, number, len(self.order))
         seen = what if isinstance(what, Detections) else self._detected(number, what, frame)
         linked = self.follower.add(frame, seen)
         self._linked(linked)
@@ -250,17 +252,20 @@ class _Run:
 
     def _detected(self, number: int, image: NDArray, frame: int) -> Detections:
         """The detections of an image; the first ones, with those that follow, are learned from."""
-        if self.seer is None or not self.seer.learned_from:
-            self._learn([number, *filter(self._is_whole, self.order.first_there(self.order.hold - 1))])
-        assert self.seer is not None
-        return self.seer.detections(image, frame)
+        seer = self.seer = self.seer or self._begun_seer()
+        if not seer.learned_from and number > self._dark:
+            numbers = [number, *filter(self._is_whole, self.order.first_there(self.order.hold - 1))]
+            self._dark = number if seer.learn(self._image, numbers) else max(numbers)
+        found = seer.detections(image, frame)
+        if seer.learned_from:
+            seer.compare(self._image, number, frame, found)
+        return found
 
-    def _learn(self, numbers: Sequence[int]) -> None:
-        """Learn to detect from some frames."""
+    def _begun_seer(self) -> Seer:
+        """What will detect, once it has learned."""
         movie = self.source.movie()
         assert movie is not None
-        self.seer = Seer(movie, self.settings, self.how.workers)
-        self.seer.learn(self._image, numbers)
+        return Seer(movie, self.settings, self.how.workers)
 
     def _image(self, number: int) -> NDArray:
         image = self.source.read(number)
@@ -288,9 +293,8 @@ class _Run:
 
     def _write(self) -> None:
         """Write a part of what was linked, with the state after it; and the current table, if it is due."""
-        seen = self.seer.learned_from if self.seer else ()
-        known = {"seen": np.array(seen, np.int64), "order": np.array(self.order.state(), np.int64)}
-        self.out.commit(self.follower.state() | known)
+        seen = self.seer.state() if self.seer else {"seen": np.empty(0, np.int64)}
+        self.out.commit(self.follower.state() | seen | {"order": np.array(self.order.state(), np.int64)})
         self.out.refresh()
 
     def _goes_on(self) -> bool:
@@ -304,7 +308,8 @@ class _Run:
         for number in self.order.restore(state["order"].tolist()):
             self.source.drop(number)
         if len(state["seen"]):
-            self._learn(state["seen"].tolist())
+            self.seer = self._begun_seer()
+            self.seer.restore(self._image, state)
         until = int(state["learned_from"])
         self.follower.restore(state, [one.detections for one in self.out.frames() if one.frame < until])
         for one in self.out.frames():

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 from typing import ClassVar
 
 from .. import formats
 from ..edit.fill_gaps import with_gaps_filled
-from ..errors import InputError, SettingsError
+from ..errors import InputError, SettingsError, refuse_unlike
 from ..formats.graphs.geff_write import can_be_written_in_parts, write_parts
 from ..formats.tables.columns import AS_NAMED
 from ..formats.tables.parquet import calibration_in, row_count
 from ..measuring.scales import without_drift
 from ..particles.detections import with_time
 from ..particles.tracks import Tracks
-from ..settings.declare import refuse_no_numbers
 from .jobs import run_record
 
 
@@ -54,7 +54,7 @@ def convert(
     SettingsError, InputError, OSError
         As `outbid.write_tracks` and `outbid.read_tracks`.
     """
-    refuse_no_numbers({"frame_interval": frame_interval})
+    refuse_unlike(Real, "a number", {"frame_interval": frame_interval})
     formats.check_input(source, columns=columns)
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     job = ConvertJob(columns or AS_NAMED, fill_gaps, frame_interval, None, subtract_drift)
@@ -111,18 +111,16 @@ class ConvertJob:
             whole = run_record("convert", self.origin(source))
         if record:
             whole |= {"conversion": run_record("convert", self.origin(source)) | dict(record)}
-        plain = not self.columns and not self.fill_gaps and self.frame_interval is None
-        plain &= not self.subtract_drift
-        if formats.format_of(output) == "graphs.geff" and plain and can_be_written_in_parts(Path(source)):
-            count = write_parts(Path(source), output, whole, overwrite=overwrite)
-            counts = {"detections": row_count(Path(source)), "tracks": count}
-            return counts | {"units": str(calibration_in(Path(source)))}
+        plain = not (self.columns or self.fill_gaps or self.subtract_drift) and self.frame_interval is None
+        path = Path(source)
+        if formats.format_of(output) == "graphs.geff" and plain and can_be_written_in_parts(path):
+            count = write_parts(path, output, whole, overwrite=overwrite)
+            return {"detections": row_count(path), "tracks": count, "units": str(calibration_in(path))}
         if formats.holds_tracks(source, columns=self.columns):
             tracks = self._tracks(source, whole)
             self._write(output, tracks, whole, overwrite)
-            units = str(tracks.detections.calibration)
-            counts = {"detections": len(tracks.detections), "tracks": tracks.track_count}
-            return counts | {"units": units}
+            seen, count = tracks.detections, tracks.track_count
+            return {"detections": len(seen), "tracks": count, "units": str(seen.calibration)}
         if self.fill_gaps or self.image is not None or self.subtract_drift:
             raise SettingsError(
                 f"--fill-gaps, --image and --subtract-drift are for tracks; {source} holds detections alone."

@@ -80,10 +80,7 @@ class Opening:
 
     def open(self, source: str, *, partial: bool = False) -> Images:
         """Open a file or URL; `partial`: also one that lacks frames that it declares."""
-        return open_images(
-            source, axes=self.axes, channel=self.channel, scene=self.scene, level=self.level,
-            spacing=self.spacing, partial=partial,
-        )  # fmt: skip
+        return open_images(source, **asdict(self), partial=partial)
 
 
 @dataclass(frozen=True)
@@ -313,18 +310,14 @@ class TrackJob(Job):
         gate = used.max_distance, used.max_gap or 0, used.spacing
         if say is not None:
             twice = begun(doubled, detections)
-            for warning in at_first_sight(
-                detections, max_distance=gate[0], max_gap=used.max_gap, spacing=used.spacing
-            ):
+            for warning in at_first_sight(detections, max_distance=gate[0], max_gap=gate[1], spacing=gate[2]):
                 say(warning)
         run = track_part(detections, used, self.crop, workers=self.workers, progress=progress)
         run = self._without_short(run)
         _LOG.info("%s", run.settings)
         if say is not None:
-            for warning in [
-                *twice.result().messages(),
-                *without_links(detections, run.stats["links"], *gate),
-            ]:
+            unlinked = without_links(detections, run.stats["links"], *gate)
+            for warning in [*twice.result().messages(), *unlinked]:
                 say(warning)
         learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
         origin = hashed.result()

@@ -159,10 +159,9 @@ def run_many(
 
     Other machines must see the same files under the same absolute paths.
     """
-    if not isinstance(sources, Iterable) or isinstance(sources, str | bytes):
-        raise SettingsError(f"The movies are {sources!r}; give a list of names of files.")
-    listed = list(sources)
-    if not all(isinstance(source, str | os.PathLike) for source in listed):
+    is_list = isinstance(sources, Iterable) and not isinstance(sources, str | bytes)
+    listed = list(sources) if is_list else sources
+    if not is_list or not all(isinstance(source, str | os.PathLike) for source in listed):
         raise SettingsError(f"The movies are {listed!r}; give a list of names of files.")
     refuse_unlike((str, os.PathLike), "the name of a folder", {"out_dir": out_dir})
     outputs = outputs_of([os.fspath(source) for source in listed], Path(out_dir), suffix)

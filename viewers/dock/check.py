@@ -12,13 +12,11 @@ from outbid.particles.reliability import DOUBTFUL, sentence_on
 from outbid.particles.tracks import Tracks
 
 from ..forms.fields import LayerBox
-from ..forms.napari_layers import record_of, transform_of
+from ..forms.napari_layers import transform_of
 from ..forms.pair import can_be_held, tracks_of
 from ..forms.proofread import ProofreadForm
 from ..forms.uncertain_links import UncertainLinks
-from ..layers import RECORD
 from .page import Page, make_narrow, sentence
-from .session import CORRECTED
 
 _KEYS_IN_A_ROW = 2  # as many as a narrow dock has room for
 
@@ -55,15 +53,12 @@ class CheckPage(Page):
         self.hold()
 
     def leave(self) -> None:
-        """Note in the layer, which has the corrected tracks, by which pins they are made."""
+        """Take the corrected tracks, and close proofreading."""
         form = self.form
         if form is None:
             return
-        layer = form.layers.layer()
-        if form.session is not None and form.session.steps and layer is not None:
-            record = dict(record_of(layer) or {}) | {CORRECTED: str(form.pins_path)}
-            layer.metadata = {**layer.metadata, RECORD: record}
-            self.layers.choose(layer)
+        if form.layers.layer() is not None:
+            self.layers.choose(form.layers.layer())
         form.hide()
         self.correct_button.show()
 

@@ -16,9 +16,10 @@ from outbid.measuring.tables import write_table
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 
+from ..layers import CORRECTED
 from ..motion import write_plot
 from ..report import report
-from .session import CORRECTED, SUFFIX, SavedLayer, Session, command_lines
+from .session import SUFFIX, SavedLayer, Session, command_lines
 
 Record = Mapping[str, Any]
 Held = Detections | Tracks

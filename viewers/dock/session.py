@@ -21,11 +21,9 @@ from outbid.settings.detection import DetectionSettings
 from outbid.settings.fixed import text_of
 from outbid.settings.tracking import TrackingSettings
 
-from ..layers import ASKED
+from ..layers import ASKED, CORRECTED
 
 SUFFIX = ".session.json"
-CORRECTED = "corrected"
-"""Key in a run record of tracks: the table of pins with which they were corrected."""
 _SETTINGS = {"detect": DetectionSettings, "track": TrackingSettings}
 _OF_IMAGES = ("axes", "channel", "scene", "level")
 """Settings of `outbid detect` that say which image of a file it is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,25 @@ from napari.layers import Points
 from numpy.typing import NDArray
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QHideEvent, QKeySequence, QShortcut
-from qtpy.QtWidgets import QGridLayout, QLineEdit, QListWidget, QListWidgetItem, QPushButton
+from qtpy.QtWidgets import (
+    QApplication,
+    QGridLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QWidget,
+)
 
 from outbid import formats
-from outbid.errors import InputError
+from outbid.errors import InputError, OutbidError
 from outbid.particles.tracks import Tracks
 from outbid.pins import read_pins
 from outbid.tracking import TrackingSettings
 
 from .. import correcting, proofreading
 from ..correcting import Corrected
+from ..layers import CORRECTED
 from ..proofreading import Session
 from .lineage import LineageForm, ray
 from .napari_layers import calibration_of, record_of, transform_of
@@ -44,6 +54,8 @@ _AT_ONCE = {"L": 2, "F": 1, "J": 2, "V": 2, "D": 1}
 _CLICKED = {"L": 2, "F": 1, "J": 2, "V": 3, "D": 1}
 """Detections at which an act that waited is done."""
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".geff", ".xml")
+_USED = count()
+"""When a form had the focus: several may have a key."""
 _MOST_LISTED = 200
 _ENDING = "_proofread"
 
@@ -58,6 +70,7 @@ class CorrectForm(LineageForm):
         self.session: Session | None = None
         self._record: dict[str, object] = {}
         self._key = ""  # of an act that waits for clicks
+        self.used = 0
         self._showing = False  # the layer is changed by this form
         self.file, self.changes, self.save_button = QLineEdit(), QListWidget(), QPushButton("Save")
         self.keys = QGridLayout()
@@ -75,7 +88,7 @@ class CorrectForm(LineageForm):
         if layer is None or taken is None:
             raise InputError("There is no layer of tracks. Open one, or track particles.")
         foreign, record = not isinstance(layer, Points), dict(record_of(layer) or {})
-        taken = as_detected(self.viewer, layer) if foreign else taken
+        taken = as_detected(self.viewer, layer, before_pins=True) if foreign else taken
         settings = TrackingSettings()
         if foreign and record.get("command") == "track":
             settings, foreign = settings_of(record["settings"], (1.0, 1.0, 1.0)), False
@@ -94,13 +107,13 @@ class CorrectForm(LineageForm):
         session, opened = self.session, None
         try:
             opened = None if session is not None else self.opening()
-        except InputError as problem:
+        except OutbidError as problem:
             self.show_problem(problem)
             return
 
         def work(report: Report) -> object:
             now = session if opened is None else opened(report)
-            made = step(now, *given, progress=report)
+            made = step(now, *given)
             return made if isinstance(made, Corrected) else Corrected(made, said, ())
 
         self._job = work
@@ -126,6 +139,8 @@ class CorrectForm(LineageForm):
     def _show_session(self, session: Session) -> None:
         """Give the layer the tracks of the session, and show them."""
         tracks, layer = session.tracks, self.layers.layer()
+        corrected = {CORRECTED: str(self.pins_path)} if session.pins else {}
+        record = {name: value for name, value in self._record.items() if name != CORRECTED} | corrected
         order = np.lexsort((tracks.detections.frame, tracks.track_id))
         rows = np.empty(len(order), np.int64)
         rows[order] = np.arange(len(order))
@@ -133,7 +148,7 @@ class CorrectForm(LineageForm):
         if layer is not None and not isinstance(layer, Points):
             on_grid = replace(tracks, detections=tracks.detections.on_grid(calibration_of(layer)))
             shown = show_tracks(
-                self.viewer, on_grid, transform_of(layer), layer.name, record=self._record, instead_of=layer
+                self.viewer, on_grid, transform_of(layer), layer.name, record=record, instead_of=layer
             )
             keep_places_of_tracks(shown, tracks, tracks.detections.position)
             self.layers.renew()
@@ -250,7 +265,7 @@ class CorrectForm(LineageForm):
         own = {"settings": settings} if session.given is None else {}
         record = self.record(str(path), settings, "cpu") | self._record | own
 
-        def write(session: Session, progress: Report) -> Session:  # noqa: ARG001 - a step takes both
+        def write(session: Session) -> Session:
             formats.write_tracks(path, session.tracks, record=record, overwrite=True)
             return session
 
@@ -297,9 +312,25 @@ class CorrectForm(LineageForm):
     def _connect_acts(self) -> None:
         for key, button in self.buttons.items():
             button.clicked.connect(lambda _=False, key=key: self.press(key))
-            QShortcut(QKeySequence(key), self, activated=partial(self.press, key))
+            pressed = partial(self._pressed, key)
+            QShortcut(QKeySequence(key), self, activated=pressed, activatedAmbiguously=pressed)
+        QApplication.instance().focusChanged.connect(self._focus_moved)
         self.save_button.clicked.connect(lambda _=False: self.save())
         self.changes.itemClicked.connect(lambda item: self.select(item.data(Qt.ItemDataRole.UserRole)))
+
+    def _pressed(self, key: str) -> None:
+        """Of the forms that are seen and have the key, the one acts in which the focus is, or was last."""
+        forms = [form for form in self.window().findChildren(CorrectForm) if form.isVisible()]
+        max((form for form in forms if key in form.acts), key=lambda form: form.used).press(key)
+
+    def _focus_moved(self, _: object, now: QWidget | None) -> None:
+        if now is not None and (now is self or self.isAncestorOf(now)):
+            self.used = next(_USED)
+
+    def showEvent(self, event: Any) -> None:
+        """Have the keys from now on; called by Qt."""
+        super().showEvent(event)
+        self.used = next(_USED)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Wait for no click any more; called by Qt."""

@@ -39,7 +39,7 @@ class ForestPlot(QWidget):
         self.shown: Lines | None = None  # what the view shows
         self.plot: Any = None
         self._value = np.empty(0)
-        self._fitted = True  # the view shows all, until the user or a selection moves it
+        self.fitted = True  # the view shows all, until the user or a selection moves it
         self._colours: list[Any] = [_UNKNOWN] * _BINS
         self._selected = np.empty(0, np.int64)
         column = QVBoxLayout(self)
@@ -73,7 +73,7 @@ class ForestPlot(QWidget):
         before = self.forest
         self.forest, self._numbers, self._value = forest, number, value
         self._selected = self._selected[self._selected < len(value)]
-        if self._fitted and (before is None or before.width != forest.width):
+        if self.fitted and (before is None or before.width != forest.width):
             self.fit()
         self.draw()
 
@@ -97,7 +97,7 @@ class ForestPlot(QWidget):
             if np.isfinite(x) and not (left <= x <= right and top <= y <= bottom):
                 wide, high = min(right - left, 2 * _AMID), min(bottom - top, 2 * _AMID)
                 self._look(x - wide / 2, x + wide / 2, y - high / 2, y + high / 2)
-                self._fitted = False
+                self.fitted = False
         self.draw()
 
     def fit(self, rows: Sequence[int] = ()) -> None:
@@ -112,7 +112,7 @@ class ForestPlot(QWidget):
         if len(tracks):
             x, first, last = forest.column[tracks], forest.spans.first[tracks], forest.spans.last[tracks]
             self._look(x.min() - 1, x.max() + 1, first.min() - 1, last.max() + 1)
-            self._fitted = not len(rows)
+            self.fitted = not len(rows)
 
     def show_frame(self, frame: float) -> None:
         """Draw the frame that the viewer shows as a line."""
@@ -197,7 +197,7 @@ class ForestPlot(QWidget):
         return str(self._numbers[near[forest.spans.last[near].argmax()]]) if len(near) else ""
 
     def _moved(self, *_: object) -> None:
-        self._fitted = False
+        self.fitted = False
 
     def _clicked(self, event: Any) -> None:
         if event.button() == Qt.MouseButton.LeftButton:

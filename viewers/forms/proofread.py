@@ -73,7 +73,7 @@ class ProofreadForm(CorrectForm):
         session = self.session
         if not isinstance(result, Corrected) or session is None:
             return
-        edited = before is None or session.frozen.detections is not before.frozen.detections
+        edited = before is None or session.edits != before.edits
         self.headline.setText(proofreading.headline(session))
         self.table.hold(columns_of(session.tracks))
         if self._layers is None:

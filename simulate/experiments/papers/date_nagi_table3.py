@@ -59,18 +59,16 @@ class Table3(Paper):
         found.append(Claim("Initial assignments fall as zeros get sparser", "section 6.2", shares, falls))
         equal = first["[0, 10n]"]["objective"] == first["[0, n]"]["objective"]
         claim = "The objectives of [0, 10n] are those of [0, n], to the digit"
-        found.append(Claim(claim, "Table 3", "equal" if equal else "they differ about tenfold", equal))
-        return found
+        return [*found, Claim(claim, "Table 3", "equal" if equal else "they differ about tenfold", equal)]
 
 
 def _cases(device: str) -> Cases:
     if device == "gpu":
         return GPU
     counts = sorted({1, min(8, processors())})
-    variants = {"": "tree", "-CLASS": "classical"}
     return {
         f"OMP-{count}{end}": ("cpu", Hungarian(variant, count))
-        for end, variant in variants.items()
+        for end, variant in (("", "tree"), ("-CLASS", "classical"))
         for count in counts
     }
 

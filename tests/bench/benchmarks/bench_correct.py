@@ -25,6 +25,8 @@ from outbid import TrackingSettings, Tracks, read_tracks, track
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 WANTED = 10
+REPEATED = 5
+"""Of each kind of correction."""
 MOST = 150
 """Guard: questions of an order that meets fewer errors."""
 
@@ -128,13 +130,43 @@ def at_random(movie: Tracks, seed: int) -> dict[str, object]:
     }  # fmt: skip
 
 
+def acts(movie: Tracks, seed: int) -> dict[str, object]:
+    """Seconds in which each kind of correction is solved, in a session without a window."""
+    from outbid.viewers import correcting
+    from outbid.viewers.proofreading import opened
+
+    start = time.process_time()
+    session = opened(track(movie.detections, TrackingSettings()).tracks, TrackingSettings())
+    opening, seen, rng = time.process_time() - start, session.tracks.detections, np.random.default_rng(seed)
+    links = session.tracks.links
+    seconds: dict[str, list[float]] = {"cut": [], "remove": [], "add": [], "move": []}
+    for row in rng.choice(links[:, 0], REPEATED, replace=False).tolist():
+        frame, (z, y, x) = session.spot(row)
+        beside = (frame, (z, y + float(seen.position[:, 1].std()) / 50, x))
+        for name, step in {
+            "cut": lambda row=row: correcting.cut(session, (row, int(links[links[:, 0] == row, 1][0]))),
+            "remove": lambda row=row: correcting.remove(session, (row,)),
+            "add": lambda beside=beside: correcting.add(session, beside),
+            "move": lambda row=row, beside=beside: correcting.move(session, row, beside),
+        }.items():
+            start = time.process_time()
+            step()
+            seconds[name].append(time.process_time() - start)
+    medians = {f"{name}_s": round(float(np.median(each)), 2) for name, each in seconds.items()}
+    return {"detections": len(seen), "track_and_open_s": round(opening, 2), **medians}
+
+
 def main() -> None:
-    """Measure one movie by doubt and in random orders."""
+    """Measure one movie by doubt and in random orders; and each kind of correction in the whole movie."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--movie", default="celegans/L1.csv")
     parser.add_argument("--every", type=int, default=5)
     parser.add_argument("--random", type=int, default=2)
+    parser.add_argument("--acts", action="store_true", help="only the kinds of corrections, without a window")
     given = parser.parse_args()
+    if given.acts:
+        print(json.dumps(acts(read_tracks(DATA / given.movie).every(given.every), 0)), flush=True)
+        return
     from napari_window import Window
 
     os.chdir(tempfile.mkdtemp())

@@ -1,9 +1,10 @@
 """`outbid watch`: latency of a frame, a long recording with faults, links live beside links afterwards.
 
-`python bench_watch.py latency` records in real time; `cpu` counts CPU seconds of a frame; `long --frames
-7200` records an hour at 2 Hz as fast as it goes, with files that are half written, out of order, or missing,
-and a process that is killed; `links` compares with the truth of shared recordings, links by the past alone
-and by the whole movie.
+`python bench_watch.py latency --movie plane` records in real time, the camera a process beside the one that
+watches, both on the cores of `--cores`; `cpu` counts CPU seconds of a frame by stage; `long --frames 7200`
+records an hour at 2 Hz as fast as it goes, with files that are half written, out of order, or missing, and a
+process that is killed; `links` compares with the truth of shared recordings, links by the past alone and by
+the whole movie. `--record` adds the rows to tests/bench/watch_record.json.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import argparse
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,13 @@ from outbid.watching.following import Follower
 from outbid.watching.seeing import Seer
 from outbid.watching.watch import watch
 
-MOVIES = {"512²": ((1, 512, 512), 300), "20 x 256²": ((20, 256, 256), 300)}
-RATES, FRAMES = (5.0, 2.0), 60
+RECORD = Path(__file__).resolve().parents[1] / "watch_record.json"
+MOVIES = {"plane": ("512²", (1, 512, 512), 300, 5.0), "volume": ("20 x 256²", (20, 256, 256), 300, 2.0)}
+"""Name, shape, spots drawn, and frames a second."""
+MARGIN = 32
+"""Pixels that the window may move to each side."""
+LEARN, FRAMES = 20, 45
+"""Frames from which motion is learned, and frames of which CPU time is counted."""
 KILLED, HALF, SWAPPED, MISSING = 3, 0.05, 0.05, 0.01
 """Kills of a long recording, and shares of its frames with other faults."""
 SHARED = (
@@ -46,11 +52,13 @@ ARGUMENTS = ["-c", "from outbid.cli import main; main()", "watch"]
 
 
 def movie(shape: tuple[int, int, int], spots: int, frames: int) -> list[NDArray[np.uint16]]:
-    """Frames of spots that diffuse: a few that are drawn, shifted by some pixels."""
-    first = frame_of(shape, spots, 0)
+    """Frames of spots that diffuse together: a window that moves over a larger image."""
+    wide = (shape[0], shape[1] + 2 * MARGIN, shape[2] + 2 * MARGIN)
+    large = frame_of(wide, round(spots * wide[1] * wide[2] / (shape[1] * shape[2])), 0)
     rng = np.random.default_rng(0)
-    path = np.cumsum(rng.integers(-1, 2, (frames, 2)), axis=0)
-    return [np.roll(first, tuple(shift), (1, 2)) for shift in path.tolist()]
+    path = MARGIN + np.cumsum(rng.integers(-1, 2, (frames, 2)), axis=0)
+    path = 2 * MARGIN - np.abs(path % (4 * MARGIN) - 2 * MARGIN)
+    return [large[:, y : y + shape[1], x : x + shape[2]] for y, x in path.tolist()]
 
 
 def write(folder: Path, number: int, image: NDArray) -> None:
@@ -59,56 +67,96 @@ def write(folder: Path, number: int, image: NDArray) -> None:
     (folder / ".writing").replace(folder / f"img_{number:05d}.tif")
 
 
-def latency(name: str, rate: float) -> measure.Row:
-    """Seconds from file to tracks, of frames recorded in real time on two threads."""
-    images = movie(*MOVIES[name], FRAMES)
+def camera(name: str, frames: int, rate: float, folder: Path) -> None:
+    """Record in real time; print when each file got its name, in seconds of the clock of the machine."""
+    _, shape, spots, _ = MOVIES[name]
+    images, written = movie(shape, spots, frames), []
+    begin = time.monotonic()
+    for k, image in enumerate(images):
+        time.sleep(max(begin + k / rate - time.monotonic(), 0))
+        write(folder, k, image)
+        written.append(time.time())
+    print(json.dumps(written))
+
+
+@dataclass
+class Done:
+    """When each frame was linked and its events were given: what `watch` calls as it goes on."""
+
+    at: list[float] = field(default_factory=list)
+
+    def __call__(self, done: int, _known: int, text: str = "") -> None:
+        if text:  # the last pass has none
+            self.at += [time.time()] * (done - len(self.at))
+
+
+def latency(name: str, seconds: float, device: str, rate: float | None = None) -> measure.Row:
+    """Seconds from when a file has its name to when its frame is linked, of frames recorded in real time.
+
+    The frames are those after the first one that found nothing waiting, once the model was learned.
+    """
+    label, shape, spots, usual = MOVIES[name]
+    rate = rate or usual
+    frames, settings = round(seconds * rate), DetectionSettings(device=device)
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch, "images")
-        folder.mkdir()
-
-        def record() -> None:
-            begin = time.monotonic()
-            for k, image in enumerate(images):
-                time.sleep(max(begin + k / rate - time.monotonic(), 0))
-                write(folder, k, image)
-
-        camera, before = threading.Thread(target=record), time.process_time()
-        camera.start()
-        how = How(until=FRAMES - 1, poll=0.02, learn=20, keep=True)
-        made = watch(folder, Path(scratch, "tracks.parquet"), how=how)
-        camera.join()
-    live = made["live"]
+        warm, folder = Path(scratch, "warm"), Path(scratch, "images")
+        for place in (warm, folder):
+            place.mkdir()
+        for k, image in enumerate(movie(shape, spots, LEARN + 5)):  # kernels are compiled
+            write(warm, k, image)
+        how = How(until=LEARN + 4, poll=0.02, learn=LEARN)
+        watch(warm, Path(scratch, "warm.parquet"), settings, how=how)
+        words = [name, "--frames", str(frames), "--rate", str(rate), "--folder", str(folder)]
+        recording = subprocess.Popen(
+            [sys.executable, __file__, "camera", "--movie", *words], stdout=subprocess.PIPE
+        )
+        done, before = Done(), time.process_time()
+        made = watch(
+            folder, Path(scratch, "tracks.parquet"), settings, progress=done,
+            how=How(until=frames - 1, poll=0.02, learn=LEARN, keep=True),
+        )  # fmt: skip
+        used = time.process_time() - before
+        written = np.array(json.loads(recording.communicate()[0]))
+        seen = read_tracks(Path(scratch, "tracks.live.parquet")).detections
+    live, at = made["live"], np.array(done.at)
+    waits = np.append(True, at[:-1] > written[1:])  # the one before was not yet done
+    first = next((k for k in range(LEARN, frames) if not waits[k]), frames - 1)
+    took = (at - written)[first:]
     return {
-        "movie": name, "Hz": rate, "median": live["latency_median"], "99 %": live["latency_99"],
-        "lost": live["missing"] + live["late"], "most behind": live["most_behind"],
-        "cpu of all": round(time.process_time() - before, 1),
+        "what": "latency", "movie": label, "spots": len(seen) // frames, "hz": rate, "device": device,
+        "cores": len(os.sched_getaffinity(0)), "frames": frames, "learned_after": first,
+        "median": round(float(np.median(took)), 3), "p99": round(float(np.percentile(took, 99)), 3),
+        "most": round(float(took.max()), 3), "lost": live["missing"] + live["late"],
+        "linked": len(np.unique(seen.frame)), "most_behind": live["most_behind"],
+        "cpu_and_last_pass": round(used, 1),
     }  # fmt: skip
 
 
 def cpu(name: str) -> measure.Row:
     """CPU seconds of a frame, which other work on the machine does not change: to detect, and to link."""
-    images = movie(*MOVIES[name], FRAMES)
+    label, shape, spots, _ = MOVIES[name]
+    images = movie(shape, spots, FRAMES)
     seer = Seer(open_images(images[0], axes="ZYX"), DetectionSettings(), 1)
     seer.learn(images.__getitem__, range(8))
-    follower, seconds, spots = Follower(TrackingSettings(), 20, 1), list[tuple[float, float]](), 0
+    follower, seconds, found = Follower(TrackingSettings(), LEARN, 1), list[tuple[float, float]](), 0
     for k, image in enumerate(images):
         begin = time.process_time()
         seen = seer.detections(image, k)
         middle = time.process_time()
         follower.add(k, seen)
         seconds += [(middle - begin, time.process_time() - middle)]
-        spots += len(seen)
-    after = np.array(seconds[20:])
+        found += len(seen)
+    after = np.array(seconds[LEARN:])
     detect, link = np.median(after, axis=0).round(4).tolist()
     whole = np.percentile(after.sum(axis=1), [50, 99]).round(4).tolist()
     return {
-        "movie": name, "spots": spots // FRAMES, "detect": detect, "link": link, "median": whole[0],
-        "99 %": whole[1],
+        "what": "cpu", "movie": label, "spots": found // FRAMES, "detect": detect, "link": link,
+        "median": whole[0], "p99": whole[1],
     }  # fmt: skip
 
 
-def long(frames: int) -> measure.Row:
-    """A recording with faults as fast as it goes; the run is killed, and begun again."""
+def long(frames: int, rate: float | None) -> measure.Row:
+    """A recording with faults, as fast as it goes or in time; the run is killed, and begun again."""
     rng, seeds = random.Random(0), np.random.default_rng(0)
     particles, side = 20, 64
     path = seeds.uniform(8, 56, (particles, 2)) + np.cumsum(
@@ -126,10 +174,13 @@ def long(frames: int) -> measure.Row:
         folder.mkdir()
 
         def record() -> None:
-            for k in order:
+            start = time.monotonic()
+            for place, k in enumerate(order):
                 gauss = np.exp(-((axis - path[k][..., None]) ** 2) / (2 * 1.3**2))
                 light = 100 + 150 * np.einsum("py,px->yx", gauss[:, 0], gauss[:, 1])
                 image = seeds.poisson(light).astype(np.uint16)[None]
+                if rate:
+                    time.sleep(max(start + place / rate - time.monotonic(), 0))
                 if k in missing:
                     continue
                 write(folder, k, image)
@@ -142,46 +193,71 @@ def long(frames: int) -> measure.Row:
                     time.sleep(0.05)
                     half.replace(final)
 
-        camera = threading.Thread(target=record)
-        options = ["--until", str(frames - 1), "--poll", "0.02", "--wait", "2", "--keep", "--learn", "20"]
+        recording = threading.Thread(target=record)
+        options = [
+            "--until",
+            str(frames - 1),
+            "--poll",
+            "0.02",
+            "--wait",
+            "2",
+            "--keep",
+            "--learn",
+            str(LEARN),
+        ]
         command = [sys.executable, *ARGUMENTS, str(folder), "-o", str(output), *options]
         begin = time.monotonic()
-        camera.start()
-        peaks, kills = [], 0
+        recording.start()
+        memory, kills = Memory(output.with_name("tracks.live.parquet") / "ended"), 0
         while True:
             process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
             end = time.monotonic() + (rng.uniform(20, 60) if kills < KILLED else 1e9)
             while process.poll() is None and time.monotonic() < end:
-                if not (
-                    output.with_name("tracks.live.parquet") / "ended"
-                ).exists():  # the last pass takes more
-                    peaks.append(resident(process.pid))
-                time.sleep(1)
+                memory.look(process.pid)
+                time.sleep(0.5)
             if process.poll() is not None:
                 break
             process.kill()
             process.wait()
             kills += 1
-        camera.join()
+        recording.join()
         seconds = time.monotonic() - begin
         record_of = json.loads(output.with_name("tracks.watch.json").read_text("utf-8"))
         seen = read_tracks(output.with_name("tracks.live.parquet")).detections
-    half = peaks[len(peaks) // 4 : len(peaks) // 2], peaks[3 * len(peaks) // 4 :]
     return {
-        "frames": frames, "missing": len(missing), "counted as missing": record_of["live"]["missing"],
-        "late": record_of["live"]["late"], "frames live": len(np.unique(seen.frame)), "kills": kills,
-        "MB in the second quarter": max(half[0]), "MB in the last": max(half[1]), "seconds": round(seconds),
-        **record_of["links_changed"],
+        "what": "long", "frames": frames, "missing": len(missing),
+        "counted_as_missing": record_of["live"]["missing"], "late": record_of["live"]["late"],
+        "frames_live": len(np.unique(seen.frame)), "kills": kills, **memory.stated(),
+        "seconds": round(seconds), **record_of["links_changed"],
     }  # fmt: skip
 
 
-def resident(process: int) -> int:
-    """MB of memory of a process."""
-    try:
-        text = Path(f"/proc/{process}/statm").read_text("utf-8")
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE") // 2**20
+@dataclass
+class Memory:
+    """MB of a process of its own (no files mapped), while frames come, and in the last pass."""
+
+    ended: Path  # there once the last pass has begun
+    coming: list[int] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)
+
+    def look(self, process: int) -> None:
+        """Add how much a process has now."""
+        try:
+            text = Path(f"/proc/{process}/status").read_text("utf-8")
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        known = dict(line.split(":", 1) for line in text.splitlines())
+        kilobytes = int(known.get("RssAnon", "0").split()[0])
+        (self.after if self.ended.exists() else self.coming).append(kilobytes // 1024)
+
+    def stated(self) -> measure.Row:
+        """The median of each quarter of the time in which frames came, and the most of the last pass."""
+        quarters = np.array_split(np.array(self.coming), 4)
+        return {
+            "mb_by_quarter": [int(np.median(part)) for part in quarters],
+            "most_mb_by_quarter": [int(part.max()) for part in quarters],
+            "most_mb_of_last_pass": max(self.after, default=0),
+        }  # fmt: skip
 
 
 def links(name: str, folder: Path, learn: int) -> measure.Row:
@@ -197,7 +273,9 @@ def links(name: str, folder: Path, learn: int) -> measure.Row:
         np.concatenate([getattr(one, what) for one in found]) for what in ("track", "parent", "probability")
     )
     live, whole = Tracks.from_track_ids(seen, ids, parents), track(seen).tracks
-    row: measure.Row = {"recording": name, "frames": seen.frame_count, "detections": len(seen)}
+    row: measure.Row = {
+        "what": "links", "recording": name, "frames": seen.frame_count, "detections": len(seen)
+    }  # fmt: skip
     for label, made, stated in (
         ("live", live, probability[live.links[:, 1]]), ("afterwards", whole, whole.link_probability),
     ):  # fmt: skip
@@ -210,24 +288,61 @@ def links(name: str, folder: Path, learn: int) -> measure.Row:
     return row
 
 
+CASE = ("what", "movie", "hz", "device", "recording")
+"""The values by which rows of a record are cases."""
+
+
+def record(path: Path, rows: list[measure.Row], stated: dict[str, str]) -> None:
+    """Add rows to a record; of each case the last is kept."""
+    before = json.loads(path.read_text("utf-8"))["rows"] if path.is_file() else []
+    cases = {json.dumps([row.get(name) for name in CASE]): row for row in [*before, *rows]}
+    measure.write_rows(path, stated, cases.values())
+
+
+def collect(files: list[Path]) -> None:
+    """Join records that were written on another machine to the one of the documentation."""
+    for file in files:
+        made = json.loads(file.read_text("utf-8"))
+        record(RECORD, made["rows"], {name: made[name] for name in measure.ORIGIN})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("latency", "cpu", "long", "links"))
+    parser.add_argument("what", choices=("latency", "cpu", "long", "links", "camera", "collect"))
+    parser.add_argument("files", type=Path, nargs="*", help="records to collect")
+    parser.add_argument("--movie", choices=[*MOVIES], help="one alone")
+    parser.add_argument("--rate", type=float, help="frames a second; default: that of the movie")
+    parser.add_argument("--seconds", type=float, default=75.0, help="of a recording in real time")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--cores", type=int, nargs="+", help="those that this and all it starts run on")
     parser.add_argument("--frames", type=int, default=7200)
     parser.add_argument("--data", type=Path, help="folder of the shared recordings")
-    parser.add_argument("--learn", type=int, default=20)
+    parser.add_argument("--learn", type=int, default=LEARN)
+    parser.add_argument("--folder", type=Path, help="where the camera writes")
+    parser.add_argument("--record", type=Path, nargs="?", const=RECORD)
     given = parser.parse_args()
+    if given.cores:
+        os.sched_setaffinity(0, given.cores)
+    names = [given.movie] if given.movie else [*MOVIES]
+    if given.what == "camera":
+        camera(names[0], given.frames, given.rate, given.folder)
+        return
+    if given.what == "collect":
+        collect(given.files)
+        return
     if given.what == "latency":
-        rows = [latency(name, rate) for name in MOVIES for rate in RATES]
+        cases = (latency(name, given.seconds, given.device, given.rate) for name in names)
     elif given.what == "cpu":
-        rows = [cpu(name) for name in MOVIES]
+        cases = map(cpu, names)
     elif given.what == "long":
-        rows = [long(given.frames)]
+        cases = (long(given.frames, given.rate) for _ in range(1))
     else:
-        rows = [links(name, given.data, given.learn) for name in SHARED if (given.data / name).exists()]
-    for row in rows:
-        print(json.dumps(row))
-    print(json.dumps(measure.stated()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, "MB")
+        cases = (links(name, given.data, given.learn) for name in SHARED if (given.data / name).exists())
+    for row in cases:
+        print(json.dumps(row), flush=True)
+        if given.record:
+            record(given.record, [row], measure.stated())
+    print(json.dumps(measure.stated()))
 
 
 if __name__ == "__main__":

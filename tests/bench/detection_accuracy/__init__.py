@@ -5,6 +5,8 @@ and its images, `separated` single spots and images without any. `agree` says wh
 `tuned` are other detectors, tuned on the truth. `grid`, `false_spots`, `precision`, `real` and `speed`
 measure one thing each; `run` measures all and writes the record. `movies` are those of `whole_way.py`.
 
+`few` has movies of few bright beads, with halos, out of focus, saturated.
+
 `uneven` has kinds of images in uneven light, drawn by `gaussian_light` and `diffraction` from a
 `scene_of_light`, beside an oracle.
 

@@ -1,7 +1,7 @@
 """Spots or bodies with nothing set: how many images of each are taken for the other.
 
 Spots are those of the 51 kinds in uneven light, by two renderers; bodies those of the grid, and the fly's. In
-tests/bench/, `python -m detection_accuracy.choice --first 5001 --seeds 1` measures them.
+tests/bench/, `python -m detection_accuracy.choice --first 5001 --jobs 8` measures them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 
+from benchmarks import measure
 from numpy.typing import NDArray
 
 from outbid import DetectionSettings, detect
@@ -52,19 +53,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1, help="images of each kind")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="images judged at once")
     chosen = parser.parse_args()
     seeds = range(chosen.first, chosen.first + chosen.seeds)
     rows = {"spots": [0, 0], "bodies": [0, 0]}
-    for truth, source in [
-        *(("spots", spots(seed)) for seed in seeds), *(("bodies", bodies(seed)) for seed in seeds),
-        *([("bodies", fly())] if real.folder_of("fly").exists() else []),
-    ]:  # fmt: skip
-        for name, image, voxel in source:
-            wrong = are_bodies(image, voxel) != (truth == "bodies")
-            rows[truth][0] += wrong
-            rows[truth][1] += 1
-            if wrong:
-                sys.stderr.write(f"{name}: not taken for {truth}\n")
+    with measure.processes(chosen.jobs) as pool:
+        for truth, source in [
+            *(("spots", spots(seed)) for seed in seeds), *(("bodies", bodies(seed)) for seed in seeds),
+            *([("bodies", fly())] if real.folder_of("fly").exists() else []),
+        ]:  # fmt: skip
+            names, images, voxels = zip(*source, strict=True)
+            for name, taken in zip(names, pool.map(are_bodies, images, voxels), strict=True):
+                rows[truth][0] += taken != (truth == "bodies")
+                rows[truth][1] += 1
+                if taken != (truth == "bodies"):
+                    sys.stderr.write(f"{name}: not taken for {truth}\n")
     print(json.dumps({f"{truth} taken for the other": f"{w} of {n}" for truth, (w, n) in rows.items()}))
 
 

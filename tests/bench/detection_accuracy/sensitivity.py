@@ -24,11 +24,11 @@ from . import agree, cells, grid, uneven
 RECORD = Path(__file__).resolve().parents[1] / "detection_sensitivity.json"
 MODULES = (
     "candidates", "choice", "decision", "fit", "joint", "model", "noise", "prepare", "spectrum", "stabilise",
-    "transform", "width",
+    "transform", "wider", "width",
 )  # fmt: skip
 """Modules whose constants act with nothing set."""
-SHARED = (("fit", "SIZES"), ("model", "MARGIN"))
-"""Constants that other modules use as well, in the modules where they act."""
+SHARED = {("fit", "SIZES"): ("choice", "wider"), ("choice", "MARGIN"): ("model",)}
+"""Constants that other modules use as well, and these modules."""
 FACTORS = (0.5, 2.0)
 SEED = 361
 Change = tuple[str, str, float]
@@ -77,13 +77,15 @@ def measured(change: Change | None) -> list[float]:
     if change is None:
         return scores()
     module, name, factor = change
-    home = import_module(f"outbid.detection.{module}")
-    value = getattr(home, name)
-    setattr(home, name, changed(value, factor))
+    homes = [import_module(f"outbid.detection.{one}") for one in (module, *SHARED.get((module, name), ()))]
+    value = getattr(homes[0], name)
     try:
+        for home in homes:
+            setattr(home, name, changed(value, factor))
         return scores()
     finally:
-        setattr(home, name, value)
+        for home in homes:
+            setattr(home, name, value)
 
 
 def row_of(change: Change, new: list[float], usual: list[float]) -> dict[str, Any]:
@@ -100,8 +102,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--record", type=Path, default=RECORD)
+    parser.add_argument("--only", nargs="*", default=[], help="of the constants, such as joint._ONE_SPOT")
     chosen = parser.parse_args()
-    changes = [(*name, factor) for name in names() for factor in FACTORS]
+    wanted = [name for name in names() if not chosen.only or ".".join(name) in chosen.only]
+    changes = [(*name, factor) for name in wanted for factor in FACTORS]
     with measure.processes(chosen.jobs) as pool:
         usual, *rest = pool.map(measured, [None, *changes])
     stated = {**measure.stated(), "images": len(usual), "mean": round(float(np.mean(usual)), 4)}

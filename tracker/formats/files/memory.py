@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from ...compute.arrays import free_memory
 from ...errors import ResourceError
 
 _SHARE = 0.8
 _REMEDY = "Split it by frames, or take a machine with more memory."
-
-
-def free_memory() -> int:
-    """Bytes available without swapping; the system's file cache counts as free."""
-    try:
-        with Path("/proc/meminfo").open() as lines:
-            available = next(line for line in lines if line.startswith("MemAvailable"))
-        return int(available.split()[1]) * 1024
-    except (OSError, StopIteration):  # not Linux
-        pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 22
-        return pages * 4096
 
 
 def fits_memory(needed: float) -> bool:

@@ -123,7 +123,9 @@ def write_tracks(
         yield _settings(image)
         yield '  <GUIState state="ConfigureViews" />\n</TrackMate>\n'
 
-    write_whole(path, lambda file: file.writelines(map(_bytes_of, pieces())), overwrite=overwrite)
+    # Names of files need not be UTF-8.
+    content = (piece.encode("utf-8", "backslashreplace") for piece in pieces())
+    write_whole(path, lambda file: file.writelines(content), overwrite=overwrite)
 
 
 def _record(record: Record) -> str:
@@ -280,8 +282,3 @@ zstart="0" zend="{depth - 1}" tstart="0" tend="{image.frames - 1}" />
     </AnalyzerCollection>
   </Settings>
 """
-
-
-def _bytes_of(piece: str) -> bytes:
-    """A piece of the file; names of files need not be UTF-8."""
-    return piece.encode("utf-8", "backslashreplace")

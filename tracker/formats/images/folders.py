@@ -43,6 +43,7 @@ class _Files:
     sizes: tuple[int, ...]
     channel: int
     scene: int | None
+    partial: bool = False
 
     def read(self, numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
         """Yield this region of each frame."""
@@ -67,7 +68,9 @@ class _Files:
         return next(number for number, files in enumerate(self.frames) if files)
 
     def _frames(self, path: Path, numbers: Sequence[int]) -> Iterator[NDArray]:
-        for planes in planes_by_frame(path, self.scene, self.axes, self.sizes, self.channel, numbers):
+        for planes in planes_by_frame(
+            path, self.scene, self.axes, self.sizes, self.channel, numbers, partial=self.partial
+        ):
             yield grey(planes.reshape(self._shape))
 
     def _image(self, path: Path) -> NDArray:
@@ -141,7 +144,7 @@ def _look_at(path: Path, chosen: Chosen) -> Images:
     if len(files) > 1:
         return _of_folder(path, files, outer, replace(chosen, axes=axes), header, named)
     refuse_absent("channel", chosen.channel, first, size.get("C", 1))
-    one = _Files(((first,),) * size.get("T", 1), named, header.sizes, chosen.channel, scene)
+    one = _Files(((first,),) * size.get("T", 1), named, header.sizes, chosen.channel, scene, chosen.partial)
     read = one.read if first.suffix.lower() == ".png" else one.read_one
     return movie_of(str(path), header, named, chosen, read)
 

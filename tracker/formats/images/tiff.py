@@ -10,7 +10,6 @@ import html
 import logging
 import math
 import re
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -22,22 +21,8 @@ from numpy.typing import NDArray
 
 from ...errors import InputError, ResourceError
 from ..files.packages import damage_explained
+from .tiff_pages import pages_in
 from .tiff_scenes import Header, planes_of, scene_of, with_imagej, with_ome
-
-_DECIDING = {256, 257, 258, 259, 266, 277, 278, 284, 317, 322, 323, 338, 339}
-"""Tags that determine how the bytes of an image are decoded."""
-_SINGLE = _DECIDING - {258, 338, 339}
-"""Those of them that hold one whole number; the others hold one for each sample."""
-_LSM = 34412
-"""Tag of Zeiss' files, whose strips are not divided as their header says."""
-_STRIPS_AND_TILES = {273, 324}
-"""Tags with the offsets of the data; readers differ in which of the two they use."""
-_OFFSETS = {273, 279, 324, 325}
-"""Tags with the offsets and with the lengths of the data."""
-_UNSIGNED = {3, 4, 13, 16, 18}
-"""Tag types of unsigned whole numbers: data at a negative offset are read as a page of zeros."""
-_NUMBERS = {1: "B", 3: "H", 4: "I", 8: "h", 9: "i", 16: "Q"}  # tag types of whole numbers
-_WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # their sizes
 
 
 def look_at_tiff(path: Path, number: int | None = None, partial: bool = False) -> Header:
@@ -52,8 +37,9 @@ def look_at_tiff(path: Path, number: int | None = None, partial: bool = False) -
     SettingsError
         If there is no scene of this number.
     """
-    tags = {file: _deciding_tags(path.with_name(file)) for file in {path.name, *_set_of(path)}}
-    with _opened(path) as tiff:
+    files = {path.name, *(name for name in _set_of(path, partial) if path.with_name(name).is_file())}
+    tags = {file: pages_in(path.with_name(file)) for file in files}
+    with opened(path, partial=partial) as tiff:
         scene = scene_of(path, tiff, number)
         sizes = scene.sizes
         for series in scene.series:
@@ -84,137 +70,41 @@ def files_of_ome(path: Path) -> list[str]:
     """Names of the files that an OME header says belong together; empty for a file that stands alone."""
     text = ""
     if path.suffix.lower() in (".tif", ".tiff", ".btf"):
-        with suppress(InputError, ResourceError), _opened(path, alone=True) as tiff:  # reading it says so
+        with suppress(InputError, ResourceError), opened(path, alone=True) as tiff:  # reading it says so
             text = tiff.pages[0].description if tiff.is_ome else ""
     found = [html.unescape(name) for name in re.findall(r'<UUID[^>]*\sFileName="([^"]*)"', text)]
     return list(dict.fromkeys(found)) if len({*found}) > 1 else []
 
 
-def _set_of(path: Path) -> list[str]:
-    """The files that are read together with this one: none outside its folder, and all or none."""
+def _set_of(path: Path, partial: bool = False) -> list[str]:
+    """The files that are read together with this one: none outside its folder, and all or none.
+
+    `partial`: also if some are not there yet.
+    """
     names = files_of_ome(path)
-    here = all(Path(name).name == name and path.with_name(name).is_file() for name in names)
+    here = all(Path(name).name == name and (partial or path.with_name(name).is_file()) for name in names)
     return names if here and path.name in names else []
 
 
 @contextmanager
-def _opened(path: Path, *, alone: bool = False) -> Iterator[Any]:
-    """Open a TIFF file; errors of tifffile about damaged data become an InputError."""
+def opened(path: Path, *, alone: bool = False, partial: bool = False) -> Iterator[Any]:
+    """Open a TIFF file; errors of tifffile about damaged data become an InputError.
+
+    `alone`: without the others of its OME header; `partial`: also if some of them are not there yet.
+    """
     import tifffile
 
     unheard = logging.NullHandler()  # keeps its log off the screen
     logging.getLogger("tifffile").addHandler(unheard)
     try:
         # An OME header may name other files anywhere on the disk: only those of its folder are opened.
-        several = not alone and bool(_set_of(path))
+        several = not alone and bool(_set_of(path, partial))
         with damage_explained(str(path), "TIFF"), tifffile.TiffFile(path, _multifile=several) as tiff:
             if not alone and not tiff.series:
                 raise InputError(f"{path} holds no image. Check where it was made.")
             yield tiff
     finally:
         logging.getLogger("tifffile").removeHandler(unheard)
-
-
-def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
-    """Tags that determine how each page is decoded, by the offset of the page.
-
-    The pages form a linked list. If the last page is not marked as such, the file is truncated.
-    """
-    size = path.stat().st_size
-    found: dict[int, dict[int, int]] = {}
-    with path.open("rb") as file:
-        head = file.read(16)
-        order = {b"II": "<", b"MM": ">"}.get(head[:2])
-        if order is None or len(head) < 8:
-            raise InputError(f"{path} does not begin as TIFF does. Check what it is.")
-        (version,) = struct.unpack(order + "H", head[2:4])
-        big = version == 43
-        entry, count_form, offset_form = (20, "Q", "Q") if big else (12, "H", "I")
-        (offset,) = (
-            struct.unpack_from(order + offset_form, head, 8 if big else 4) if len(head) == 16 else (0,)
-        )
-        while offset:
-            cut = (
-                f"{path} is cut short: page {len(found)} would be at byte {offset} of {size}. Copy it again."
-            )
-            if offset in found or offset >= size:
-                raise InputError(cut)
-            deciding = found[offset] = {}
-            file.seek(offset)
-            start = file.read(struct.calcsize(count_form))
-            if len(start) < struct.calcsize(count_form):
-                raise InputError(cut)
-            (tags,) = struct.unpack(order + count_form, start)
-            if offset + len(start) + tags * entry + struct.calcsize(offset_form) > size:
-                raise InputError(cut)
-            counts: dict[int, int] = {}
-            for tag in range(tags):
-                content = file.read(entry)
-                name, kind, count, value = struct.unpack(order + "HH" + 2 * offset_form, content)
-                _refuse_odd_entry(path, len(found) - 1, (name, kind, count), counts)
-                counts[name] = count
-                form, value_at = order + _NUMBERS.get(kind, "Q"), 4 + struct.calcsize(offset_form)
-                if name in _DECIDING and count == 1 and struct.calcsize(form) <= entry - value_at:
-                    (deciding[name],) = struct.unpack_from(form, content, value_at)
-                length = count * _WIDTHS.get(kind, 1)
-                if length > struct.calcsize(offset_form) and value + length > size:
-                    raise InputError(
-                        f"{path} is cut short: tag {tag} of page {len(found) - 1} would end at byte "
-                        f"{value + length} of {size}. Copy it again."
-                    )
-            _refuse_odd_page(path, len(found) - 1, counts, deciding)
-            (offset,) = struct.unpack(order + offset_form, file.read(struct.calcsize(offset_form)))
-    return found
-
-
-def _refuse_odd_entry(path: Path, page: int, entry: tuple[int, int, int], before: Mapping[int, int]) -> None:
-    """Refuse an entry (tag, type, number of values) that readers understand in different ways.
-
-    `before`: the number of values of each tag that precedes it in the page.
-    """
-    name, kind, count = entry
-    if name in _SINGLE and (count != 1 or kind not in _NUMBERS or name in before):
-        reason = f"is not one whole number (type {kind}, {count + before.get(name, 0)} values)"
-    elif name in _DECIDING and kind not in _NUMBERS:
-        reason = f"holds values of type {kind}, not whole numbers"
-    elif name in _OFFSETS and (kind not in _UNSIGNED or name in before):
-        reason = f"places its data by values of type {kind}, not by unsigned numbers given once"
-    else:
-        return
-    raise InputError(f"{path}: tag {name} of page {page} {reason}. It may be damaged; save the file again.")
-
-
-def _refuse_odd_page(path: Path, page: int, counts: Mapping[int, int], deciding: Mapping[int, int]) -> None:
-    """Refuse a page whose tags contradict each other. `counts`: number of values of each tag."""
-    pieces = 0 if _LSM in counts else counts.get(273, counts.get(324, 0))
-    sizes = counts.get(279, counts.get(325, pieces))
-    if counts.keys() >= _STRIPS_AND_TILES:
-        reason = "is in strips and in tiles, which none can be"
-    elif deciding.get(317, 1) != 1 == deciding.get(259, 1):  # readers differ in whether they apply it
-        reason = "has a predictor (tag 317), but no compression that uses it"
-    elif pieces > 0 and pieces != sizes:
-        reason = f"has {pieces} strips or tiles, but the sizes of {sizes}"
-    elif 0 < pieces < (needed := _pieces(deciding)):
-        reason = f"is in {pieces} strips or tiles where its header needs {needed}"
-    else:
-        return
-    raise InputError(f"{path}: page {page} {reason}. It may be damaged; save the file again.")
-
-
-def _pieces(tags: Mapping[int, int]) -> int:
-    """How many strips or tiles make a page with these tags.
-
-    Examples
-    --------
-    >>> _pieces({256: 100, 257: 90, 278: 20})
-    5
-    >>> _pieces({256: 100, 257: 90, 322: 64, 323: 64, 277: 3, 284: 2})
-    12
-    """
-    width, length = tags.get(256, 0), tags.get(257, 0)
-    wide, high = (tags.get(322), tags.get(323)) if 322 in tags else (width, tags.get(278))
-    planes = tags.get(277, 1) if tags.get(284) == 2 else 1
-    return -(-width // (wide or width or 1)) * -(-length // (high or length or 1)) * planes
 
 
 def _refuse_unlike_pages(path: Path, series: Any, tags: Mapping[str, dict[int, dict[int, int]]]) -> None:
@@ -306,25 +196,37 @@ def _shape_in(description: str) -> tuple[int, ...]:
 
 
 def planes_by_frame(
-    path: Path, scene: int | None, axes: str, sizes: tuple[int, ...], channel: int, frames: Sequence[int]
-) -> Iterator[NDArray]:
+    path: Path, scene: int | None, axes: str, sizes: tuple[int, ...], channel: int, frames: Sequence[int],
+    *, partial: bool = False,
+) -> Iterator[NDArray]:  # fmt: skip
     """Yield the planes of each given frame, sorted by z, for one channel of a scene.
 
     Raises InputError if a plane cannot be decoded.
     """
-    size = dict(zip(axes, sizes, strict=True))
-    leading = axes.rstrip("S")[:-2]
-    lengths = [size[axis] for axis in leading]
-    with _opened(path) as tiff:
+    with opened(path, partial=partial) as tiff:
         found = scene_of(path, tiff, scene)
         for t in frames:
-            where = {"T": [t], "C": [channel], "Z": list(range(size.get("Z", 1)))}
-            index = np.ix_(*[where[axis] for axis in leading]) if leading else ()
-            planes = np.ravel_multi_index(index, lengths).ravel().tolist() if leading else [0]
-            yield planes_of(tiff, found, planes, lambda pages, like: _refuse_bombs(path, pages, like.nbytes))
+            planes = plane_numbers(axes, sizes, channel, t)
+            yield planes_of(tiff, found, planes, lambda pages, like: refuse_bombs(path, pages, like.nbytes))
 
 
-def _refuse_bombs(path: Path, pages: list[Any], size: int) -> None:
+def plane_numbers(axes: str, sizes: tuple[int, ...], channel: int, frame: int) -> list[int]:
+    """Numbers of the planes of a frame, sorted by z, through all images of a scene.
+
+    Examples
+    --------
+    >>> plane_numbers("TCZYX", (9, 2, 3, 64, 64), 1, 2)
+    [15, 16, 17]
+    """
+    size = dict(zip(axes, sizes, strict=True))
+    leading = axes.rstrip("S")[:-2]
+    where = {"T": [frame], "C": [channel], "Z": list(range(size.get("Z", 1)))}
+    index = np.ix_(*[where[axis] for axis in leading]) if leading else ()
+    lengths = [size[axis] for axis in leading]
+    return np.ravel_multi_index(index, lengths).ravel().tolist() if leading else [0]
+
+
+def refuse_bombs(path: Path, pages: list[Any], size: int) -> None:
     """Refuse planes of a different size, or with more data than a plane holds, which some decoders unpack."""
     for page in pages:
         if page is None:

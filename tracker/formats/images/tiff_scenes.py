@@ -172,13 +172,7 @@ def _per_unit(tags: Any, name: str) -> float:
 
 def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequence[str] | None) -> Header:
     """The header with what OME states; `lost` are files of the movie that are not there, None for any."""
-    from defusedxml import ElementTree
-
-    try:
-        root = ElementTree.fromstring(tiff.ome_metadata or "", forbid_dtd=True)
-    except Exception as error:  # a parse error, or an attack that defusedxml detects
-        raise InputError(f"{path}: its OME header cannot be read ({error}). Save the file again.") from None
-    found = [each for each in root.iter() if each.tag.rpartition("}")[2] == "Pixels"]
+    found = _pixels(path, tiff.ome_metadata)
     index = scene.number if len(found) == len(tiff.series) else 0  # some planes may be in other files
     known = dict(found[index].attrib) if found else {}
     needed = math.prod(int(known.get(f"Size{axis}", 1)) for axis in "TZCYX")
@@ -208,6 +202,39 @@ def with_ome(header: Header, tiff: Any, scene: TiffImage, path: Path, lost: Sequ
         times=tuple(times[frame] for frame in sorted(times)) if all_known else (),
         channels=names if len(names) > 1 and any(names) else (),
     )  # fmt: skip
+
+
+def _pixels(path: Path, text: str | None) -> list[Any]:
+    """The elements of an OME header that state images."""
+    from defusedxml import ElementTree
+
+    try:
+        root = ElementTree.fromstring(text or "", forbid_dtd=True)
+    except Exception as error:  # a parse error, or an attack that defusedxml detects
+        raise InputError(f"{path}: its OME header cannot be read ({error}). Save the file again.") from None
+    return [each for each in root.iter() if each.tag.rpartition("}")[2] == "Pixels"]
+
+
+def planes_in_ome(path: Path, text: str | None, scene: int, channel: int) -> dict[int, list[tuple[str, int]]]:
+    """The file and the page of each plane of a channel, by z, for each frame that an OME header states."""
+    found = _pixels(path, text)
+    if scene >= len(found):
+        return {}
+    pixels = found[scene]
+    axes = pixels.get("DimensionOrder", "XYZCT")[:1:-1]  # the last varies fastest
+    sizes = [int(pixels.get(f"Size{axis}", 1)) for axis in axes]
+    pages: dict[tuple[int, int], tuple[str, int]] = {}
+    for data in (each for each in pixels if each.tag.rpartition("}")[2] == "TiffData"):
+        name = next((each.get("FileName") for each in data if each.get("FileName")), path.name)
+        begin = int(np.ravel_multi_index([int(data.get(f"First{axis}", 0)) for axis in axes], sizes))
+        many = int(data.get("PlaneCount", 1 if "IFD" in data.attrib else math.prod(sizes) - begin))
+        for k, place in enumerate(zip(*np.unravel_index(range(begin, begin + many), sizes), strict=True)):
+            at = dict(zip(axes, map(int, place), strict=True))
+            if at["C"] == channel:
+                pages[at["T"], at["Z"]] = name, int(data.get("IFD", 0)) + k
+    deep = int(pixels.get("SizeZ", 1))
+    frames = [[pages.get((t, z)) for z in range(deep)] for t in range(int(pixels.get("SizeT", 1)))]
+    return {t: [plane for plane in planes if plane] for t, planes in enumerate(frames) if all(planes)}
 
 
 def _factor(path: Path, units: Mapping[str, str], axis: str) -> float:

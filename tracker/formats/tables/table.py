@@ -28,8 +28,6 @@ from .times import are_times, frames_and_times, interval_in, remark_on_frames
 
 _LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
-_BLOCK = 1 << 16
-"""Rows whose positions are converted at a time, so that they stay in the cache."""
 _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 
 
@@ -204,14 +202,14 @@ def _positions(rows: Rows) -> NDArray[np.float64]:
     position = np.empty((count, 3))
 
     def fill(begin: int) -> bool:
-        block = position[begin : begin + _BLOCK]
+        block = position[begin : begin + tables.BLOCK]
         for k, axis in enumerate("zyx"):
-            block[:, k] = given[axis][begin : begin + _BLOCK] if axis in given else 0
+            block[:, k] = given[axis][begin : begin + tables.BLOCK] if axis in given else 0
         with np.errstate(over="ignore", invalid="ignore"):
             return bool(np.isfinite(block.sum()))
 
-    threads = FEW if count > _BLOCK * FEW else 1
-    if not all(list(in_threads(fill, range(0, count, _BLOCK), threads))):
+    threads = FEW if count > tables.BLOCK * FEW else 1
+    if not all(list(in_threads(fill, range(0, count, tables.BLOCK), threads))):
         for name in axes.values():
             _coordinate(rows, name)  # says which is not finite
     return position

@@ -53,16 +53,16 @@ class Candidates(NamedTuple):
 
     def kept(self, keep: NDArray[np.bool_]) -> Candidates:
         """The candidates selected by a mask (E,)."""
-        new, by_head = _running(keep), keep[self.column_link]
-        column, tail = _running(by_head), self.tail[keep]
+        new, by_head, places = _running(keep), keep[self.column_link], np.flatnonzero(keep)
+        column, tail = _running(by_head), self.tail[places]
         return Candidates(
             tail=tail,
-            head=self.head[keep],
-            lag=self.lag[keep],
+            head=self.head[places],
+            lag=self.lag[places],
             row_start=new[self.row_start],
             row_link=array_module(keep).arange(len(tail), dtype=np.int32),
             column_start=column[self.column_start],
-            column_link=new[self.column_link[by_head]].astype(np.int32),
+            column_link=new[self.column_link[np.flatnonzero(by_head)]].astype(np.int32),
         )
 
     def between(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -122,7 +122,7 @@ def distinct(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     every = np.sort(np.concatenate(keys))
     new = array_module(every).ones(len(every), np.bool_)
     new[1:] = every[1:] != every[:-1]
-    return every[new]
+    return every[np.flatnonzero(new)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ def pairs_near(movie: Movie, search: Search) -> NDArray[np.int64]:
         pair = (rows[rank], near[rank, place].astype(np.int64))
         first, second = pair if offset > 0 else pair[::-1]
         tail, head = tails[first], heads[second - len(tails)]
-        within = square[rank, place] <= reach[tail]
+        within = np.flatnonzero(square[rank, place] <= reach[tail])
         keys.append(tail[within] * len(movie) + head[within])
     return distinct(keys)
 

@@ -76,7 +76,7 @@ def decide(
 
 def _contested(end: NDArray[np.int32]) -> NDArray[np.bool_]:
     """(E,) whether another link has the same end."""
-    several: NDArray[np.bool_] = array_module(end).bincount(end)[end] > 1
+    several: NDArray[np.bool_] = array_module(end).bincount(end)[end] > 1 if len(end) else end > 0
     return several
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compute.arrays import array_module, placed, to_host
 from ...compute.tolerances import LEAST, NEGLIGIBLE
 from ...gated.linking import Links
 from ...geometry.neighbours import nearest
@@ -36,7 +37,7 @@ _DOUBT = float(np.exp(-5.0))
 
 
 def with_encounters(movie: Movie, model: Model, links: Links) -> Links:
-    """Links whose probability counts the exchanges with the tracks that they meet; on the host.
+    """Links whose probability counts the exchanges with the tracks that they meet, summed on the host.
 
     Links that are compared by features keep theirs: the sums over tracks know positions alone.
     """
@@ -44,7 +45,8 @@ def with_encounters(movie: Movie, model: Model, links: Links) -> Links:
     by_features = model.features is not None and model.features.links()
     if p is None or not len(p) or by_features or along < NEGLIGIBLE:
         return links
-    odds = odds_of_exchange(movie, model, links.pairs)
+    there = replace(movie, near=None, features=None), replace(model, features=None), links.pairs
+    odds = array_module(p).asarray(odds_of_exchange(*placed(there, to_host)))
     return replace(links, probability=np.where(odds > _DOUBT, p + along * (1 / (1 + odds) - p), p))
 
 

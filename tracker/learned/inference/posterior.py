@@ -129,7 +129,7 @@ class LinkPosterior(Arrays):
         candidates = self.candidates
         likely = (self.probability > 0.5) & (candidates.lag == 1)
         tail, head = candidates.tail[likely], candidates.head[likely]
-        rows = np.full((2, len(candidates.row_start) - 1), -1)
+        rows = np.full_like(candidates.row_start, -1, shape=(2, len(candidates.row_start) - 1))
         rows[0, tail], rows[1, head] = head, tail
         return rows
 

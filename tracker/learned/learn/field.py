@@ -147,9 +147,8 @@ def pooled(
     """
     sums = summed(cell, weight, int(np.prod(shape))).reshape(shape)
     for axis in range(len(shape)):
-        one = np.moveaxis(sums, axis, 0)
-        both = one.copy()
-        both[1:] += one[:-1]
-        both[:-1] += one[1:]
-        sums = np.moveaxis(both, 0, axis)
+        before = (slice(None),) * axis
+        later, earlier, one = (*before, slice(1, None)), (*before, slice(-1)), sums.copy()
+        sums[later] += one[earlier]
+        sums[earlier] += one[later]
     return sums.ravel()[cell]

@@ -31,6 +31,14 @@ def _solved_first(matrix, right):  # pragma: no cover
         right[0, d] /= matrix[0, 0]
 
 
+@inner_kernel(error_model="numpy", forceinline=True)
+def _dot(one, a, other, b, count, total):  # pragma: no cover
+    """The total with the products of the first `count` numbers of row a and row b."""
+    for k in range(count):
+        total += one[a, k] * other[b, k]
+    return total
+
+
 @kernel(error_model="numpy")
 def surroundings(first, last, near, position, step, weight, inner, predictor):  # pragma: no cover
     """Predict the vector at rows first:last from those of their neighbours, by three predictors.
@@ -39,33 +47,28 @@ def surroundings(first, last, near, position, step, weight, inner, predictor):  
     Written: predictor (N, 3, D) f8: the mean of the `inner` nearest, the mean of all, and the value there of
     a linear function of the place that is fitted to all. A vector 0 of weight 1 is added to each.
     """
-    axes = step.shape[1]
+    axes, room = step.shape[1], near.shape[1]
     matrix, right = np.empty((axes + 1, axes + 1)), np.empty((axes + 1, axes))
-    place = np.ones(axes + 1)
+    # Sums are of neighbours side by side in memory, each in a register.
+    place, weighted, of = np.ones((axes + 1, room)), np.empty((axes + 1, room)), np.empty((axes, room))
     for i in range(first, last):
         many = 0
-        while many < near.shape[1] and near[i, many] >= 0:
+        while many < room and near[i, many] >= 0:
+            j = near[i, many]
+            for d in range(axes):
+                place[d + 1, many], of[d, many] = position[j, d] - position[i, d], step[j, d]
+            for a in range(axes + 1):
+                weighted[a, many] = weight[j] * place[a, many]
             many += 1
-        right[:] = 0
         for a in range(axes + 1):
             for b in range(a + 1):
-                matrix[a, b] = a == b
-        for k in range(many):
-            j = near[i, k]
+                matrix[a, b] = _dot(weighted, a, place, b, many, np.float64(a == b))
             for d in range(axes):
-                place[d + 1] = position[j, d] - position[i, d]
-            for a in range(axes + 1):
-                w = weight[j] * place[a]
-                for b in range(a + 1):
-                    matrix[a, b] += w * place[b]
-                for d in range(axes):
-                    right[a, d] += w * step[j, d]
-            if k + 1 == min(inner, many):
-                for d in range(axes):
-                    predictor[i, 0, d] = right[0, d] / matrix[0, 0]
+                right[a, d] = _dot(weighted, a, of, d, many, 0.0)
+        few, total = min(inner, many), _dot(weighted, 0, place, 0, min(inner, many), 1.0)
         for d in range(axes):
+            predictor[i, 0, d] = _dot(weighted, 0, of, d, few, 0.0) / total
             predictor[i, 1, d] = right[0, d] / matrix[0, 0]
-            predictor[i, 0, d] = predictor[i, 0, d] if many > 0 else 0.0
         _solved_first(matrix, right)
         for d in range(axes):
             predictor[i, 2, d] = right[0, d]

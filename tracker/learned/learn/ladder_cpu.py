@@ -4,9 +4,13 @@
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
 
+import numpy as np
+
 from ...compute.kernels import kernel
 from ..inference.filter_cpu import FARTHEST
 from ..inference.powers_cpu import gauss
+
+_BLOCK = 64  # guard: pairs that are computed side by side
 
 
 @kernel(error_model="numpy")
@@ -28,21 +32,28 @@ def link_weights(square, prior, share, every, count, ratio):  # pragma: no cover
     f8, of each scale times its norm. Of every so many pairs count (L,) f8 is written, the expected links
     of each scale; of all pairs ratio (E,) f8, the likelihood ratio, if `every` is 1.
     """
-    scales = len(share)
+    scales, pairs = len(share), (len(square) + every - 1) // every
+    value, mixed, each = np.empty((scales, _BLOCK)), np.empty(_BLOCK), np.empty(_BLOCK)
     count[:] = 0
-    for f in range(0, len(square), every):
-        first = gauss(min(square[f], FARTHEST))
-        value, mixed = first, share[0] * first
-        for k in range(1, scales):  # half the variance is the square
-            value = value * value
-            mixed += share[k] * value
-        r = prior[f] * mixed
-        if every == 1:
-            ratio[f] = r
-        each, value = prior[f] / (1 + r), first
-        count[0] += each * value
+    for begin in range(0, pairs, _BLOCK):
+        many = min(_BLOCK, pairs - begin)
+        for p in range(many):
+            f = (begin + p) * every
+            value[0, p], each[p] = gauss(min(square[f], FARTHEST)), prior[f]
+            mixed[p] = share[0] * value[0, p]
         for k in range(1, scales):
-            value = value * value
-            count[k] += each * value
+            for p in range(many):  # half the variance is the square
+                value[k, p] = value[k - 1, p] * value[k - 1, p]
+                mixed[p] += share[k] * value[k, p]
+        for p in range(many):
+            r = each[p] * mixed[p]
+            if every == 1:
+                ratio[begin + p] = r
+            each[p] /= 1 + r
+        for k in range(scales):
+            total = count[k]
+            for p in range(many):
+                total += each[p] * value[k, p]
+            count[k] = total
     for k in range(scales):
         count[k] *= share[k] * every

@@ -66,7 +66,8 @@ def _with_further(
     less = posterior.probability * ~allowed
     tails, heads = (np.bincount(end, less, minlength=count) > OPEN for end in (tail, head))
     lost, known = ends_of(posterior, ~allowed, len(movie)), posterior.kept(allowed)
-    some = tails & ~pins.row_closed, heads & ~pins.column_closed
+    lost |= pins.fresh
+    some = (tails | pins.fresh) & ~pins.row_closed, (heads | pins.fresh) & ~pins.column_closed
     keys = distinct([np.empty(0, np.int64), *_near(movie, model, pins, some, options)])
     return known.with_pairs(keys[pins.allows(*np.divmod(keys, count))], movie.frame), lost
 

@@ -123,11 +123,14 @@ def _propagated(
 ) -> LinkPosterior:
     """The posterior from given likelihood ratios."""
     likely = ratio > NEGLIGIBLE
-    some, competing = posterior.candidates.kept(likely), posterior.competing[:, likely].copy()
+    some, places = posterior.candidates.kept(likely), np.flatnonzero(likely)
+    own, competing = ratio[places], np.take(posterior.competing, places, axis=1)
     unlinked = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], unlinked, competing, omega=OMEGA[1], rounds=FEW)
+    propagate(some, own, unlinked, competing, omega=OMEGA[1], rounds=FEW)
     probability, all_competing = np.zeros_like(ratio), posterior.competing.copy()
-    probability[likely], all_competing[:, likely] = marginals(ratio[likely], competing, OMEGA[1]), competing
+    probability[places] = marginals(own, competing, OMEGA[1])
+    for side, values in zip(all_competing, competing, strict=True):
+        side[places] = values
     return replace(posterior, probability=probability, competing=all_competing)
 
 

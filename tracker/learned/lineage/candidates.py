@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import DIVISION, Arrays
+from ...compute.arrays import DIVISION, Arrays, array_module
 from ...compute.tolerances import OPEN
 from ..inference.candidates import Search, distinct, pairs_near
 from ..inference.posterior import LinkPosterior
@@ -74,9 +74,9 @@ class Divisions(Arrays):
         position, log_density = movie.position, np.log(movie.density)
         between, distance = _apart(position, first, second)
         offset = (position[first] + position[second]) / 2 - position[mother] - flow[mother]
-        along = (np.einsum("ij,ij->i", offset, between) / distance) ** 2
-        across = np.maximum(np.einsum("ij,ij->i", offset, offset) - along, 0)
-        later, growth = posterior.neighbours()[0][slots[1:]], np.full(len(mother), np.nan)
+        along = (product(offset, between) / distance) ** 2
+        across = np.maximum(product(offset, offset) - along, 0)
+        later, growth = posterior.neighbours()[0][slots[1:]], np.full_like(distance, np.nan)
         both = np.flatnonzero((later >= 0).all(axis=0))
         growth[both] = _apart(position, *later[:, both])[1] - distance[both]
         return cls(
@@ -88,8 +88,13 @@ class Divisions(Arrays):
 
 def _room(movie: Movie) -> NDArray[np.float64]:
     """(N,) log of the local spacing, relative to its mean."""
-    room = -np.log(movie.density) / movie.axes
-    return np.asarray(room - room.mean())
+    room: NDArray[np.float64] = -np.log(movie.density) / movie.axes
+    return room - room.mean()
+
+
+def product(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(P,) scalar products of vectors (P, D), the same wherever they are computed."""
+    return np.stack([a * b for a, b in zip(one.T, other.T, strict=True)]).sum(axis=0)
 
 
 def _apart(
@@ -97,7 +102,7 @@ def _apart(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Vectors (P, D) and distances (P,) from the first to the second of pairs of rows."""
     between = position[second] - position[first]
-    return between, np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), LEAST)
+    return between, np.maximum(np.sqrt(product(between, between)), LEAST)
 
 
 def candidate_divisions(
@@ -126,11 +131,11 @@ def _options(
     count, expected, links = np.int64(len(movie)), movie.position + flow, posterior.candidates
     reach = LEAST_REACH * np.exp(np.maximum(_room(movie), 0))
     near = pairs_near(movie, Search(1, _NEAREST, expected, heads=starts, radius=reach))
-    mothers = np.zeros(count, bool)
+    mothers = np.zeros_like(starts)
     mothers[near // count] = True
     linked = np.flatnonzero((links.lag == 1) & mothers[links.tail])
     way = movie.position[links.head[linked]] - expected[links.tail[linked]]
-    close = linked[np.einsum("ij,ij->i", way, way) < reach[links.tail[linked]] ** 2]
+    close = linked[product(way, way) < reach[links.tail[linked]] ** 2]
     return np.divmod(distinct([near, links.key()[close]]), count)
 
 
@@ -142,7 +147,9 @@ def _pairs_within(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
     >>> [side.tolist() for side in _pairs_within(np.array([4, 4, 4, 7, 9, 9]))]
     [[0, 0, 1, 4], [1, 2, 2, 5]]
     """
-    later = np.searchsorted(group, group, side="right") - np.arange(len(group)) - 1
-    one = np.repeat(np.arange(len(group)), later)
-    number = np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)
-    return one, one + 1 + number
+    xp = array_module(group)
+    later = xp.searchsorted(group, group, side="right") - xp.arange(len(group)) - 1
+    last = xp.cumsum(later)
+    every = xp.arange(int(later.sum()))
+    one = xp.searchsorted(last, every, side="right")
+    return one, one + 1 + every - (last - later)[one]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import on_device, placed, to_host
+from ...compute.arrays import to_host
 from ...compute.tolerances import ROUNDS, TINY
 from ..inference.posterior import LinkPosterior
 from ..learn.options import LearnOptions
@@ -53,9 +53,9 @@ def division_evidence(
     Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
     parameters (the Bayesian information criterion). Both are computed from `most` detections in the middle of
     a movie that is not learned as a whole. If divisions are likely there but their evidence is not enough, a
-    larger part is taken. The posterior is without divisions. Of arrays on a GPU that part comes to the host.
+    larger part is taken. The posterior is without divisions. All is computed where the arrays are.
     """
-    whole, near = (movie, model, posterior), np.ones(len(movie), np.bool_)
+    whole, near = (movie, model, posterior), np.ones_like(movie.frame, np.bool_)
     starts = np.clip(1 - posterior.degree_probability()[1], 0, 1) * (movie.frame > 0)
     reach, many = _middle(movie, starts, most)
     if large := len(movie) > most:
@@ -64,8 +64,6 @@ def division_evidence(
         movie = movie.at(rows)
         model = model.take("row", rows)
         posterior, _ = posterior.at(rows, movie.frame)
-    if on_device(posterior.probability):
-        movie, model, posterior, near = placed((movie, model, posterior, near), to_host)
     forward, context = _first_fit(movie, model, posterior, near, reach, many)
     count = _count(forward)
     if count <= _CLEAR * np.sqrt(count):
@@ -86,7 +84,7 @@ def likely_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, known: DaughterModel
 ) -> tuple[Divisions, DivisionFit]:
     """Divisions that may be, and their fit from a known model."""
-    every = candidate_divisions(movie, model.local.flow, posterior, np.ones(len(movie), bool))
+    every = candidate_divisions(movie, model.local.flow, posterior, np.ones_like(movie.frame, bool))
     whole = Context.of(movie, model, posterior).near(every)
     fit = fitted(whole, every, known, 0.0, rounds_over(movie))
     return every.take("division", fit.probability > TINY), fit

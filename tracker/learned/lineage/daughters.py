@@ -21,8 +21,7 @@ from math import gamma, log, pi
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.movie import weighted
-from .candidates import LEAST, Divisions
+from .candidates import LEAST, Divisions, product
 
 _DISTANCE, _SPREAD = 0.8, 0.5
 """Prior: distance between daughters in spacings, and the standard deviation of its log."""
@@ -98,14 +97,15 @@ def log_weight(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64
     growth = _log_normal((divisions.growth - model.growth) ** 2, model.growth_spread)
     growth -= _log_normal(divisions.growth**2, model.other_spread)
     whole = log(2 * model.rate) + middle + distance - surface - divisions.log_density + np.nan_to_num(growth)
-    return np.asarray(whole - 0.5 * axes * np.log(_stretch(divisions, model)))
+    weight: NDArray[np.float64] = whole - 0.5 * axes * np.log(_stretch(divisions, model))
+    return weight
 
 
 def _stretch(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64]:
     r"""(P,) :math:`n^T \Lambda^{-1} n` of the direction of each division."""
     n, inverse = divisions.direction, np.linalg.inv(model.shape)
-    # Detections at one place have no direction.
-    return np.maximum(np.einsum("ij,ij->i", n, np.einsum("ij,jk->ik", n, inverse)), LEAST)
+    along = np.stack([sum(a * b for a, b in zip(n.T, row, strict=True)) for row in inverse.tolist()], axis=1)
+    return np.maximum(product(n, along), LEAST)  # detections at one place have no direction
 
 
 def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
@@ -124,9 +124,9 @@ def m_step(
     expected = float(probability.sum())
 
     def moment(values: NDArray[np.float64], prior: float) -> float:
-        return (float(weighted(probability, values)) + _WORTH * prior) / (expected + _WORTH)
+        return (float((probability * values).sum()) + _WORTH * prior) / (expected + _WORTH)
 
-    off = room - float(weighted(probability, room)) / max(expected, LEAST)
+    off = room - float((probability * room).sum()) / max(expected, LEAST)
     scaling = moment(off * apart, 0.0) / moment(off**2, model.spread)
     apart, shrunk = apart - scaling * room, np.exp(-2 * scaling * room)
     mean = moment(apart, log(_DISTANCE))
@@ -149,9 +149,9 @@ def _grown(growth: NDArray[np.float64], probability: NDArray[np.float64]) -> tup
     seen = np.isfinite(growth)
     growth, true = growth[seen], probability[seen]
     others, total = 1 - true, true.sum() + _WORTH
-    mean = float(weighted(true, growth)) / total
-    spread = (weighted(true, (growth - mean) ** 2) + _WORTH * _OFFSET**2) / total
-    other = (weighted(others, growth**2) + _WORTH * _OFFSET**2) / (others.sum() + _WORTH)
+    mean = float((true * growth).sum() / total)
+    spread = ((true * (growth - mean) ** 2).sum() + _WORTH * _OFFSET**2) / total
+    other = ((others * growth**2).sum() + _WORTH * _OFFSET**2) / (others.sum() + _WORTH)
     return mean, max(float(spread), LEAST**2), max(float(other), LEAST**2)
 
 
@@ -161,5 +161,6 @@ def _directed(
     """(D, D) shape of the directions: one step of Tyler's fixed point."""
     n, axes = divisions.direction, len(model.shape)
     each = axes * probability / _stretch(divisions, model)
-    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + _WORTH * np.eye(axes)
+    spread = np.array([[float((each * a * b).sum()) for b in n.T] for a in n.T])
+    shape = spread + _WORTH * np.eye(axes)
     return np.asarray(shape / np.linalg.det(shape) ** (1 / axes))

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ...assignment.exact_margins import exact_margins
 from ...assignment.gains import best_pairs
+from ...compute.arrays import array_module
 from ...gated.linking import Links
 from ..inference.candidates import Candidates
 from ..inference.decide import half_f1, log_odds
@@ -24,14 +25,14 @@ def decide_jointly(
     by source, then target; a mother is the source of two. Costs are defined as in `decide`, from the link or
     the division, the one with the larger benefit.
     """
-    count = len(candidates.row_start) - 1
+    count, xp = len(candidates.row_start) - 1, array_module(link_probability)
     key = np.concatenate([
         candidates.key(), divisions.mother * count + divisions.first,
         (divisions.mother + count) * count + divisions.second,
     ])  # fmt: skip
-    every, place = np.unique(key, return_inverse=True)
+    every, place = xp.unique(key, return_inverse=True)
     both = np.tile(probability, 2)
-    of_pair = np.minimum(summed(place, np.append(link_probability, both), len(every)), 1.0)
+    of_pair = np.minimum(summed(place, np.concatenate([link_probability, both]), len(every)), 1.0)
     of_division = summed(place[candidates.size :], both, len(every))
     as_link, as_division = (
         log_odds(each) - log_odds(half_f1(all_, float(all_.sum())))
@@ -40,14 +41,13 @@ def decide_jointly(
     benefit = np.maximum(as_link, np.where(of_division > 0, as_division, -np.inf))
     useful = np.flatnonzero(benefit > 0)
     row, column = np.divmod(every[useful], count)
-    start = np.searchsorted(row, np.arange(2 * count + 1))
+    start = xp.searchsorted(row, xp.arange(2 * count + 1))
     answer, unit = best_pairs(start, column.astype(np.int32), benefit[useful], (2 * count, count), solver)
-    taken = answer.col_of_row[row] == column
+    taken = xp.asarray(answer.col_of_row)[row] == column
     source, target = row[taken] % count, column[taken]
-    order = np.lexsort((target, source))
-    each = exact_margins(answer) if exact else answer.margin
-    margin, sure = each[row[taken]] * unit, of_pair[useful][taken]
+    order = np.argsort(source * count + target)
+    margin = xp.asarray(exact_margins(answer) if exact else answer.margin)[row[taken]] * unit
     return Links(
-        np.column_stack([source, target])[order], -benefit[useful][taken][order], margin[order],
-        float(answer.gap * unit), probability=sure[order],
+        np.stack([source, target], axis=1)[order], -benefit[useful][taken][order], margin[order],
+        float(answer.gap * unit), probability=of_pair[useful][taken][order],
     )  # fmt: skip

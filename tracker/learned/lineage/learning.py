@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import LINK, LINK_BY_SIDE, ROW, ROW_BY_SIDE, Arrays
+from ...compute.arrays import LINK, LINK_BY_SIDE, ROW, ROW_BY_SIDE, Arrays, array_module
 from ...compute.tolerances import NEGLIGIBLE, ROUNDS, TINY
 from ..inference.candidates import distinct
 from ..inference.features import odds_of_clutter
@@ -64,13 +64,14 @@ class Context(Arrays):
     def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Context:
         """From the posterior of a sweep."""
         tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
-        odds = np.broadcast_to(odds_of_clutter(movie, model), len(movie))
+        xp = array_module(tail)
+        odds = xp.broadcast_to(xp.asarray(odds_of_clutter(movie, model)), (len(movie),))
         return cls(
-            links=np.arange(len(tail)), tail=tail, head=head, ratio=posterior.ratio,
+            links=xp.arange(len(tail)), tail=tail, head=head, ratio=posterior.ratio,
             competing=posterior.competing,
             unlinked=np.stack(no_link(movie, model)), clutter=posterior.clutter_weight,
             scaled=np.stack([movie.left > 0, movie.frame > 0]), clutter_share=odds / (1 + odds),
-            others=np.zeros((2, len(movie))), omega=posterior.omega,
+            others=xp.zeros((2, len(movie))), omega=posterior.omega,
         )  # fmt: skip
 
     def near(self, divisions: Divisions, inside: NDArray[np.bool_] | bool = True) -> Context:
@@ -78,21 +79,21 @@ class Context(Arrays):
 
         Births and deaths are learned inside (2, N).
         """
-        row, column = np.zeros(self.unlinked.shape, bool)
+        row, column = np.zeros_like(self.unlinked, bool)
         row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
         keep = row[self.tail] | column[self.head]
         incoming_weight = (
             self.ratio * (self.competing[0] * self.competing[1]) ** -self.omega * self.competing * ~keep
         )
-        others = [
+        others = np.stack([
             summed(end, each, len(row))
             for end, each in zip((self.tail, self.head), incoming_weight, strict=True)
-        ]
+        ])  # fmt: skip
         return replace(self.take("link", keep), scaled=self.scaled & inside, others=self.others + others)
 
     def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
         """The same without the detections that take no part, which are most in a large movie."""
-        part: NDArray[np.bool_] = np.asarray(self.scaled.any(axis=0))
+        part: NDArray[np.bool_] = self.scaled[0] | self.scaled[1]
         for end in (self.tail, self.head, *divisions.slots):
             part[end] = True
         new = np.cumsum(part) - 1
@@ -103,11 +104,12 @@ class Context(Arrays):
     def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of no division and none of these links."""
         unlinked = self.deaths_and_births(model) + self.clutter
-        return np.asarray((unlinked ** (1 / self.omega) + self.others) ** self.omega)
+        weight: NDArray[np.float64] = (unlinked ** (1 / self.omega) + self.others) ** self.omega
+        return weight
 
     def deaths_and_births(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of death and birth, without clutter and divisions."""
-        factor = np.array([[model.death], [model.birth]])
+        factor = array_module(self.unlinked).asarray([[model.death], [model.birth]])
         return np.where(self.scaled, factor, 1.0) * self.unlinked
 
     def pairs(self, divisions: Divisions) -> Pairs:
@@ -117,15 +119,17 @@ class Context(Arrays):
         wanted = divisions.mother * count + np.stack([divisions.first, divisions.second])
         more = distinct([wanted.ravel()])
         at = np.searchsorted(links, more)
-        more = more[np.append(links, -1)[at] != more]
+        xp = array_module(links)
+        more = more[np.concatenate([links, xp.full(1, -1)])[at] != more]
         every = np.concatenate([links, more])
         order = np.argsort(every)
         row, column = np.divmod(every, count)
-        one, link = np.ones(len(more)), np.repeat([1.0, 0.0], [len(links), len(more)])
+        one = xp.ones((2, len(more)))
         return Pairs(
-            row=row, column=column, ratio=np.append(np.maximum(self.ratio, TINY), one), link=link,
-            competing=np.append(self.competing, [one, one], axis=1),
-            daughters=order[np.searchsorted(every[order], wanted)], weight=np.zeros(len(divisions)),
+            row=row, column=column, ratio=np.concatenate([np.maximum(self.ratio, TINY), one[0]]),
+            link=np.concatenate([np.ones_like(self.ratio), 0 * one[0]]),
+            competing=np.concatenate([self.competing, one], axis=1),
+            daughters=order[np.searchsorted(every[order], wanted)], weight=xp.zeros(len(divisions)),
         )  # fmt: skip
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compute.arrays import array_module, to_host
 from ...compute.tolerances import LEAST, SURE
-from ..model.movie import chain_ends
+from ..model.movie import chain_ends, summed
 from .candidates import Divisions
 
 _PSEUDO = 1.0
@@ -51,13 +52,12 @@ class Lifetimes:
     @classmethod
     def of(cls, frame: NDArray[np.int64], links: NDArray[np.int64]) -> Lifetimes:
         """From links (L, 2) sorted by source; a mother is the source of two."""
-        source, target = links.T
-        successors = np.bincount(source, minlength=len(frame))
-        divides = successors > 1
-        seen_born = np.zeros(len(frame), bool)
+        (source, target), xp = links.T, array_module(frame)
+        divides, seen_born = np.zeros_like(frame, bool), np.zeros_like(frame, bool)
+        divides[source[1:][source[1:] == source[:-1]]] = True
         seen_born[target[divides[source]]] = True
         plain = ~divides[source]
-        first, last = np.arange(len(frame)), np.arange(len(frame))
+        first, last = xp.arange(len(frame)), xp.arange(len(frame))
         first[target[plain]], last[source[plain]] = source[plain], target[plain]
         first, last = chain_ends(first), chain_ends(last)
         return cls(
@@ -67,7 +67,7 @@ class Lifetimes:
 
 def log_factors(cells: Lifetimes, divisions: Divisions) -> NDArray[np.float64]:
     """(P,) contribution of ages to the log odds of each candidate division."""
-    observed, unobserved = _tables(cells)
+    observed, unobserved = map(array_module(cells.frame).asarray, _tables(cells))
     mother, first, second = divisions.mother, divisions.first, divisions.second
     seen, age = cells.seen_born[mother], cells.frame[mother] - cells.born[mother]
     rest = cells.end[first] - cells.frame[first]
@@ -95,9 +95,9 @@ def _tables(cells: Lifetimes) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     size = int(cells.frame[-1] - cells.frame[0]) + 3
     age = cells.frame - cells.born
     last = cells.frame == cells.end
-    lived = np.bincount(age[cells.seen_born], minlength=size)
-    divided = np.bincount(age[cells.seen_born & last & cells.divides], minlength=size)
-    mean = ((last & cells.divides).sum() + _PSEUDO) / (len(age) + _PSEUDO)
+    ended = last & cells.divides
+    lived, divided = (to_host(summed(age, (cells.seen_born & some) * 1.0, size)) for some in (True, ended))
+    mean = (float(ended.sum()) + _PSEUDO) / (len(age) + _PSEUDO)
     group = _pooled(size)
     hazard = (np.bincount(group, divided) + _PSEUDO) / (np.bincount(group, lived) + _PSEUDO / mean)
     hazard = np.clip(hazard, LEAST, 0.99)[group]

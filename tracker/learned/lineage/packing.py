@@ -63,7 +63,8 @@ class Pairs:
 
     def odds(self, omega: float) -> NDArray[np.float64]:
         """(E,) odds that a pair is true."""
-        return np.asarray(self.ratio * (self.competing[0] * self.competing[1]) ** -omega)
+        odds: NDArray[np.float64] = self.ratio * (self.competing[0] * self.competing[1]) ** -omega
+        return odds
 
     def rows(self, least: NDArray[np.float64], odds: NDArray[np.float64]) -> Rows:
         """Sums over rows, from the odds of pairs (E,); least (N,) is the weight of no pair, ** 1 / omega."""
@@ -145,7 +146,7 @@ def propagated(unlinked: NDArray[np.float64], pairs: Pairs, omega: float, rounds
         total = least[1] + summed(pairs.column, incoming_weight, unlinked.shape[1])
         competing[1] = np.maximum(total[pairs.column] - incoming_weight, least[1][pairs.column])
         odds = pairs.odds(omega)
-        if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < NEGLIGIBLE:
+        if (np.abs(odds / (1 + odds) - last / (1 + last)) < NEGLIGIBLE).all():
             break
     return pairs
 

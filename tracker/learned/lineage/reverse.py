@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import BACKWARD
+from ...compute.arrays import BACKWARD, array_module, to_host
 from ...geometry.neighbours import nearest
 from ..inference.candidates import candidates_of
 from ..inference.posterior import LinkPosterior
@@ -22,7 +22,7 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
     """
     whole = replace(movie, near=None).take("frame", BACKWARD).take("row", BACKWARD)
     backward = replace(
-        whole, position=np.ascontiguousarray(whole.position), frame=movie.frames - 1 - whole.frame,
+        whole, position=whole.position.copy(), frame=movie.frames - 1 - whole.frame,
         frame_start=len(movie) - movie.frame_start[::-1], time=None if whole.time is None else -whole.time,
         pins=None if movie.pins is None else movie.pins.in_reverse(),
     )  # fmt: skip
@@ -50,11 +50,11 @@ def flow_to(movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior) -
     It is that of the probable predecessor; without one, that of the detection of the previous frame whose
     predicted position is nearest.
     """
-    source = posterior.neighbours()[1]
+    source, xp = posterior.neighbours()[1], array_module(flow)
     without = np.flatnonzero((source < 0) & (movie.frame > 0))
     places = np.concatenate([movie.position[without], movie.position + flow])
-    first = np.searchsorted(movie.frame[without], np.arange(movie.frames))
+    first = to_host(xp.searchsorted(movie.frame[without], xp.arange(movie.frames)))
     start = np.concatenate([first, movie.frame_start + len(without)])
-    near, _ = nearest(places, start, np.arange(len(without)), 1, offset=movie.frames - 1)
+    near, _ = nearest(places, start, xp.arange(len(without)), 1, offset=movie.frames - 1)
     source[without] = np.where(near[:, 0] < 0, -1, near[:, 0] - len(without))
     return np.where(source[:, None] < 0, 0.0, flow[source])

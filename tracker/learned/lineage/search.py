@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import on_device, placed, to_host
 from ...compute.tolerances import FEW
 from ..inference.jpda import exponent, updated
 from ..inference.posterior import LinkPosterior
@@ -54,7 +53,7 @@ class Lineage:
 
 
 def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage | None:
-    """Divisions, on the host; None without evidence of any.
+    """Divisions, where the movie is; None without evidence of any.
 
     Parameters
     ----------
@@ -68,10 +67,7 @@ def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Line
 
 
 def divisions_by(evidence: DivisionEvidence, movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
-    """Divisions, on the host, by evidence that is known. Other parameters are those of `find_divisions`."""
-    if on_device(posterior.probability):
-        given = movie, model, replace(posterior, displaced=None)  # which is sooner computed again than copied
-        movie, model, posterior = placed(given, to_host)
+    """Divisions by evidence that is known. Other parameters are those of `find_divisions`."""
     divisions, fit = likely_divisions(movie, model, posterior, evidence.model)
     fields = Fields.of(movie)
     context = Context.of(movie, model, posterior).near(fit.divisions)

@@ -21,12 +21,9 @@ from ...formats.files.outputs import write_whole
 from ...gated.linking import host_share, link
 from ...gated.movie import costs_of
 from ...tracking import TrackingSettings
-from .files import links_file, numbers_file, save_arrays
+from .files import WRITERS, links_file, numbers_file, save_arrays
 from .plan import Chunk
 from .tasks import roots
-
-_SAVING = 8
-"""Files written at the same time while all workers wait for them: each waits for the disk."""
 
 
 @dataclass(eq=False)
@@ -148,7 +145,7 @@ class Joining:
         def save(of: _OfChunk) -> None:
             self._save(of, number[of.first], number[of.base : of.end])
 
-        list(in_threads(save, found[self._saved :], _SAVING))
+        list(in_threads(save, found[self._saved :], WRITERS))
         return Chains(int(begins.sum()), self._stats, links, gap)
 
 

@@ -26,6 +26,9 @@ from ...formats.tables.parquet_write import GROUP, Packer
 from ...formats.tables.parts import complete_record
 from ...particles.detections import Detections
 
+WRITERS = 8
+"""Files that one process writes at the same time: each waits for the disk."""
+
 
 @dataclass(frozen=True)
 class ChunkFiles:

@@ -31,7 +31,7 @@ from ..jobs import DetectJob, TrackJob, recorded
 from ..stream import stats_of
 from . import learned
 from .chains import Joining
-from .files import ChunkFiles, join_parts, part_file, recorded_beside
+from .files import WRITERS, ChunkFiles, join_parts, part_file, recorded_beside
 from .learned import LearnChunk, LinkLearned
 from .plan import Chunk, plan
 from .tasks import DetectChunk, LinkChunk, Runner, Task, WriteChunk, here, side_by_side
@@ -39,7 +39,6 @@ from .tasks import DetectChunk, LinkChunk, Runner, Task, WriteChunk, here, side_
 _LOG = logging.getLogger("outbid")
 ROWS = 1_000_000
 """Rows of a chunk: a task then needs about a gigabyte of memory and some seconds."""
-_WRITERS = 4
 _GRAPH = ".geff"
 _VOXELS = 100_000_000
 """Voxels in a detection task: some seconds of work."""
@@ -196,7 +195,7 @@ def detect_in_chunks(source: str, output: Path, job: DetectJob, how: How = How()
     given = replace(job, settings=settings, model=model)
     begin = numbers.start if model is not None or job.labels else numbers.stop
     ends = [(first, min(first + step, numbers.stop)) for first in range(begin, numbers.stop, step)]
-    empty = _NONE if job.labels else detect([], settings, unit=movie.unit)[0]
+    empty = Detections.from_table([], []) if job.labels else detect([], settings, unit=movie.unit)[0]
     record = job.record(job.origin(source), settings)
     with _folder(output, record | {"frames_of_a_range": step}, how, parts=False) as folder:
         where = source if "://" in source else str(Path(source).resolve())
@@ -261,7 +260,6 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
     return stats | {"ranges": len(chunks)}
 
 
-_NONE = Detections.from_table([], [])
 track_in_ranges, detect_in_ranges = track_in_chunks, detect_in_chunks
 """The former names, for one release."""
 
@@ -313,7 +311,7 @@ def _done(
     left = _missing([*tasks, *further()])
     done = sum(1 for _ in folder.glob("account-*.json")) + len(tasks) - len(left)
     # Each account waits for the disk, so that workers would wait for one thread.
-    with ThreadPoolExecutor(_WRITERS) as pool:
+    with ThreadPoolExecutor(WRITERS) as pool:
         writing = []
         while left:
             given = len(left)

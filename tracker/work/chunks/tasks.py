@@ -29,8 +29,6 @@ from ..jobs import DetectJob
 from .files import ChunkFiles, links_file, numbers_file, part_file, save_arrays, save_rows, written
 from .plan import Chunk
 
-_MEASURES = ("link_cost", "link_margin")
-
 
 class Task(Protocol):
     """A task that any process can run, also repeatedly; its output is a file that is written atomically."""
@@ -140,7 +138,7 @@ class WriteChunk:
             values[:, target] = of
             unknown[target] = False
         rows = table_of(seen).add_column(0, "track_id", column_of(track_id))
-        for name, each in zip(_MEASURES, values, strict=True):
+        for name, each in zip(("link_cost", "link_margin"), values, strict=True):
             rows = rows.append_column(name, column_of(each, unknown))
         rows = rows.replace_schema_metadata({RECORD: self.record})
         return written(self.output, lambda file: save_rows(file, rows), own, begun)

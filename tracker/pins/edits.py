@@ -1,0 +1,114 @@
+"""Detections that a person added, moved or removed: pins that change what there is to link."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..particles.detections import Detections
+from .pin import EDITS, Pin, Place
+
+_ROUNDED = 1e-9
+"""Guard: rounding of a position, relative to the largest of its frame."""
+
+
+class Edited(NamedTuple):
+    """Detections after pins that add, move or remove some.
+
+    Parameters
+    ----------
+    detections : Detections
+    row : (N,) int64 array
+        The row that each of the N detections has now; -1 if it is removed.
+    new : (K,) int64 array
+        Rows of those that were added or moved, now.
+    unmatched : tuple of Pin
+        Pins that name no detection, which are left out.
+    """
+
+    detections: Detections
+    row: NDArray[np.int64]
+    new: NDArray[np.int64]
+    unmatched: tuple[Pin, ...]
+
+
+def edited(detections: Detections, pins: Iterable[Pin]) -> Edited:
+    """Add, move and remove detections, in the order of the pins; other pins change nothing.
+
+    A place is that of a detection up to rounding. What is there already is neither added nor moved there
+    again, so the pins may be applied to detections that have them. An added detection has no features, a
+    moved one keeps its own.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 8, 0]])
+    >>> pins = [Pin("add", ((0, (0, 5, 5)),)), Pin("move", ((1, (0, 8, 0)), (1, (0, 9, 0))))]
+    >>> now = edited(seen, [*pins, Pin("remove", ((1, (0, 0, 1)),))])
+    >>> now.detections.position.tolist(), now.row.tolist(), now.new.tolist()
+    ([[0.0, 0.0, 0.0], [0.0, 5.0, 5.0], [0.0, 9.0, 0.0]], [0, -1, 2], [1, 2])
+    """
+    acts = [pin for pin in pins if pin.kind in EDITS]
+    count = len(detections)
+    if not acts:
+        return Edited(detections, np.arange(count), np.empty(0, np.int64), ())
+    placed: dict[int, Place] = {}  # those that were added or moved; those added have rows from N on
+    gone: set[int] = set()
+    left, many = [], count
+    for pin in acts:
+        row = _row_at(detections, pin.detections[0], placed, gone)
+        if pin.kind == "add":
+            if row < 0:
+                placed[many], many = pin.detections[0], many + 1
+        elif row >= 0 and pin.kind == "move":
+            placed[row] = pin.detections[1]
+        elif row >= 0:
+            gone.add(row)
+            placed.pop(row, None)
+        elif pin.kind == "remove" or _row_at(detections, pin.detections[1], placed, gone) < 0:
+            left.append(pin)
+    now, seen = _made(detections, placed, gone, many)
+    return Edited(seen, now[:count], np.sort(now[list(placed)]).astype(np.int64), tuple(left))
+
+
+def _row_at(detections: Detections, place: Place, placed: dict[int, Place], gone: set[int]) -> int:
+    """The row of the detection at a place, up to rounding; -1 if there is none."""
+    frame, at = place
+    rows = detections.rows_of(frame)
+    near = np.abs(detections.position[rows] - at).max(axis=1, initial=0.0)
+    most = _ROUNDED * max(float(np.abs(detections.position[rows]).max(initial=0.0)), *map(abs, at))
+    here = [rows.start + k for k in np.flatnonzero(near <= most).tolist()]
+    here = [row for row in here if row not in gone and row not in placed]
+    here += [row for row, (when, other) in placed.items() if when == frame and math.dist(other, at) <= most]
+    return here[0] if here else -1
+
+
+def _made(
+    detections: Detections, placed: dict[int, Place], gone: set[int], many: int
+) -> tuple[NDArray[np.int64], Detections]:
+    """The row of each detection, and of each that was added, or -1 if it is removed; and the detections."""
+    more = many - len(detections)
+    frame = np.append(detections.frame, np.zeros(more, np.int32))
+    position = np.append(detections.position, np.zeros((more, 3)), axis=0)
+    for k, (when, at) in placed.items():
+        frame[k], position[k] = when, at
+    kept = np.full(many, True)
+    kept[list(gone)] = False
+    order = np.argsort(frame, kind="stable")
+    order = order[kept[order]]
+    row = np.full(many, -1)
+    row[order] = np.arange(len(order))
+    every = {name: _lengthened(values, more) for name, values in detections.features.items()}
+    features = {name: values[order] for name, values in every.items()}
+    return row, Detections(frame[order], position[order], detections.calibration, features)
+
+
+def _lengthened(values: NDArray, more: int) -> NDArray:
+    """The values with as many that are not known."""
+    if not more:
+        return values
+    missing = {"U": "", "O": None}.get(values.dtype.kind, math.nan)
+    return np.append(values, np.array([missing] * more))
