@@ -33,7 +33,7 @@ from .fit_cpu import (
 from .joint import PROFILE
 from .stabilise import WIDEST, Noise
 
-_PIECES = 3
+PIECES = 3
 """Prior: so many spots may be a wider one; two are two."""
 
 
@@ -82,7 +82,7 @@ def _neighbours(places: NDArray[np.float64], significant: NDArray[np.bool_]) -> 
     first, second = cKDTree(places[rows]).query_pairs(WIDEST, output_type="ndarray").T
     graph = coo_array((np.ones(len(first)), (first, second)), shape=(len(rows), len(rows)))
     label = connected_components(graph, directed=False)[1]
-    for number in np.flatnonzero(np.bincount(label) >= _PIECES):
+    for number in np.flatnonzero(np.bincount(label) >= PIECES):
         yield rows[label == number]
 
 

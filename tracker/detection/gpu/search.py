@@ -26,6 +26,7 @@ from .fit import GreyFit, beside_bright, on_host
 from .joint import JointSearch
 from .modes import back, forward
 from .rows import starts
+from .wider import as_one
 
 _BYTES = 200
 """Guard: bytes of memory for each voxel that is searched."""
@@ -134,7 +135,8 @@ def _searched(frames, items, model):
         background = back(forward(background, band.small), band.shape)
     significant = significance > to_device(search.alone)[rows.frame]
     fit = GreyFit(voxels, values, background, search.filters.wiener, model.sigma, noise)
-    results = fit.fitted(rows, height, significant)
+    results, stay = as_one(fit, rows, significance, significant, fit.fitted(rows, height, significant))
+    rows, height, significance, results = rows.of(stay), height[stay], significance[stay], results[stay]
     return _own(items, rows.frame, beside_bright(rows, height, significance, fit.widths), results, search)
 
 
