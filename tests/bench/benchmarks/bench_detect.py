@@ -127,20 +127,29 @@ def on_gpu(name: str) -> measure.Row:
     (shape, spots), (count, batch) = (MOVIES | LARGE)[name], ON_GPU[name]
     few = [frame_of(shape, spots, seed) for seed in range(min(FRAMES.get(name, 8), count))]
     frames, voxels = [few[number % len(few)] for number in range(count)], prod(shape) / 1e6
+
+    def learned() -> Any:
+        return learn_from(lambda rows: (frames[row] for row in rows), count, DetectionSettings())
+
+    learned()  # compiles
     begin = time.perf_counter()
-    model, used = learn_from(lambda rows: (frames[row] for row in rows), count, DetectionSettings())
+    model, used = learned()
     learning = time.perf_counter() - begin
+    detect_frames(few[:1], used, workers=1, model=model)
     cpu, (here, _) = seconds_of(lambda: detect_frames(few, used, workers=1, model=model), 1)
     taken, _ = milliseconds(lambda: spots_of_frames(frames[:batch], model, used), 3)
     begin, card = time.perf_counter(), replace(used, device="gpu")
     there, how = detect_frames(frames, card, workers=2, count=count, model=model)
     seconds = time.perf_counter() - begin
-    there = there.position[there.frame < len(few)]
-    near, _ = cKDTree(there).query(here.position)
+    there, here = (
+        np.column_stack([1e6 * found.frame, found.position])[found.frame < len(few)]
+        for found in (there, here)
+    )
+    near, _ = cKDTree(there).query(here)
     return {
         "movie": name, "frames": count, "device": how.device, "core": len(few) * voxels / cpu,
         "batch": batch * voxels / taken * 1e3, "detect": count * voxels / seconds,
-        "with learning": count * voxels / (seconds + learning), "spots": len(here.position),
+        "with learning": count * voxels / (seconds + learning), "spots": len(here),
         "gpu spots": len(there), "same": float(np.mean(near < 1e-3)),
     }  # fmt: skip
 

@@ -110,9 +110,10 @@ def _fitted(fit, rows, results, groups, frame, spots):
     spot = np.zeros((len(groups), PARAMETERS))
     spot[:, : X + 1] = middle - low
     spot[:, AMPLITUDE] = np.maximum.reduceat(spots[pieces, AMPLITUDE], first[:-1])
-    unit, ones = np.where(wide > 0, wide, 1.0), np.ones((len(groups), 1))
-    prior = np.hstack([1 / unit**2, ones * [1e-6 / fit.noise.least] * 2, ones * [1 / SIZES**2] * 2])
-    most = np.hstack([0.3 * unit, ones * [0.5, np.inf, 0.2, 0.2]])
+    unit, flat, size_prior = np.where(wide > 0, wide, 1.0), 1e-6 / fit.noise.least, 1 / SIZES**2
+    prior, most = [flat, flat, size_prior, size_prior], [0.5, np.inf, 0.2, 0.2]
+    prior, most = (np.tile(each, (len(groups), 1)) for each in (prior, most))
+    prior, most = np.hstack([1 / unit**2, prior]), np.hstack([0.3 * unit, most])
     spot, error, is_one = to_device(spot), xp.empty((len(groups), 6)), xp.empty(len(groups), bool)
     camera = map(np.float64, (*fit.noise.line, fit.noise.saturation, REACH, PROFILE))
     cuda_function(SOURCE, "fit_wider")(
