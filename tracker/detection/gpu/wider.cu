@@ -7,6 +7,26 @@
 
 const int SWEEPS = 9;  // sum of fit.SWEEPS
 
+// How many of the `counted` (n,) spots are within `far` widths of each one that is `asked` (n,): near (n,) i4. spots
+// (n, columns) f8 begin with a position in voxels; frame (n,) i4; start (B + 1,) i8: the first of each frame.
+extern "C" __global__ void count_near(const double* spots, int columns, const int* frame, const long long* start,
+                                      int n, const bool* asked, const bool* counted, const double* sigma, double far,
+                                      int* near) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int found = 0;
+    for (long long j = start[frame[i]]; asked[i] && j < start[frame[i] + 1]; ++j) {
+        if (j == i || !counted[j]) continue;
+        double square = 0;
+        for (int axis = 0; axis < 3; ++axis) {
+            double away = spots[columns * (long long)i + axis] - spots[columns * j + axis];
+            if (sigma[axis] > 0) square += away / sigma[axis] * (away / sigma[axis]);
+        }
+        found += square <= far * far;
+    }
+    near[i] = found;
+}
+
 // Cut the boxes out of frames (B, Z, Y, X) f4, and take the pieces out: piece (P,) i8, from first (G + 1,) i8, rows of
 // spots (n, 7) f8. A block a group.
 extern "C" __global__ void cut_out(const float* voxels, const float* whole, int depth, int height, int width,

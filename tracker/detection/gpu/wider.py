@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from ...compute.arrays import cupy_module, to_device, to_host
-from ...compute.cuda import cuda_function
+from ...compute.cuda import cuda_function, launch
 from ..fit import SIZES
 from ..fit_cpu import AMPLITUDE, DEPTH, LEVEL, PARAMETERS, REACH, SIZE, X
 from ..joint import PROFILE
@@ -23,12 +23,27 @@ from .light import grey, with_spots
 SOURCE = "detection/gpu/wider.cu"
 
 
-class _Group(NamedTuple):
-    """Rows of spots that may be one, of so many widths, around a place."""
+class _Groups(NamedTuple):
+    """Spots that may be one, on the host.
 
-    pieces: object
+    Parameters
+    ----------
+    piece : (p,) int64 array
+        Rows of spots, those of a group together.
+    first : (G + 1,) int64 array
+        First piece of each group.
+    frame : (G,) int32 array
+    middle : (G, 3) float64 array
+        In voxels.
+    grown : (G,) float64 array
+        Widths of the one spot over the common ones.
+    """
+
+    piece: object
+    first: object
+    frame: object
     middle: object
-    grown: float
+    grown: object
 
 
 def as_one(fit, rows, significance, significant, results):
@@ -41,47 +56,76 @@ def as_one(fit, rows, significance, significant, results):
     significance, significant : (n,) array
     results : (n, 14) float64 array
     """
-    frame, spots = to_host(rows.frame), to_host(results[:, :PARAMETERS])
-    groups = list(_groups(frame, spots, fit.sigma, to_host(significant)))
-    stay = np.ones(len(frame), bool)
-    if not groups:
+    stay = np.ones(len(rows), bool)
+    maybe = _maybe(fit, rows, significant, results)
+    groups = _groups(maybe, rows, results, fit.sigma) if len(maybe) >= PIECES else None
+    if groups is None or not len(groups.frame):
         return results, to_device(stay)
-    found, error, is_one = _fitted(fit, rows, results, groups, frame, spots)
-    significance = to_host(significance)
-    best = np.array([group.pieces[np.argmax(significance[group.pieces])] for group in groups])
-    for one, row in zip(np.flatnonzero(is_one), best[is_one], strict=True):
-        stay[groups[one].pieces] = groups[one].pieces == row
-    at, taken = to_device(best[is_one]), to_device(np.flatnonzero(is_one))
-    columns = np.delete(np.arange(PARAMETERS), LEVEL)
-    results[at[:, None], to_device(columns)] = found[taken[:, None], to_device(columns)]
+    found, error, is_one = _fitted(fit, rows, results, groups)
+    significance, ones = to_host(significance)[groups.piece], {}
+    for one in np.flatnonzero(is_one).tolist():
+        own = slice(groups.first[one], groups.first[one + 1])
+        best = int(groups.piece[own][np.argmax(significance[own])])
+        stay[groups.piece[own]], ones[best] = groups.piece[own] == best, one
+    at, taken = (to_device(np.array(list(each), np.int64)) for each in (ones, ones.values()))
+    columns = to_device(np.delete(np.arange(PARAMETERS), LEVEL))
+    results[at[:, None], columns] = found[taken[:, None], columns]
     results[at, PARAMETERS:-1] = error[taken]
     return results, to_device(stay)
 
 
-def _groups(frame, spots, sigma, significant):
-    """Groups of three or more significant neighbours, with all spots near them."""
+def _maybe(fit, rows, significant, results):
+    """Rows, on the host, of significant spots with two neighbours, or next to one that has them."""
+    xp, n = cupy_module(), len(rows)
+
+    def near(counted):
+        out = xp.empty(n, np.int32)
+        launch(
+            cuda_function(SOURCE, "count_near"), n,
+            (results, np.int32(results.shape[1]), rows.frame, rows.start, np.int32(n), significant, counted,
+             fit.widths, np.float64(WIDEST), out),
+        )  # fmt: skip
+        return out
+
+    middle = near(significant) >= PIECES - 1
+    return to_host(xp.flatnonzero(middle | (near(middle) > 0)))
+
+
+def _groups(maybe, rows, results, sigma):
+    """Groups of three or more neighbours among these rows, with all spots near them."""
+    frame, spots, start = to_host(rows.frame), to_host(results[:, : AMPLITUDE + 1]), to_host(rows.start)
     deep = sigma > 0
-    far = 1e3 * (1 + np.abs(spots[:, : X + 1]).max(initial=0))  # frames do not meet
-    places = np.column_stack([frame * far, spots[:, : X + 1][:, deep] / sigma[deep]])
-    rows, tree = np.flatnonzero(significant), cKDTree(places)
-    first, second = cKDTree(places[rows]).query_pairs(WIDEST, output_type="ndarray").T
-    graph = coo_array((np.ones(len(first)), (first, second)), shape=(len(rows), len(rows)))
+    places, weight = spots[:, : X + 1][:, deep] / sigma[deep], spots[:, AMPLITUDE]
+    far = 1e3 + np.ptp(places)  # frames do not meet
+    tree = cKDTree(np.column_stack([frame[maybe] * far, places[maybe]]))
+    first, second = tree.query_pairs(WIDEST, output_type="ndarray").T
+    graph = coo_array((np.ones(len(first)), (first, second)), shape=(len(maybe), len(maybe)))
     label = connected_components(graph, directed=False)[1]
-    order = np.argsort(label, kind="stable")
-    edges = np.append(0, np.cumsum(np.bincount(label)))
-    for number in np.flatnonzero(np.diff(edges) >= PIECES):
-        own = rows[order[edges[number] : edges[number + 1]]]
-        weight = spots[own, AMPLITUDE]
-        middle = np.average(spots[own, : X + 1], axis=0, weights=weight)
-        place = np.append(frame[own[0]] * far, middle[deep] / sigma[deep])
-        away = ((places[own] - place) ** 2).sum(axis=1)
-        grown = float(np.sqrt(1 + np.average(away, weights=weight) / deep.sum()))
-        if grown <= WIDEST:
-            near = tree.query_ball_point(place, np.nextafter(2 * grown, 0))
-            yield _Group(np.union1d(own, near).astype(np.int64), middle, grown)
+    members = np.bincount(label)
+    own, edges = maybe[np.argsort(label, kind="stable")], np.cumsum(members) - members
+    light = np.add.reduceat(weight[own], edges)[:, None]
+    middle = np.add.reduceat(weight[own, None] * spots[own, : X + 1], edges) / light
+    group = np.repeat(np.arange(len(edges)), members)
+    away = ((places[own] - middle[group][:, deep] / sigma[deep]) ** 2).sum(axis=1)
+    spread = np.add.reduceat(weight[own] * away, edges) / light[:, 0]
+    grown = np.sqrt(1 + spread / deep.sum())
+    kept = np.flatnonzero((members >= PIECES) & (grown <= WIDEST))
+    number = np.full(len(edges), -1)
+    number[kept] = np.arange(len(kept))
+    frames, middle, grown = frame[own[edges[kept]]], middle[kept], grown[kept]
+    length = start[frames + 1] - start[frames]
+    of = np.repeat(np.arange(len(kept)), length)
+    row = np.arange(len(of)) - np.repeat(np.cumsum(length) - length, length) + start[frames][of]
+    away = ((places[row] - middle[of][:, deep] / sigma[deep]) ** 2).sum(axis=1)
+    near, mine = away < (2 * grown[of]) ** 2, number[group] >= 0
+    both = np.unique(
+        np.concatenate([of[near], number[group][mine]]) * len(frame) + np.concatenate([row[near], own[mine]])
+    )
+    first = np.searchsorted(both, np.arange(len(kept) + 1) * len(frame))
+    return _Groups(both % len(frame), first, frames, middle, grown)
 
 
-def _fitted(fit, rows, results, groups, frame, spots):
+def _fitted(fit, rows, results, groups):
     """Spots (G, 7) of groups in voxels of the frame, their errors, and on the host which are one.
 
     Their sizes are over the common ones.
@@ -91,35 +135,32 @@ def _fitted(fit, rows, results, groups, frame, spots):
     level[:, LEVEL] = 0
     light = grey(fit.background, fit.noise)
     whole = with_spots(light, level, None, rows.start, fit.widths, REACH, fit.noise, stable=False)
-    middle, grown = np.array([group.middle for group in groups]), np.array([group.grown for group in groups])
+    pieces, first, numbers, middle, grown = groups
     wide, shape = grown[:, None] * fit.sigma, np.array(whole.shape[1:])
     low = np.maximum(np.floor(middle - REACH * wide).astype(int), 0)
     size = np.minimum(np.ceil(middle + REACH * wide).astype(int) + 1, shape) - low
     voxels = size.prod(axis=1)
-    pieces = np.concatenate([group.pieces for group in groups])
-    first = np.append(0, np.cumsum([len(group.pieces) for group in groups]))
     boxes = [xp.empty(int(voxels.sum()), np.float32) for _ in range(3)]
-    numbers = frame[[group.pieces[0] for group in groups]]
     where = to_device(size.astype(np.int32)), to_device(np.cumsum(voxels) - voxels)
     at = to_device(numbers), to_device(low.astype(np.int32))
     cuda_function(SOURCE, "cut_out")(
-        (len(groups),), (fit.team,),
+        (len(grown),), (fit.team,),
         (fit.voxels, whole, *map(np.int32, shape), *at, *where, level, to_device(pieces), to_device(first),
          fit.widths, np.float64(REACH), *boxes),
     )  # fmt: skip
-    spot = np.zeros((len(groups), PARAMETERS))
+    spot = np.zeros((len(grown), PARAMETERS))
     spot[:, : X + 1] = middle - low
-    spot[:, AMPLITUDE] = np.maximum.reduceat(spots[pieces, AMPLITUDE], first[:-1])
+    spot[:, AMPLITUDE] = np.maximum.reduceat(to_host(level[to_device(pieces), AMPLITUDE]), first[:-1])
     unit, flat, size_prior = np.where(wide > 0, wide, 1.0), 1e-6 / fit.noise.least, 1 / SIZES**2
     prior, most = [flat, flat, size_prior, size_prior], [0.5, np.inf, 0.2, 0.2]
-    prior, most = (np.tile(each, (len(groups), 1)) for each in (prior, most))
+    prior, most = (np.tile(each, (len(grown), 1)) for each in (prior, most))
     prior, most = np.hstack([1 / unit**2, prior]), np.hstack([0.3 * unit, most])
-    spot, error, is_one = to_device(spot), xp.empty((len(groups), 6)), xp.empty(len(groups), bool)
+    spot, error, is_one = to_device(spot), xp.empty((len(grown), 6)), xp.empty(len(grown), bool)
     camera = map(np.float64, (*fit.noise.line, fit.noise.saturation, REACH, PROFILE))
     cuda_function(SOURCE, "fit_wider")(
-        (len(groups),), (fit.team,),
+        (len(grown),), (fit.team,),
         (*boxes, *where, *map(to_device, (wide, prior, most)), *camera, spot, error, is_one),
     )  # fmt: skip
     spot[:, : X + 1] += to_device(low.astype(float))
-    spot[:, [SIZE, DEPTH]] += to_device(np.log(grown))[:, None]
+    spot[:, SIZE : DEPTH + 1] += to_device(np.log(grown))[:, None]
     return spot, error, to_host(is_one)
