@@ -6,7 +6,6 @@ real microscope load its configuration instead of the demo devices.
 
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -38,41 +37,63 @@ def demo_microscope() -> Any:
 
 
 class Recording:
-    """A movie of the demo camera, one file a frame, whose stage drifts; `turn` is called at an event."""
+    """A movie of the demo camera, one file a frame, whose stage drifts; `turn` is called at an event.
 
-    def __init__(self, folder: Path, pause: float, after: int) -> None:
-        self.core, self.images, self.pause, self.after = demo_microscope(), folder / "images", pause, after
+    After the first frames, from which is learned, the camera waits until the frame before the last is linked:
+    so an event comes one frame after what caused it, however fast the computer is.
+    """
+
+    def __init__(self, folder: Path, after: int, learn: int) -> None:
+        self.core, self.images, self.after, self.learn = demo_microscope(), folder / "images", after, learn
         self.stop, self.events = folder / "tracks.parquet.stop", list[Event]()
+        self.linked, self.over, self.news = 0, False, threading.Condition()
         self.images.mkdir()
 
     def turn(self, event: Event) -> None:
         """The stage turns round: called within a frame's time of what was seen."""
         self.events.append(event)
 
+    def progress(self, done: int, *_: object) -> None:
+        """Frames that are linked: called after each of them."""
+        with self.news:
+            self.linked = done
+            self.news.notify_all()
+
+    def end(self) -> None:
+        """Record no more, also if watching has failed."""
+        with self.news:
+            self.over = True
+            self.news.notify_all()
+
     def record(self) -> None:
         """Record until some frames after the first event; a file gets its name when it is whole."""
         left = self.after
         for k in range(MOST):
+            with self.news:
+                self.news.wait_for(lambda k=k: self.over or k < self.learn or k - self.linked < 2)
+            left -= bool(self.events)
+            if self.over or not left:
+                break
             self.core.setRelativeXYPosition(-STEP if self.events else STEP, 0)
+            self.core.waitForDevice("XY")  # the stage has arrived
             tifffile.imwrite(self.images / ".writing", self.core.snap())
             (self.images / ".writing").replace(self.images / f"frame_{k:04d}.tif")
-            time.sleep(self.pause)
-            left -= bool(self.events)
-            if not left:
-                break
         self.stop.touch()
 
 
-def acquire(
-    folder: Path, when: str, *, pause: float = 0.2, after: int = 8
-) -> tuple[dict[str, Any], list[Event]]:
+def acquire(folder: Path, when: str, *, after: int = 8, learn: int = 8) -> tuple[dict[str, Any], list[Event]]:
     """Record while the movie is watched; the record of the latter, and the events."""
-    recording = Recording(folder, pause, after)
+    recording = Recording(folder, after, learn)
     camera = threading.Thread(target=recording.record)
     camera.start()
-    how = How(learn=8, poll=0.02)
-    made = watch(recording.images, folder / "tracks.parquet", how=how, when=[when], do=recording.turn)
-    camera.join()
+    try:
+        made = watch(
+            recording.images, folder / "tracks.parquet", how=How(learn=learn, poll=0.02), when=[when],
+            do=recording.turn, progress=recording.progress,
+        )  # fmt: skip
+    finally:
+        recording.end()
+        camera.join()
     return made, recording.events
 
 

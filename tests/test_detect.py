@@ -289,17 +289,17 @@ def test_transforms_of_a_band_are_those_of_the_frame_cut_or_padded(
 
 
 def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    def full(_: object) -> object:
+    def full(*_: object) -> object:
         raise MemoryError("out of memory to allocate")
 
     monkeypatch.setattr("outbid.settings.device.gpu_names", lambda: ["a small one"])
     monkeypatch.setattr(FRAMES, "release_device_memory", lambda: None)
-    monkeypatch.setattr("outbid.detection.transform.to_device", full)
+    monkeypatch.setattr("outbid.detection.gpu.search.spots_of_frames", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))
     expected, _ = detect([speckled()] * 2, DetectionSettings(3, device="cpu"))
     np.testing.assert_array_equal(found.position, expected.position)
     assert used.device == "cpu", "the record states where it ended"
-    assert "does not fit" in caplog.text
+    assert "2 of 2 frames were searched on the CPU" in caplog.text
 
 
 def test_memory_of_one_frame() -> None:

@@ -16,7 +16,7 @@ from outbid.learned.inference.jpda import updated
 from outbid.learned.inference.posterior import LinkPosterior
 from outbid.learned.learn import Fit, learn
 from outbid.learned.learn.field import Fields
-from outbid.learned.learn.m_steps import raw_steps, sums_of
+from outbid.learned.learn.m_steps import raw_steps
 from outbid.learned.lineage import Dividing, hypothesis
 from outbid.learned.lineage.control import division_evidence
 from outbid.learned.model import AssociationModel, LocalFields, Model, MotionModel
@@ -120,13 +120,6 @@ def test_sweeps_are_the_cpus(axes, classes, time):
     assert here.moments is not None
     for ours, theirs in zip(found.moments, here.moments, strict=True):
         np.testing.assert_allclose(to_host(ours), theirs, rtol=2e-3, atol=1e-4)
-    group = np.arange(len(movie)) % 3
-    sums = [
-        sums_of(of, model.motion, by, rows, 3)
-        for of, by, rows in ((movie, here, group), (there, found, to_device(group)))
-    ]
-    for ours, theirs in zip(*sums, strict=True):
-        np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
@@ -212,17 +205,15 @@ def test_large_movies_get_the_cpus_links_and_probabilities(frames, axes, flow):
     np.testing.assert_allclose(p, q, atol=1e-3)
 
 
-def test_a_movie_within_the_sample_is_learned_there():
+def test_a_movie_within_the_sample_is_linked_on_the_host_which_is_counted():
     here, there = both(Detections.from_table(*walks(500, 12)))
-    np.testing.assert_array_equal(here.tracks.links, there.tracks.links)
-    np.testing.assert_allclose(here.tracks.link_probability, there.tracks.link_probability, atol=1e-3)
-    assert here.learned is not None
-    assert there.learned is not None
-    np.testing.assert_allclose(here.learned.step, there.learned.step, rtol=1e-3)
+    assert here.tracks.links.tobytes() == there.tracks.links.tobytes()
+    assert here.tracks.link_probability.tobytes() == there.tracks.link_probability.tobytes()
+    assert (there.stats["swept_on"], there.stats["device"], there.stats["fallbacks"]) == ("cpu", "cpu", 1)
 
 
 def test_columns_are_compared_on_the_host_which_is_counted():
-    frame, place = walks(300, 8)
+    frame, place = walks(5000, 6)
     size = np.random.default_rng(0).random(len(frame))
     marked = replace(Detections.from_table(frame, place), features={"size": size})
     run = track(marked, TrackingSettings(device="gpu", features={"size": "number"}))
@@ -231,12 +222,12 @@ def test_columns_are_compared_on_the_host_which_is_counted():
 
 def test_what_does_not_fit_the_gpu_is_swept_on_the_host_which_is_counted(monkeypatch):
     monkeypatch.setattr("outbid.learned.linking.free_device_memory", lambda: 1_000_000)
-    run = track(Detections.from_table(*walks(300, 6)), TrackingSettings(device="gpu"))
+    run = track(Detections.from_table(*walks(5000, 6)), TrackingSettings(device="gpu"))
     assert (run.stats["swept_on"], run.stats["device"], run.stats["fallbacks"]) == ("cpu", "cpu", 1)
 
 
 def test_pins_hold_and_the_host_solves_again_under_them_which_is_counted():
-    detections = Detections.from_table(*walks(500, 12))
+    detections = Detections.from_table(*walks(5000, 6))
     links = track(detections, device="cpu").tracks.links
     places = [(int(detections.frame[row]), tuple(detections.position[row].tolist())) for row in links[0]]
     here, there = both(detections, pins=(Pin("forbid", tuple(places)),))

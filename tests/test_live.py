@@ -7,7 +7,7 @@ import pytest
 from scenes import carried, crowded, followed, lost, over_gaps, share_of_right
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_tracks, score, track
-from outbid.learned.live import Live
+from outbid.learned.live import Joined, Live
 from outbid.learned.summary import Summary
 from outbid.particles.calibration import Calibration
 from outbid.simulate.microscope import Microscope, observe
@@ -280,16 +280,62 @@ def test_frames_taken_one_by_one_have_no_time() -> None:
             assert np.array_equal(third.add(shown, after=1 + frame % 4).track, found)
 
 
-def test_columns_of_the_earlier_recording_are_left_out_aloud(caplog: pytest.LogCaptureFixture) -> None:
-    truth = walk(WalkSettings(BrownianWalk(0.15), 60, 6, (4.0, 4.0, 4.0), "reflect", seed=1))
-    bright = np.random.default_rng(0).normal(size=60)[truth.track_id]
-    seen = replace(truth.detections, features={"brightness": bright})
-    with_columns = learned(seen, replace(FREE, features={"brightness": ""}))
-    assert with_columns.columns is not None
-    live = Live(with_columns)
-    assert "(brightness); live, positions alone count" in caplog.text
-    found = [live.add(seen.position[seen.rows_of(frame)]) for frame in range(6)]
-    assert len(found[-1].track) == 60
-    caplog.clear()
-    Live(learned(truth.detections))
-    assert not caplog.text
+def marked(frames: int = 24) -> Tracks:
+    """A crowd, whose particles have a brightness of their own, which fades, and one of three kinds."""
+    truth = walk(WalkSettings(BrownianWalk(0.3), 400, frames, (7.0,) * 3, "reflect", seed=1))
+    seen, rng = truth.detections, np.random.default_rng(0)
+    own, kind = rng.normal(size=400), np.array(["a", "b", "c"])[rng.integers(0, 3, 400)]
+    bright = np.exp(own[truth.track_id] + 0.3 * rng.normal(size=len(seen)) - seen.frame / 10)
+    features = {"brightness": bright, "kind": kind[truth.track_id]}
+    return Tracks(replace(seen, features=features), truth.links)
+
+
+def linked(live: Live, seen: Detections, frames: range, *, columns: bool = True) -> list[Joined]:
+    found = []
+    for frame in frames:
+        rows = seen.rows_of(frame)
+        given = {name: values[rows] for name, values in seen.features.items()} if columns else None
+        found.append(live.add(seen.position[rows], features=given))
+    return found
+
+
+@pytest.mark.slow
+def test_columns_count_by_their_ranks_in_the_latest_frames(caplog: pytest.LogCaptureFixture) -> None:
+    """By the values of the first frames, all would be dim later; a whole movie has .974."""
+    truth = marked()
+    seen = truth.detections
+    summary = learned(seen.take(seen.frame < 8), replace(FREE, features={"brightness": "", "kind": "label"}))
+    f1 = {}
+    for columns in (True, False):
+        found = linked(Live(summary), seen, range(24), columns=columns)
+        tracks = Tracks.from_track_ids(seen, np.concatenate([one.track for one in found]))
+        f1[columns] = score(tracks, truth, families=["links"]).values["link_f1"]
+    assert f1[True] > 0.95
+    assert f1[False] < 0.75
+    said = [one for one in caplog.messages if "these frames lack" in one]
+    assert said == [
+        "The earlier recording was linked with columns (brightness, kind), which these frames lack."
+    ]
+
+
+@pytest.mark.slow
+def test_columns_go_on_from_a_state_and_wrong_ones_are_refused() -> None:
+    seen = marked(12).detections
+    summary = learned(seen.take(seen.frame < 8), replace(FREE, features={"brightness": "", "kind": "label"}))
+    whole, first, again = Live(summary), Live(summary), Live(summary)
+    linked(first, seen, range(9))
+    again.restore(first.state())
+    linked(whole, seen, range(9))
+    for one, other in zip(linked(whole, seen, range(9, 12)), linked(again, seen, range(9, 12)), strict=True):
+        assert np.array_equal(one.track, other.track)
+        assert np.array_equal(one.probability, other.probability)
+    assert len(whole.state()["column_position"]) < 2400
+    for wrong in ({"brightness": np.ones(2)}, {"brightness": np.ones(2), "kind": ["a"]}):
+        with pytest.raises(InputError, match=r"linked with brightness, kind; .* kind must have as many"):
+            whole.add(np.zeros((2, 3)), features=wrong)
+    # A kind that was never seen, and a value that is missing, say nothing.
+    found = whole.add(
+        seen.position[seen.rows_of(11)][:2], features={"brightness": [np.nan, 1], "kind": ["d", "a"]}
+    )
+    assert len(found.track) == 2
+    assert len(whole.add([]).track) == 0

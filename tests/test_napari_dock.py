@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import succeed
-from napari_scenes import Window, is_settled, named
+from napari_scenes import Window, is_settled, named, run
 
 from outbid import formats, read_tracks
 from outbid.pins import read_pins
+from outbid.simulate.motions import PersistentWalk
+from outbid.simulate.walks import WalkSettings, walk
 from outbid.viewers.dock.session import (
     SUFFIX,
     SavedLayer,
@@ -22,6 +24,7 @@ from outbid.viewers.dock.session import (
     options_of,
     read_session,
 )
+from outbid.viewers.layers import tracks_layer
 
 SIZE = (800, 600)
 
@@ -215,6 +218,78 @@ def test_the_session_opens_again_and_its_lines_give_the_same_bytes(
     window.shot("dock_reopened")
 
 
+def test_filters_are_in_the_session_act_again_and_their_lines_give_the_same_bytes(
+    movie: Path, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.viewer.open(str(movie.with_name("truth.csv")), plugin="outbid")
+    dock, form = window.form("Outbid"), window.form("Lineage")
+    layer = named(window, "truth")
+    column = form.filter
+    column.columns.setCurrentText("x")
+    column.of.setCurrentText("mean of track")
+    window.click(column.add_button)
+    low, high = column.filters[0].slider.value()
+    column.filters[0].slider.setValue((low + (high - low) / 4, high - (high - low) / 4))
+    window.wait(lambda: 0 < int((layer.track_colors[:, 3] == 0).sum()) < len(layer.data))
+    hidden, where = layer.track_colors[:, 3] == 0, column.where
+    window.click(column.keep_button)
+    dock.go(5)
+    export = dock.page.form
+    export.folder.setText(str(tmp_path))
+    export.layers.choose(layer)
+    assert "files are in" in Mouse(window, dock).next()
+    session = next(tmp_path.glob(f"*{SUFFIX}"))
+    assert [line.split()[1] for line in read_session(session).commands] == ["filter"]
+    table = shlex.split(read_session(session).commands[0])[4]
+    kept = (tmp_path / table).read_bytes()
+    repeat(session, monkeypatch)
+    assert (tmp_path / table).read_bytes() == kept
+    window.clear()
+
+    dock = opened(window, session).dock
+    assert "In Lineage the filters of truth.csv act again" in dock.page.said.text()
+    layer = window.viewer.layers["truth.csv"]
+    assert (layer.track_colors[:, 3] == 1).all()
+    form = window.form("Lineage")
+    form.layers.choose(layer)
+    assert form.filter.where == where
+    assert np.array_equal(layer.track_colors[:, 3] == 0, hidden)
+    form.layers.choose(window.viewer.layers["truth.csv filtered"])
+    assert form.filter.where == []
+    form.layers.choose(layer)
+    assert form.filter.where == where
+
+
+def test_conditions_by_layer_are_measured_beside_each_other(window: Window, tmp_path: Path) -> None:
+    for seed, (name, step) in enumerate({"slow": 0.4, "slower": 0.3, "fast": 2.0, "faster": 1.8}.items()):
+        movie = walk(WalkSettings(PersistentWalk(step, 0.0), 12, 8, (1, 40, 40), seed=seed))
+        data, more, _ = tracks_layer(movie, name=name).in_plane().as_tuple()
+        window.viewer.add_tracks(data, **more)
+    dock = window.form("Outbid")
+    dock.go(4)
+    form = dock.page.form
+    listed = {item.text(0): item for item in map(form.conditions.topLevelItem, range(4))}
+    for name, item in listed.items():
+        item.setText(1, "control" if name.startswith("slow") else "treated")
+    named(window, "faster").name = "fastest"  # a line of another name is of the same layer
+    assert [len(layers) for layers in form.conditions.conditions().values()] == [2, 2]
+    window.click(form.fold_button)
+    assert form.conditions.isVisible()
+    said = Mouse(window, dock).next()
+    assert "control" in said
+    sheet = form.measured.found.sheets["movies"]
+    assert sorted(sheet["group"].to_pylist()) == ["control"] * 2 + ["treated"] * 2
+    window.shot("dock_conditions")
+    form.save(tmp_path / "table.csv")
+    assert formats.read_record(tmp_path / "table.csv")["conditions"] == form.table_record()["conditions"]
+    assert {*form.table_record()["conditions"]["treated"]} == {"fast", "fastest"}
+    for item in map(form.conditions.topLevelItem, range(4)):
+        item.setText(1, "")
+    run(window, form)
+    assert "control" not in form.message.text()
+    assert "group" not in form.measured.found.sheets["tracks"].column_names
+
+
 @pytest.mark.parametrize("suffix", [*formats.WRITTEN])
 def test_tracks_are_exported_in_every_format(
     suffix: str, movie: Path, window: Window, tmp_path: Path
@@ -293,3 +368,22 @@ def test_what_is_no_session_is_not_taken_for_one(tmp_path: Path) -> None:
     assert not is_session(tmp_path / "a.json")
     assert not is_session(tmp_path / "b.json")
     assert not is_session(tmp_path / "c.tif")
+
+
+def test_two_docks_stand_side_by_side_or_as_tabs_and_the_window_keeps_its_size(window: Window) -> None:
+    rows = [[k, t, 10.0 * k, 2.0 * t] for k in range(3) for t in range(4)]
+    main = window.viewer.window._qt_window
+    for size in ((1400, 850), SIZE):
+        window.viewer.window.resize(*size)
+        window.viewer.add_tracks(np.array(rows), name="three")
+        first, second = (window.form(name).parent() for name in ("Outbid", "Lineage"))
+        if size == SIZE:
+            window.wait(lambda first=first, second=second: main.tabifiedDockWidgets(second) == [first])
+            window.wait(lambda second=second: second.visibleRegion().boundingRect().height() > 400)
+        else:
+            window.wait(lambda first=first, second=second: second.x() > first.x() + first.width())
+            assert min(first.height(), second.height()) > 500
+        assert (main.width(), main.height()) == size
+        window.shot(f"docks_{size[0]}")
+        window.clear()
+    window.viewer.window.resize(1400, 850)

@@ -1,6 +1,7 @@
 """The form *Lineage*, in a real window, driven by clicks."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -175,3 +176,53 @@ def test_spots_are_filtered_and_seen_again_without_the_form(window: Window) -> N
     window.wait(lambda: np.any(layer.track_colors[:, 3] == 0))
     window.viewer.window.remove_dock_widget("all")
     assert (layer.track_colors[:, 3] == 1).all()
+
+
+def test_a_part_that_is_drawn_has_colours_and_filters_wherever_one_looks(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large movie the layer draws some frames: what comes into view is coloured and filtered as well."""
+    from outbid.viewers.forms import windowed
+    from outbid.viewers.forms.napari_layers import LayerTransform
+
+    frame, x = np.repeat(np.arange(60), 5), np.tile(np.arange(5.0), 60)
+    mass = 100 * x + frame
+    seen = Detections.from_table(frame, np.column_stack([0 * x, 3 * x, frame + x]), features={"mass": mass})
+    tracks = Tracks(seen, np.column_stack([np.arange(295), np.arange(5, 300)]))
+    monkeypatch.setattr(windowed, "preferences", lambda: SimpleNamespace(window=SimpleNamespace(vertices=20)))
+    monkeypatch.setattr(windowed, "_TAIL", 3)
+    transform = LayerTransform((1.0, 1.0, 1.0), (0.0, 0.0, 0.0), ("pixel",) * 3, ("t", "y", "x"))
+    window.viewer.dims.set_point(0, 0)
+    layer = windowed.show_tracks(window.viewer, tracks, transform, "many")
+    assert len(layer.data) < 60
+    form = window.form("Lineage")
+    form.colour.names.setCurrentText("mass")
+
+    def as_asked(least: float) -> bool:
+        values = layer.features["mass"].to_numpy()
+        shown = layer.track_colors[:, 3] > 0
+        order = np.argsort(values[shown])
+        brightness = layer.track_colors[shown, 1][order]
+        return np.array_equal(shown, values >= least) and bool((np.diff(brightness) >= 0).all())
+
+    assert as_asked(0.0)
+    for k, now in enumerate((30, 50)):
+        window.viewer.dims.set_point(0, now)
+        window.wait(lambda now=now: {now - 3, now + 1} <= {*layer.data[:, 1]})
+        assert len(layer.data) < 60
+        assert as_asked(200.0 * k)
+        if not k:
+            form.filter.columns.setCurrentText("mass")
+            window.click(form.filter.add_button)
+            slider = form.filter.filters[0].slider
+            slider.setValue((200.0, slider.value()[1]))
+            window.wait(lambda: as_asked(200.0))
+    assert "keeps 180 of 300 spots" in form.message.text()
+    window.viewer.window.remove_dock_widget("all")
+    assert (layer.track_colors[:, 3] == 1).all()
+    window.viewer.dims.set_point(0, 10)
+    window.wait(lambda: {7, 11} <= {*layer.data[:, 1]})
+    assert (layer.track_colors[:, 3] == 1).all()
+    again = window.form("Lineage")
+    assert again.filter.where == ["mass >= 200"]
+    assert as_asked(200.0) or again.colour.names.currentText() != "mass"

@@ -1,5 +1,7 @@
 """Tracks while a movie is recorded: divisions, missing frames, and going on from a state."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scenes import tissue
@@ -48,8 +50,11 @@ def test_no_divisions_where_the_first_frames_have_none() -> None:
 
 
 @pytest.mark.smoke
-def test_another_one_goes_on_from_a_state_and_over_a_missing_frame() -> None:
+@pytest.mark.parametrize("columns", [False, True])
+def test_another_one_goes_on_from_a_state_and_over_a_missing_frame(columns: bool) -> None:
     truth = tissue(cells=60, frames=16)
+    if columns:
+        truth = replace(truth, detections=detected(truth))
     frames = [frame for frame in range(16) if frame != 11]
     whole, again = (followed(truth.detections, frames, 8, again=again) for again in (None, 12))
     assert [one.frame for one in whole] == [one.frame for one in again] == frames
@@ -58,6 +63,45 @@ def test_another_one_goes_on_from_a_state_and_over_a_missing_frame() -> None:
         assert np.array_equal(one.parent, other.parent)
         assert np.array_equal(one.probability, other.probability, equal_nan=True)
     assert len(np.intersect1d(whole[10].track, whole[11].track)) > 0.8 * len(whole[10].track)
+
+
+def detected(truth: Tracks) -> Detections:
+    """Detections with the columns of `outbid detect`; each track has an amplitude of its own."""
+    seen, rng = truth.detections, np.random.default_rng(0)
+    one = np.ones(len(seen))
+    amplitude = rng.normal(size=truth.track_id.max() + 1)[truth.track_id] + 0.2 * rng.normal(size=len(seen))
+    columns = {"probability": 0.99 * one, "quality": 9 * one, "amplitude": amplitude, "radius": 2 * one}
+    return replace(seen, features=columns)
+
+
+@pytest.mark.slow
+def test_columns_of_detection_help_live_as_well() -> None:
+    """In a crowd, by the amplitude of each particle."""
+    rng = np.random.default_rng(0)
+    place = rng.uniform(0, 7, (300, 3)) + np.cumsum(rng.normal(0, 0.25, (16, 300, 3)), axis=0)
+    truth = Tracks.from_track_ids(
+        Detections.from_table(np.repeat(np.arange(16), 300), place.reshape(-1, 3)),
+        np.tile(np.arange(300), 16),
+    )
+    f1 = [
+        score(joined(followed(seen, list(range(16)), 8)), truth, families=["links"]).values["link_f1"]
+        for seen in (truth.detections, detected(truth))
+    ]
+    assert f1[1] > f1[0] + 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drift", [0.5, 1.5])
+def test_whole_frames_that_drift_also_over_missing_ones(drift: float) -> None:
+    """By as much as particles are apart, a frame; the stage stands still from frame 15 on."""
+    rng = np.random.default_rng(1)
+    place = rng.uniform(0, 30, (300, 3)) + np.cumsum(rng.normal(0, 0.2, (24, 300, 3)), axis=0)
+    place += drift * np.minimum(np.arange(24), 15)[:, None, None] * np.array([0, 0, 1])
+    seen = Detections.from_table(np.repeat(np.arange(24), 300), place.reshape(-1, 3))
+    frames = [frame for frame in range(24) if frame not in (11, 12)]
+    found = followed(seen, frames, 8)
+    right = [one.track == found[0].track for one in found]
+    assert np.mean(right) > 0.97
 
 
 def test_frames_in_which_there_is_nothing_to_learn() -> None:

@@ -17,8 +17,11 @@ pytest.importorskip("mm_test_adapters", reason="needs the demo camera: pip insta
 def test_a_stage_that_turns_round_when_a_bead_is_seen(tmp_path: Path) -> None:
     from microscope import STEP, acquire
 
-    made, events = acquire(tmp_path, "length == 5", pause=0.2)
+    made, events = acquire(tmp_path, "length == 5", after=8)
     assert made["live"]["missing"] == 0
+    assert (
+        made["live"]["frames"] <= 8 + 8 + 2
+    )  # those learned from, those after the turn, and those on the way
     assert made["live"]["events"] == len(events) > 50
     tracks = read_tracks(tmp_path / "tracks.parquet")
     place, frame = tracks.detections.position, tracks.detections.frame

@@ -39,16 +39,17 @@ def looked_up(noise, row, height):  # pragma: no cover
 
 
 @inner_kernel
-def loss_of(theta, u, low, noise, unequal, by, gradient):  # pragma: no cover
+def loss_of(theta, u, logs, low, noise, unequal, by, gradient):  # pragma: no cover
     """Negative logarithm of the posterior of significances u above `low`; its gradient (5,) in place."""
-    wide, share, number, mean, log_sd = theta
+    wide, share, number, mean, log_sd = theta[0], theta[1], theta[2], theta[3], theta[4]
     sd, tail = math.exp(log_sd), math.exp(wide)
     edge, total = (mean - math.log(low)) / sd, 0.0
-    gradient[:] = 0.0
-    for value in u:
-        t, h = (math.log(value) - mean) / sd, value / tail
+    for i in range(5):
+        gradient[i] = 0.0
+    for i in range(len(u)):
+        t, h = (logs[i] - mean) / sd, u[i] / tail
         dark = share - wide + looked_up(noise, 2, h)
-        spot = number - t * t / 2 - math.log(value) - log_sd - _LOG_ROOT
+        spot = number - t * t / 2 - logs[i] - log_sd - _LOG_ROOT
         both = max(dark, spot) + math.log1p(math.exp(-abs(dark - spot)))
         p = math.exp(spot - both)
         total += both
@@ -72,47 +73,87 @@ def loss_of(theta, u, low, noise, unequal, by, gradient):  # pragma: no cover
     return false + spots - total + away * away / 2
 
 
+@inner_kernel
+def clipped(start, length, step, bounds, out):  # pragma: no cover
+    """A step from a start, within the bounds, in place."""
+    for i in range(len(start)):
+        out[i] = min(max(start[i] + length * step[i], bounds[0, i]), bounds[1, i])
+
+
+@inner_kernel
+def downhill(inverse, x, slope, bounds, step):  # pragma: no cover
+    """A quasi-Newton step of what no bound holds, in place; returns its product with the slope."""
+    rise = 0.0
+    for i in range(len(x)):
+        step[i] = 0.0
+        if not held(x, slope, bounds, i):
+            for j in range(len(x)):
+                step[i] -= 0.0 if held(x, slope, bounds, j) else inverse[i, j] * slope[j]
+            rise += step[i] * slope[i]
+    return rise
+
+
+@inner_kernel
+def held(x, slope, bounds, i):  # pragma: no cover
+    """Whether a bound holds a parameter."""
+    return (x[i] <= bounds[0, i] and slope[i] > 0) or (x[i] >= bounds[1, i] and slope[i] < 0)
+
+
+@inner_kernel
+def bend(inverse, moved, bent, row):  # pragma: no cover
+    """Take the change of the slope `bent` by a step into the inverse curvature (BFGS), in place."""
+    n, curved, square = len(moved), 0.0, 0.0
+    for i in range(n):
+        curved += moved[i] * bent[i]
+        row[i] = 0.0
+        for j in range(n):
+            row[i] += inverse[i, j] * bent[j]
+        square += bent[i] * row[i]
+    if curved <= 0:
+        return
+    square = (1 + square / curved) / curved
+    for i in range(n):
+        for j in range(n):
+            both = row[i] * moved[j] + moved[i] * row[j]
+            inverse[i, j] += square * moved[i] * moved[j] - both / curved
+
+
 @kernel
 def fitted_mixture(start, bounds, u, low, noise, unequal, by):  # pragma: no cover
     """Parameters (5,) within bounds (2, 5) of the least loss, and the loss: projected BFGS steps."""
-    n, x = len(start), np.minimum(np.maximum(start, bounds[0]), bounds[1])
-    slope, there = np.zeros(n), np.zeros(n)
-    inverse = np.eye(n) / (1 + len(u))
-    loss = loss_of(x, u, low, noise, unequal, by, slope)
+    n, unit = len(start), 1 / (1 + len(u))
+    room, inverse, logs = np.zeros((7, n)), np.zeros((n, n)), np.log(u)
+    x, slope, step, ahead, there, moved, row = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
+    clipped(start, 0.0, step, bounds, x)
+    loss, curved = loss_of(x, u, logs, low, noise, unequal, by, slope), False
     for _ in range(_ROUNDS):
-        held = ((x <= bounds[0]) & (slope > 0)) | ((x >= bounds[1]) & (slope < 0))
-        free = np.where(held, 0.0, slope)
-        if np.abs(free).max() < _FLAT:
-            break
-        step = np.zeros(n)
+        steepest = 0.0
         for i in range(n):
-            for j in range(n):
-                step[i] -= 0.0 if held[i] else inverse[i, j] * free[j]
-        if np.sum(step * free) >= 0:
-            inverse, step = np.eye(n) / (1 + len(u)), -free / (1 + len(u))
-        length, ahead, fallen = 1.0, x, loss
+            steepest = max(steepest, 0.0 if held(x, slope, bounds, i) else abs(slope[i]))
+        if steepest < _FLAT:
+            break
+        if not curved or downhill(inverse, x, slope, bounds, step) >= 0:
+            for i in range(n):
+                for j in range(n):
+                    inverse[i, j] = unit if i == j else 0.0
+            downhill(inverse, x, slope, bounds, step)
+        curved, length, fallen = True, 1.0, loss
         for _ in range(_HALVINGS):
-            ahead = np.minimum(np.maximum(x + length * step, bounds[0]), bounds[1])
-            fallen = loss_of(ahead, u, low, noise, unequal, by, there)
-            if fallen <= loss + _SUFFICIENT * np.sum(slope * (ahead - x)):
+            clipped(x, length, step, bounds, ahead)
+            fallen, promised = loss_of(ahead, u, logs, low, noise, unequal, by, there), 0.0
+            for i in range(n):
+                promised += slope[i] * (ahead[i] - x[i])
+            if fallen <= loss + _SUFFICIENT * promised:
                 break
             length *= _SHORTER
         if not fallen < loss:
             break
-        moved, bent = ahead - x, there - slope
-        curved = np.sum(moved * bent)
-        if curved > 0:
-            row = np.zeros(n)
-            for i in range(n):
-                row[i] = np.sum(inverse[i] * bent)
-            square = (1 + np.sum(bent * row) / curved) / curved
-            for i in range(n):
-                for j in range(n):
-                    both = row[i] * moved[j] + moved[i] * row[j]
-                    inverse[i, j] += square * moved[i] * moved[j] - both / curved
         done = loss - fallen < _CLOSE * max(abs(loss), 1.0)
-        x, loss = ahead, fallen
-        slope[:] = there
+        for i in range(n):
+            moved[i], step[i] = ahead[i] - x[i], there[i] - slope[i]
+            x[i], slope[i] = ahead[i], there[i]
+        bend(inverse, moved, step, row)
+        loss = fallen
         if done:
             break
-    return x, loss
+    return x.copy(), loss

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,12 @@ _Job = tuple[int, NDArray, "SpotModel | None"]
 _LOG = logging.getLogger("outbid")
 _FEW = 3
 """Guard: threads up to which frames are searched by threads: more wait for Python's lock."""
+_BATCH = 1 << 26
+"""Guard: voxels of frames that a GPU searches together: 256 frames of 512 x 512."""
+_AHEAD = 2
+"""Guard: batches that are in memory: one is searched while the next is read."""
+_ON_CPU = "%d of %d frames were searched on the CPU: bodies, frames of few pixels, or too large for the GPU"
+"""The message if the GPU did not search some frames."""
 _ENDED = "The process that searched frame {} was ended; the memory may be full. Use fewer: workers=3."
 _WORTH = 4_000_000
 """Guard: voxels for each process from which processes pay; sixteen start in six seconds."""
@@ -166,7 +173,7 @@ def detect_frames(
     spots: list[FrameSpots] = []
     with ProcessOfEach() as processes:
         search = _Search(settings, model, workers, count, processes)
-        for in_frame in _in_flight(search.spots_of, search.jobs(frames), workers):
+        for in_frame in search.found(frames):
             spots.append(in_frame)
             if progress is not None:
                 progress(len(spots), count)
@@ -189,8 +196,7 @@ def detect_frame(
     image = checked(image, 0)
     if model is None:
         return _as_detections([FrameSpots.none()], unit)
-    transform = CosineTransform(on_gpu=True) if settings.device == "gpu" else CosineTransform(workers)
-    return _as_detections([spots_of_frame(image, model, settings, transform).accepted()], unit)
+    return _as_detections([spots_of_frame(image, model, settings, CosineTransform(workers)).accepted()], unit)
 
 
 def _some(frames: Sequence[NDArray] | NDArray, numbers: Sequence[int]) -> Iterator[NDArray]:
@@ -234,6 +240,51 @@ class _Search:
     count: int
     processes: ProcessOfEach
     tiled: Lock = field(default_factory=Lock)
+    frames: int = 0
+    on_cpu: int = 0
+
+    def found(self, frames: Iterable[NDArray]) -> Iterator[FrameSpots]:
+        """The spots of each frame, in order."""
+        jobs = self.jobs(frames)
+        first = list(islice(jobs, 1))  # the first chooses the device
+        jobs = chain(first, jobs)
+        if self.settings.device != "gpu":
+            yield from _in_flight(self.spots_of, jobs, self.workers)
+            return
+        yield from self._found_on_gpu(jobs)
+        if self.on_cpu:
+            _LOG.warning(_ON_CPU, self.on_cpu, self.frames)
+        if self.on_cpu == self.frames:
+            self.settings = replace(self.settings, device="cpu")
+
+    def _found_on_gpu(self, jobs: Iterator[_Job]) -> Iterator[FrameSpots]:
+        """By batches, one after the other, while the next are read."""
+        waiting = deque[Future[list["FrameSpots"]]]()
+        with ThreadPoolExecutor(1) as pool:
+            for batch in _batches(jobs):
+                waiting.append(pool.submit(timed_beside(self._of_batch), batch))
+                if len(waiting) == _AHEAD:
+                    yield from waiting.popleft().result()
+            while waiting:
+                yield from waiting.popleft().result()
+
+    def _of_batch(self, batch: list[_Job]) -> list[FrameSpots]:
+        """The spots of a batch; by the CPU where the GPU cannot search it."""
+        from .gpu.search import serves, spots_of_frames
+
+        self.frames += len(batch)
+        _, image, model = batch[0]
+        if model is not None and serves(image, self.settings):
+            try:
+                found: list[FrameSpots] = spots_of_frames(
+                    [each for _, each, _ in batch], model, self.settings
+                )
+            except MemoryError:
+                release_device_memory()
+            else:
+                return found
+        self.on_cpu += len(batch)
+        return list(_in_flight(self.spots_of, batch, self.workers))
 
     def jobs(self, frames: Iterable[NDArray]) -> Iterator[_Job]:
         """Frames, checked, with their numbers and the model as it is known then."""
@@ -250,21 +301,13 @@ class _Search:
             yield number, image, self.model
 
     def spots_of(self, job: _Job) -> FrameSpots:
-        """The spots of a frame; the CPU goes on where the GPU's memory is too small."""
+        """The spots of a frame, by the CPU."""
         from .spots import LARGE, FrameSpots, spots_of_frame
         from .transform import CosineTransform
 
         number, image, model = job
         if model is None:
             return FrameSpots.none()
-        if self.settings.device == "gpu":
-            try:
-                return spots_of_frame(image, model, self.settings, CosineTransform(on_gpu=True)).accepted()
-            except MemoryError:
-                release_device_memory()
-                if self.settings.device == "gpu":
-                    _LOG.warning("frame %d does not fit the GPU's memory: the CPU goes on from here", number)
-                self.settings = replace(self.settings, device="cpu")
         if image.size <= LARGE:
             if self.workers <= _FEW or self.count * image.size < self.workers * _WORTH:
                 return _searched(image, model, self.settings)
@@ -283,6 +326,22 @@ class _Search:
         if other_sign_stands_out(image, self.settings):
             _LOG.warning(OTHER_SIGN[self.settings.dark])
         self.settings = replace(self.settings, device=device)
+
+
+def _batches(jobs: Iterable[_Job]) -> Iterator[list[_Job]]:
+    """Frames of one kind and model, as many as a batch holds; what has no model is alone."""
+    batch: list[_Job] = []
+    for job in jobs:
+        _, image, model = job
+        if batch:
+            _, before, known = batch[0]
+            alike = (before.shape, before.dtype) == (image.shape, image.dtype) and known is model
+            if not alike or (len(batch) + 1) * image.size > _BATCH:
+                yield batch
+                batch = []
+        batch.append(job)
+    if batch:
+        yield batch
 
 
 def _searched(image: NDArray, model: SpotModel, settings: DetectionSettings) -> FrameSpots:

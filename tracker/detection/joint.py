@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from .fit_cpu import REACH
-from .joint_cpu import joined, local_scales, peaks_above, quantile, resolved, scales_at, taken_out, vertices
+from .joint_cpu import joined, resolved, taken_out
+from .response_cpu import local_scales, peaks_above, quantile, scales_at, vertices
 from .spectrum import Filter
 from .stabilise import Background
 

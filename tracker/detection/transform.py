@@ -8,7 +8,7 @@ nothing that a matched filter responds to is lost, and large spots cost less tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
+from functools import cache
 from math import ceil
 from typing import NamedTuple
 
@@ -17,41 +17,64 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.fft import next_fast_len
 
-from ..compute.arrays import to_device, to_host
+from .transform_cpu import cosines
 
+_SHORT = 48
+"""Guard: voxels of an axis up to which products with its cosines are quicker than a fast transform."""
 _SAMPLES = 1.25
 """Guard: voxels of a smaller frame that a width has at least: 4e-4 of a spot's amplitude is beyond."""
 
 
 @dataclass(frozen=True)
 class CosineTransform:
-    """Orthonormal cosine transforms along all axes, by some threads or on the GPU."""
+    """Orthonormal cosine transforms along all axes, by some threads."""
 
     workers: int = 1
-    on_gpu: bool = False
 
     def forward(self, values: NDArray[np.float32], small: tuple[int, ...] = ()) -> NDArray[np.float32]:
         """The modes of an image, or the first `small` of them along z, y, x."""
-        return self._transformed("dct", values, (0, 1, 2), small)
+        shape = small or values.shape
+        if not 1 < values.shape[0] <= _SHORT:
+            return self._transformed("dct", values, (0, 1, 2), shape)
+        return self._transformed("dct", _along_z(values, shape[0], back=False), (1, 2), shape)
 
     def back(self, modes: NDArray[np.float32], shape: tuple[int, ...] = ()) -> NDArray[np.float32]:
         """The inverse of `forward`, of the modes with 0 for those that a frame of this shape has besides."""
-        return self._transformed("idct", modes, (2, 1, 0), shape)
+        shape = shape or modes.shape
+        if not 1 < shape[0] <= _SHORT:
+            return self._transformed("idct", modes, (2, 1, 0), shape)
+        return _along_z(
+            self._transformed("idct", modes, (2, 1), (len(modes), *shape[1:])), shape[0], back=True
+        )
 
     def _transformed(
         self, name: str, values: NDArray[np.float32], axes: tuple[int, ...], shape: tuple[int, ...]
     ) -> NDArray[np.float32]:
         """Axis by axis, so that what is cut is not transformed again; an axis of one voxel stays as it is."""
-        out = to_device(values) if self.on_gpu else values
-        library = import_module("cupyx.scipy.fft") if self.on_gpu else fft
-        how = {} if self.on_gpu else {"workers": self.workers}
+        out, how = values, {"norm": "ortho", "workers": self.workers}
+        axes = tuple(axis for axis in axes if max(values.shape[axis], shape[axis]) > 1)
+        if shape == values.shape:
+            return getattr(fft, f"{name}n")(out, axes=axes, **how) if axes else out
         for axis in axes:
-            n = shape[axis] if shape and name == "idct" else values.shape[axis]
-            if n > 1:
-                out = getattr(library, name)(out, n=n, axis=axis, norm="ortho", **how)
-            if shape and name == "dct":
+            n = shape[axis] if name == "idct" else values.shape[axis]
+            out = getattr(fft, name)(out, n=n, axis=axis, **how)
+            if name == "dct":
                 out = out[tuple(slice(shape[axis]) if axis == other else slice(None) for other in range(3))]
-        return to_host(out) if self.on_gpu else out
+        return out
+
+
+def _along_z(values: NDArray[np.float32], size: int, back: bool) -> NDArray[np.float32]:
+    """The first modes along z, or so many planes of them, by products with their cosines."""
+    matrix = _cosines(*((len(values), size) if back else (size, len(values))))
+    out: NDArray[np.float32] = cosines(matrix, np.ascontiguousarray(values).reshape(len(values), -1), back)
+    return out.reshape(size, *values.shape[1:])
+
+
+@cache
+def _cosines(few: int, many: int) -> NDArray[np.float32]:
+    """The first rows of the orthonormal cosine transform of so many values."""
+    rows: NDArray[np.float32] = fft.dct(np.eye(many), axis=0, norm="ortho")[:few].astype(np.float32)
+    return rows
 
 
 class Band(NamedTuple):

@@ -34,7 +34,7 @@ from .fit_cpu import (
 from .joint import _ONE_SPOT, PROFILE
 from .stabilise import WIDEST, Noise
 
-_PIECES = 3
+PIECES = 3
 """Prior: so many spots may be a wider one; two are two, unless the fit has moved them together."""
 
 
@@ -94,7 +94,7 @@ def _neighbours(places: NDArray[np.float64], significant: NDArray[np.bool_]) -> 
     label = connected_components(graph, directed=False)[1]
     for number in np.flatnonzero(np.bincount(label) > 1):
         some = rows[label == number]
-        if len(some) >= _PIECES or np.linalg.norm(np.diff(places[some], axis=0)) < _ONE_SPOT:
+        if len(some) >= PIECES or np.linalg.norm(np.diff(places[some], axis=0)) < _ONE_SPOT:
             yield some
 
 

@@ -31,6 +31,10 @@ _SURE = 1e-4
 """Guard: distance of stated probabilities from 0 and 1."""
 
 
+Kind = tuple[str, list[str]]
+"""What a column is, and the columns of the table that it is made of."""
+
+
 class Columns(NamedTuple):
     """Features of a movie; where each column's scores are in them; columns of labels, and by place."""
 
@@ -81,16 +85,39 @@ def features_of(
     wanted, count = kinds_of(features, column), len(reading.order)
     if not wanted or not count:
         return None
+    read = {name: values[reading.order] for name, values in values_of(features, wanted).items()}
+    return scored(wanted, read, reading)
+
+
+def values_of(
+    features: Mapping[str, NDArray],
+    wanted: Mapping[str, Kind],
+    labels: Mapping[str, NDArray] | None = None,
+) -> dict[str, NDArray]:
+    """Columns as numbers (N, m), or labels (N,) as numbers from 0, where `labels` may state the order.
+
+    Raises SettingsError if values are of another kind than is wanted.
+    """
+    return {
+        name: _labels(name, np.asarray(features[members[0]]), (labels or {}).get(name))
+        if kind == "label"
+        else _numbers(name, [np.asarray(features[member]) for member in members])
+        for name, (kind, members) in wanted.items()
+    }
+
+
+def scored(wanted: Mapping[str, Kind], values: Mapping[str, NDArray], reading: Reading) -> Columns:
+    """The features of a movie, of values in the order in which its detections were read."""
+    count = len(reading.order)
     near, _ = nearest(reading.position, reading.frame_start, np.arange(count), NEIGHBOURS)
     kept: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
     clutter: list[NDArray[np.float64]] = []
-    labels, blocks, by_place = dict[str, NDArray[np.int64]](), dict[str, slice](), list[str]()
-    for name, (kind, members) in wanted.items():
-        values = [np.asarray(features[member])[reading.order] for member in members]
+    blocks, by_place = dict[str, slice](), list[str]()
+    labels = {name: values[name] for name, (kind, _) in wanted.items() if kind == "label"}
+    for name, (kind, _) in wanted.items():
         if kind == "label":
-            labels[name] = _labels(name, values[0])
             continue
-        numbers = _numbers(name, values)
+        numbers = values[name]
         scores = _scores(kind, numbers)
         clutter += [] if kind.startswith("angle=") else scores
         if kind not in ("probability", "clutter"):
@@ -107,9 +134,7 @@ def features_of(
     return Columns(chosen, blocks, tuple(labels), tuple(by_place))
 
 
-def kinds_of(
-    features: Mapping[str, NDArray], column: Mapping[str, str] | str | None
-) -> dict[str, tuple[str, list[str]]]:
+def kinds_of(features: Mapping[str, NDArray], column: Mapping[str, str] | str | None) -> dict[str, Kind]:
     """Kind and members of each column that helps; those of `outbid detect` first.
 
     Raises SettingsError if a column is named that there is not.
@@ -117,7 +142,7 @@ def kinds_of(
     if column is None:
         return {}
     named = column if isinstance(column, Mapping) else {}
-    found: dict[str, tuple[str, list[str]]] = {}
+    found: dict[str, Kind] = {}
     if all(name in features and features[name].dtype.kind == "f" for name in DETECTED):
         kinds = {"probability": "probability", "quality": "clutter"}
         found = {name: (kinds.get(name, "number"), [name]) for name in DETECTED}
@@ -188,17 +213,23 @@ def _numbers(name: str, values: list[NDArray]) -> NDArray[np.float64]:
     return np.where(np.isfinite(found), found, np.nan)
 
 
-def _labels(name: str, values: NDArray) -> NDArray[np.int64]:
-    """(N,) labels from 0, in order; -1 where it is empty or not a number."""
-    kinds, label = np.unique(values.astype(str), return_inverse=True)
-    empty = np.isin(kinds, ["", "nan", "None"])
-    if (~empty).sum() > _MOST_LABELS:
+def _labels(name: str, values: NDArray, known: NDArray | None = None) -> NDArray[np.int64]:
+    """(N,) labels from 0, in the order of `known` or sorted; -1 where it is empty, no number, or unknown."""
+    values = values.astype(str)
+    kinds = labels_in(values) if known is None else known
+    if len(kinds) > _MOST_LABELS:
         raise SettingsError(
-            f"Column {name!r} has {(~empty).sum()} labels, more than {_MOST_LABELS}: are they ids? "
+            f"Column {name!r} has {len(kinds)} labels, more than {_MOST_LABELS}: are they ids? "
             f"For numbers: --features {name}:number"
         )
-    number = np.where(empty, -1, np.cumsum(~empty) - 1)
-    return number[label].astype(np.int64)
+    number = {label: k for k, label in enumerate(kinds.tolist())}
+    return np.array([number.get(label, -1) for label in values.tolist()], np.int64)
+
+
+def labels_in(values: NDArray) -> NDArray:
+    """The labels of a column, sorted."""
+    kinds = np.unique(values.astype(str))
+    return kinds[~np.isin(kinds, ["", "nan", "None"])]
 
 
 def _ranked(values: NDArray[np.float64]) -> NDArray[np.float64]:

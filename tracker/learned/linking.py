@@ -33,6 +33,7 @@ from .features import features_of, kinds_of
 from .inference.decide import log_odds
 from .inference.encounters import with_encounters
 from .inference.jpda import converged, exponent, updated
+from .latest import LatestColumns
 from .learn import Fit, learn
 from .learn.fixed import Fixed
 from .learn.m_steps import m_step
@@ -122,8 +123,9 @@ def fit_movie(
     """Learn a model, and decide on links without pins. Parameters are those of `linked`."""
     holes, device = settings.max_gap is None, settings.device
     compared = kinds_of(detections.features, settings.features)
-    if device == "gpu" and (compared or len(detections) * _GPU_BYTES > free_device_memory()):
-        device = "cpu"  # which alone compares columns
+    by_host = compared or LearnOptions().whole(len(detections))  # which alone compares columns, and learns
+    if device == "gpu" and (by_host or len(detections) * _GPU_BYTES > free_device_memory()):
+        device = "cpu"
     reading = read_movie(detections, settings.spacing, holes=holes, device=device).without_outliers()
     lap("sorting by place", reading.position)
     known = values_along(settings.fixed, reading.axes)
@@ -139,6 +141,9 @@ def fit_movie(
         lap("deciding")
         shorten = settings.max_gap is None
         summary = summarise(reading, fit, known, columns=columns, shorten=shorten)
+        if columns is not None:
+            latest = LatestColumns.of(detections.features, reading, settings.features, fit.model.features)
+            summary = replace(summary, latest=latest)
         lap("summing up")
     if progress is not None:
         progress(len(detections), len(detections))

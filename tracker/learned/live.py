@@ -27,6 +27,7 @@ from .learn.options import LearnOptions
 from .learn.registration import frame_shifts
 from .learn.starts import first_candidates, first_order
 from .model import LocalFields, Model
+from .model.features import Features
 from .model.movie import OUTER, Movie, movie_of
 from .prepare import HOLE
 from .summary import Summary
@@ -68,8 +69,11 @@ class Live:
     posterior keeps the candidates that compete with them. A track ends after more frames without a detection
     than the longest gap that was learned. If frames that were not recorded were found (no detection where
     there were many particles), an empty frame counts as not recorded, not as one in which all particles are
-    missed; after more than ten empty frames, all tracks end. Columns are not used, even if the earlier
-    recording had some; a warning says so.
+    missed; after more than ten empty frames, all tracks end.
+
+    If the earlier recording was linked with columns, `add` takes them as well. They count by their ranks in
+    the latest two thousand detections, relative to their frame and neighbours, as they do in a whole movie.
+    Frames without them are linked by positions alone; a warning says so once.
 
     Parameters
     ----------
@@ -114,11 +118,6 @@ class Live:
                 f"The positions are in {self._calibration.symbol}, and the model was learned in "
                 f"{learned.unit}. Convert them, or give a calibration in {learned.unit}."
             )
-        if learned.columns is not None:
-            named = ", ".join(learned.columns.links)
-            _LOG.warning(
-                "The earlier recording was linked with columns (%s); live, positions alone count.", named
-            )
         self._axes = ["zyx".index(axis) for axis in learned.axes]
         self._options = LearnOptions(dropped=_LIKELY, workers=workers)
         lags, rates = len(learned.follow), learned.association
@@ -128,9 +127,13 @@ class Live:
         self._skips, self._waited = learned.time is not None, 0
         # The frames of an uneven recording were taken one by one: so are these.
         self._uneven = self._skips and bool((ahead == 1).all())
-        self._window, self._tracks = _Window.empty(learned.basis), 0
+        self._columns, self._warned = learned.latest, False
+        features = None if self._columns is None else self._columns.unknown(0)
+        self._window, self._tracks = _Window.empty(learned.basis, features), 0
 
-    def add(self, position: ArrayLike, *, after: int = 1) -> Joined:
+    def add(
+        self, position: ArrayLike, *, after: int = 1, features: Mapping[str, ArrayLike] | None = None
+    ) -> Joined:
         """Link the detections of the next frame.
 
         Parameters
@@ -140,6 +143,8 @@ class Live:
         after : int
             Intervals since the frame before: 2 or more where frames were not recorded. Without effect if
             those of the earlier recording came at uneven times.
+        features : mapping of str to (M,) array_like, optional
+            Columns, of which those count with which the earlier recording was linked.
 
         Returns
         -------
@@ -148,7 +153,7 @@ class Live:
         Raises
         ------
         InputError
-            If they are no finite positions, or come before the frame before.
+            If they are no finite positions, or come before the frame before; or if columns are missing.
         """
         if after < 1:
             raise InputError(f"The frame comes {after} intervals after the one before: it must be 1 or more.")
@@ -158,14 +163,15 @@ class Live:
             raise InputError(
                 "A frame is an array (M, 3) of finite positions z, y, x. Fix it, and add it again."
             )
-        place = self._calibration.placed(points)[:, self._axes] @ self._learned.basis
+        given = self._calibration.placed(points)[:, self._axes]
+        place, columns = given @ self._learned.basis, self._of_frame(given, features)
         if self._skips and not len(place):
             self._waited += after
             return Joined(np.empty(0, np.int64), np.empty(0), 0.0)
         after, self._waited = 1 if self._uneven else after + self._waited, 0
         earlier = self._window.latest(0 if after > HOLE + 1 else self._frames - 1)
         with computing(self._options.workers):
-            return self._joined(earlier.with_frame(place, after))
+            return self._joined(earlier.with_frame(place, after, columns))
 
     @property
     def tracks(self) -> NDArray[np.int64]:
@@ -175,12 +181,30 @@ class Live:
     def state(self) -> dict[str, NDArray]:
         """What it knows of the latest frames, as arrays: another `Live` of the same model goes on with it."""
         counts = np.array([self._tracks, self._waited])
-        return {"counts": counts, **self._window.arrays()}
+        columns = {} if self._columns is None else self._columns.arrays()
+        return {"counts": counts, **self._window.arrays(), **columns}
 
     def restore(self, state: Mapping[str, NDArray]) -> None:
         """Go on with the `state` of another one."""
         self._tracks, self._waited = state["counts"].tolist()
         self._window = self._window.of_arrays(state)
+        if self._columns is not None:
+            self._columns = self._columns.of_arrays(state)
+
+    def _of_frame(self, place: NDArray[np.float64], given: Mapping[str, ArrayLike] | None) -> Features | None:
+        """The features of a frame's detections; None if columns do not count."""
+        if self._columns is None:
+            return None
+        if len(place) and given is not None:
+            self._columns, found = self._columns.with_frame(place, given)
+            return found
+        if len(place) and not self._warned:
+            named = ", ".join(self._columns.wanted)
+            _LOG.warning(
+                "The earlier recording was linked with columns (%s), which these frames lack.", named
+            )
+            self._warned = True
+        return self._columns.unknown(len(place))
 
     def _joined(self, window: _Window) -> Joined:
         """Link the latest frame and store the result."""
@@ -214,7 +238,8 @@ class Live:
     def _model(self, window: _Window) -> Model:
         """The learned model, with the flow of the window and even steps."""
         motion = replace(self._learned.motion, step_scale=np.ones(len(window.movie.intervals)))
-        return Model(motion, self._rates, LocalFields.uniform(window.flow))
+        features = None if self._columns is None else self._columns.model
+        return Model(motion, self._rates, LocalFields.uniform(window.flow), features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,12 +275,12 @@ class _Window(Arrays):
     competing: NDArray[np.float64] = field(metadata=LINK_BY_SIDE)
 
     @classmethod
-    def empty(cls, basis: NDArray[np.float64]) -> _Window:
+    def empty(cls, basis: NDArray[np.float64], features: Features | None) -> _Window:
         """State before the first frame."""
         place, row, link = np.empty((0, basis.shape[1])), np.empty(0, np.int64), np.empty(0, np.int32)
         movie = Movie(
             position=place, frame=row, frame_start=np.zeros(1, np.int64), density=np.empty(0), basis=basis,
-            time=row,
+            time=row, features=features,
         )  # fmt: skip
         return cls(
             movie=movie, track=row, ended=row > 0, flow=place, near=np.empty((0, OUTER), np.int32),
@@ -267,11 +292,17 @@ class _Window(Arrays):
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         movie = own.pop("movie")
         within = {f".{one.name}": getattr(movie, one.name) for one in fields(movie)}
+        if (columns := within.pop(".features")) is not None:
+            within |= {f"..{one.name}": getattr(columns, one.name) for one in fields(columns)}
         return {name: values for name, values in (own | within).items() if values is not None}
 
     def of_arrays(self, arrays: Mapping[str, NDArray]) -> _Window:
         """The window of `arrays`."""
-        inside: dict[str, Any] = {name[1:]: values for name, values in arrays.items() if name.startswith(".")}
+        inside: dict[str, Any] = {
+            name[1:]: values for name, values in arrays.items() if name.startswith(".") and name[1] != "."
+        }
+        if self.movie.features is not None:
+            inside["features"] = Features(*(arrays[f"..{one.name}"] for one in fields(Features)))
         own = {one.name: arrays[one.name] for one in fields(self) if one.name != "movie"}
         return replace(self, movie=replace(self.movie, **inside), **own)
 
@@ -294,7 +325,7 @@ class _Window(Arrays):
         movie = part.movie.during(slice(first, self.movie.frames))
         return replace(part, movie=movie, tail=part.tail - row, head=part.head - row)
 
-    def with_frame(self, place: NDArray[np.float64], after: int) -> _Window:
+    def with_frame(self, place: NDArray[np.float64], after: int, features: Features | None) -> _Window:
         """The window with one more frame, `after` intervals later."""
         movie, count = self.movie, len(place)
         assert movie.time is not None
@@ -305,7 +336,9 @@ class _Window(Arrays):
             shown = movie_of(place, np.array([0, count]), spacing=1.0)
             density, near = shown.density, shown.near if shown.near is not None else near
         last = int(movie.time[-1]) if movie.frames else 0
-        alone = replace(movie, position=place, frame=np.full(count, movie.frames), density=density)
+        alone = replace(
+            movie, position=place, frame=np.full(count, movie.frames), density=density, features=features
+        )  # fmt: skip
         new = replace(
             self, movie=alone, track=np.full(count, -1), ended=np.ones(count, np.bool_),
             flow=np.zeros_like(place), near=near,

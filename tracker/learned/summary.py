@@ -13,6 +13,7 @@ from ..compute.arrays import array_module, rows_here, to_host
 from ..compute.tolerances import LEAST, NEGLIGIBLE, TINY
 from ..particles.reliability import rounded
 from .features import ColumnBits, Columns
+from .latest import LatestColumns
 from .learn import Fit
 from .learn.em import LEAST_REACH
 from .learn.errors import standard_errors
@@ -31,7 +32,7 @@ _UNEVEN = 0.01
 """Error level: standard deviation of step scales below which all intervals are alike."""
 
 _OF_CLASSES = "share", "correlation", "renewal"
-_NOT_STATED = "motion", "association", "basis", "columns"
+_NOT_STATED = "motion", "association", "basis", "columns", "latest"
 """Fields of a summary that are no plain values, or are stated in parts."""
 
 
@@ -86,6 +87,8 @@ class Summary:
         What columns say, if there are any.
     unit : str
         Short name of the unit of lengths; empty if it is not known.
+    latest : LatestColumns or None
+        Columns of the last frames, by which `Live` goes on.
     """
 
     step: NDArray[np.float64]
@@ -110,6 +113,7 @@ class Summary:
     known: tuple[str, ...] = ()
     columns: ColumnBits | None = None
     unit: str = ""
+    latest: LatestColumns | None = None
 
     def __str__(self) -> str:
         axes, error, unit = self.axes, self.uncertainty, f" {self.unit}" if self.unit else ""

@@ -14,8 +14,6 @@ from typing import Any
 from .reading import stop
 
 _LOG = logging.getLogger("outbid")
-_RUNNING: list[Apart] = []
-"""Python warns of a process object that is deleted while it runs."""
 
 
 class Apart:
@@ -28,21 +26,31 @@ class Apart:
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - the process writes to it
-        self.process = subprocess.Popen(
+        self._problem = ""
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe would break with this process
+        self._process = subprocess.Popen(
             [sys.executable, "-c", "from outbid.cli import main; main()", *words],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said, start_new_session=True,
         )  # fmt: skip
-        _RUNNING.append(self)
+        self._waiting = threading.Thread(target=self._wait, daemon=True)
+        self._waiting.start()
 
-    def failure(self) -> str:
-        """What it said last, if it has ended with an error; else empty."""
-        code = self.process.poll()
-        if not code:
-            return ""
-        self._said.seek(0)
-        lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else f"It ended with exit code {code}."
+    def wait(self) -> str:
+        """Wait until it has ended; what it said last, if that was with an error, else empty."""
+        self._waiting.join()
+        return self._problem
+
+    def problem(self) -> str:
+        """As `wait`, without waiting: empty as long as it runs."""
+        return self._problem
+
+    def _wait(self) -> None:
+        code = self._process.wait()
+        with self._said:
+            self._said.seek(0)
+            lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
+        if code:
+            self._problem = lines[-1] if lines else f"It ended with exit code {code}."
 
 
 def show(source: str, output: Path, opened: Mapping[str, Any]) -> Apart:
@@ -61,13 +69,13 @@ def show(source: str, output: Path, opened: Mapping[str, Any]) -> Apart:
     if opened["spacing"] is not None:
         options += ["--spacing", *map(str, opened["spacing"])]
     viewer = Apart(["view", *files, "--live", *options])
-    threading.Thread(target=_wait, args=(viewer, output), daemon=True).start()
+    threading.Thread(target=_end, args=(viewer, output), daemon=True).start()
     return viewer
 
 
-def _wait(viewer: Apart, output: Path) -> None:
-    viewer.process.wait()
-    if problem := viewer.failure():
+def _end(viewer: Apart, output: Path) -> None:
+    """Wait until the window is closed, and end the recording then."""
+    if problem := viewer.wait():
         _LOG.warning("The viewer has ended, and watching goes on. %s", problem)
     else:
         stop(output)

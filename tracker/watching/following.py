@@ -88,7 +88,7 @@ class Follower:
     Parameters
     ----------
     settings : TrackingSettings
-        Those of the last pass; live, positions alone count.
+        Those of the last pass.
     frames : int
         Frames that a model is learned from, at first; more where they hold too little.
     workers : int
@@ -156,7 +156,7 @@ class Follower:
     def _begin(self, frames: list[Detections]) -> None:
         there = [seen for seen in frames if len(seen)]
         first = Detections.joined(there) if there else Detections.from_table([], [])
-        alone = replace(self.settings, features=None, max_distance=None, device="cpu")
+        alone = replace(self.settings, max_distance=None, device="cpu")
         made = tracked(first, alone, self.workers, None)
         self.learned = made.learned
         if self.learned is not None:
@@ -171,7 +171,7 @@ class Follower:
             return Followed(frame, seen, self._alone + none - np.arange(len(seen)), none * np.nan, none)
         before = frame - self.learned.interval if self._last is None else self._last
         after = max(round((frame - before) / self.learned.interval), 1)
-        joined = self._live.add(seen.position, after=after)
+        joined = self._live.add(seen.position, after=after, features=seen.features)
         probability = np.where(joined.probability > 0, joined.probability, np.nan)
         track, parent = self._names.named(joined.track)
         if self._dividing is not None and after == 1:

@@ -22,6 +22,7 @@ from ..forms.pair import can_be_held
 from ..forms.places import as_detected, placed_tracks, points_in
 from ..forms.source import SourceFields
 from ..forms.work import Report, Task
+from ..layers import FILTERED
 from ..motion import PLOTS
 from .files import KINDS, Kept, Record, Wanted, write_all
 from .page import FormPage
@@ -167,6 +168,7 @@ def _kept(viewer: Any, layer: Any) -> Kept | None:
     looks |= (
         {name: _plain(value) for name, value in vars(transform_of(layer)).items()} if layer.ndim > 2 else {}
     )
+    looks |= {FILTERED: layer.metadata[FILTERED]} if layer.metadata.get(FILTERED) else {}
     record = dict(record_of(layer) or {})
     if isinstance(layer, Image | Labels):
         path = str(layer.source.path or "")

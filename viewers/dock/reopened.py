@@ -13,7 +13,7 @@ from outbid.particles.calibration import Calibration
 from ..forms.napari_layers import LayerTransform, show
 from ..forms.places import keep_places, keep_places_of_tracks
 from ..forms.windowed import show_tracks
-from ..layers import points_layer
+from ..layers import FILTERED, points_layer
 from .session import SavedLayer, Session, read_session
 
 _OF_TRANSFORM = ("scale", "translate", "units", "axis_labels")
@@ -27,7 +27,7 @@ def reopen(viewer: Any, path: Path) -> tuple[Session, str]:
     OutbidError
         If a file of it cannot be read.
     """
-    session, missing = read_session(path), []
+    session, missing, filtered = read_session(path), [], []
     for saved in session.layers:
         file = path.parent / saved.file
         if not file.exists():
@@ -38,12 +38,16 @@ def reopen(viewer: Any, path: Path) -> tuple[Session, str]:
             if name not in _OF_TRANSFORM and hasattr(layer, name):
                 with suppress(ValueError, KeyError):  # as a colour that another version has not
                     setattr(layer, name, value)
+        if FILTERED in saved.looks:
+            layer.metadata = {**layer.metadata, FILTERED: saved.looks[FILTERED]}
+            filtered.append(layer.name)
     point = session.shown.get("point", [])
     if len(point) == viewer.dims.ndim:
         viewer.dims.set_point(range(len(point)), point)
+    acts = f" In Lineage the filters of {' and '.join(filtered)} act again." if filtered else ""
     lost = f" Not found: {', '.join(missing)}." if missing else ""
     count = len(session.layers) - len(missing)
-    return session, f"{count} layers of {path.name} are open again, with their settings.{lost}"
+    return session, f"{count} layers of {path.name} are open again, with their settings.{acts}{lost}"
 
 
 def _image(viewer: Any, saved: SavedLayer, file: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ from napari.layers import Points
 from numpy.typing import NDArray
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QHideEvent, QKeySequence, QShortcut
-from qtpy.QtWidgets import QGridLayout, QLineEdit, QListWidget, QListWidgetItem, QPushButton
+from qtpy.QtWidgets import (
+    QApplication,
+    QGridLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QWidget,
+)
 
 from outbid import formats
 from outbid.errors import InputError, OutbidError
@@ -45,6 +54,8 @@ _AT_ONCE = {"L": 2, "F": 1, "J": 2, "V": 2, "D": 1}
 _CLICKED = {"L": 2, "F": 1, "J": 2, "V": 3, "D": 1}
 """Detections at which an act that waited is done."""
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".geff", ".xml")
+_USED = count()
+"""When a form had the focus: several may have a key."""
 _MOST_LISTED = 200
 _ENDING = "_proofread"
 
@@ -59,6 +70,7 @@ class CorrectForm(LineageForm):
         self.session: Session | None = None
         self._record: dict[str, object] = {}
         self._key = ""  # of an act that waits for clicks
+        self.used = 0
         self._showing = False  # the layer is changed by this form
         self.file, self.changes, self.save_button = QLineEdit(), QListWidget(), QPushButton("Save")
         self.keys = QGridLayout()
@@ -300,9 +312,26 @@ class CorrectForm(LineageForm):
     def _connect_acts(self) -> None:
         for key, button in self.buttons.items():
             button.clicked.connect(lambda _=False, key=key: self.press(key))
-            QShortcut(QKeySequence(key), self, activated=partial(self.press, key))
+            pressed = partial(self._pressed, key)
+            QShortcut(QKeySequence(key), self, activated=pressed, activatedAmbiguously=pressed)
+        QApplication.instance().focusChanged.connect(self._focus_moved)
         self.save_button.clicked.connect(lambda _=False: self.save())
         self.changes.itemClicked.connect(lambda item: self.select(item.data(Qt.ItemDataRole.UserRole)))
+
+    def _pressed(self, key: str) -> None:
+        """Of the forms that are seen and have the key, the one acts in which the focus is, or was last."""
+        forms = [form for form in self.window().findChildren(CorrectForm) if form.isVisible()]
+        max((form for form in forms if key in form.acts), key=lambda form: form.used).press(key)
+
+    def _focus_moved(self, _: object, now: QWidget | None) -> None:
+        if now is not None and (now is self or self.isAncestorOf(now)):
+            self.used = next(_USED)
+
+    def showEvent(self, event: Any) -> None:
+        """Have the keys from now on; called by Qt."""
+        super().showEvent(event)
+        self.used = next(_USED)
+        self.lay_keys(2 if self.narrow else 4)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Wait for no click any more; called by Qt."""

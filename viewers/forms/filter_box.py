@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButto
 from superqt import QLabeledDoubleRangeSlider
 from superqt.utils import signals_blocked
 
-from outbid.edit.filter import LENGTH, column_of, columns_in
+from outbid.edit.filter import LENGTH, Condition, column_of, columns_in, condition_from
 from outbid.particles.tracks import Tracks
 
 OF = {"each spot": "", "mean of track": "mean", "min of track": "min", "max of track": "max"}
@@ -63,8 +64,8 @@ class FilterBox(QWidget):
         """The conditions, as `outbid filter --where` takes them."""
         return [condition for one in self.filters for condition in one.where]
 
-    def hold(self, tracks: Tracks) -> None:
-        """Filter other tracks; filters on columns that they do not have are dropped."""
+    def hold(self, tracks: Tracks, where: Sequence[str] = ()) -> None:
+        """Filter other tracks, also by these conditions; filters on columns that they lack are dropped."""
         self.tracks, names = tracks, columns_in(tracks)
         before = self.columns.currentText()
         self.columns.clear()
@@ -74,6 +75,9 @@ class FilterBox(QWidget):
             self._drop(one)
         for one in self.filters:
             one.hold(self._values(one))
+        for condition in map(condition_from, where):
+            if condition.column in names and condition.number is not None:
+                self._limit(condition, condition.number)
 
     def clear(self) -> None:
         """Drop all filters."""
@@ -84,7 +88,17 @@ class FilterBox(QWidget):
         """Add a filter on the column that is chosen."""
         if self.tracks is None:
             return None
-        column, of_track = self.columns.currentText(), OF[self.of.currentText()]
+        return self._added(self.columns.currentText(), OF[self.of.currentText()])
+
+    def _limit(self, condition: Condition, number: float) -> None:
+        """Move an end of the last filter, if it is on this column, else of another one."""
+        last, of = self.filters[-1] if self.filters else None, (condition.column, condition.of_track)
+        same = last is not None and (last.column, last.of_track) == of
+        slider = (last if last is not None and same else self._added(*of)).slider
+        low, high = slider.value()
+        slider.setValue((low, number) if condition.sign == "<=" else (number, high))
+
+    def _added(self, column: str, of_track: str) -> ColumnFilter:
         one = ColumnFilter(column, of_track)
         one.hold(self._values(one))
         one.changed.connect(self._changed)

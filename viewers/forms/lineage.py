@@ -21,7 +21,7 @@ from outbid.work.jobs import run_record
 from ..coloured import measures_of
 from ..explained import why
 from ..forest import ORDERS, forest_of
-from ..layers import points_layer, tracks_layer
+from ..layers import FILTERED, WHOLE, points_layer, tracks_layer
 from .colour_box import ColourBox
 from .fields import LayerBox, choice_box
 from .filter_box import FilterBox
@@ -79,7 +79,7 @@ class LineageForm(Form):
     # ------------------------------------------------------------ what is held
 
     def _hold_layer(self) -> None:
-        """Show the lineages of the layer that is chosen, without filters."""
+        """Show the lineages of the layer that is chosen, with the filters that it had."""
         self._show_filtered()
         self.filter.clear()
         layer = self.layers.layer()
@@ -91,10 +91,12 @@ class LineageForm(Form):
             self.show_problem(problem)
             return
         self._transform = transform_of(layer).world
-        self.hold_tracks(tracks, rows, number)
+        self.hold_tracks(tracks, rows, number, layer.metadata.get(FILTERED, ()))
         self.fit()
 
-    def hold_tracks(self, tracks: Tracks, rows: NDArray[np.int64], number: NDArray[np.int64]) -> None:
+    def hold_tracks(
+        self, tracks: Tracks, rows: NDArray[np.int64], number: NDArray[np.int64], where: Sequence[str] = ()
+    ) -> None:
         """Show other tracks of the layer.
 
         Parameters
@@ -104,13 +106,15 @@ class LineageForm(Form):
             Rows of the layer that the detections are.
         number : (N,) int64 array
             What the rows of the layer call their tracks.
+        where : sequence of str
+            Conditions to filter by, besides those of the box.
         """
         self.tracks, self._rows = tracks, rows
         self.number = np.zeros(tracks.track_count, np.int64)
         self.number[tracks.track_id[::-1]] = number[rows[::-1]]
         self.selected = [row for row in self.selected if row < len(tracks.detections)]
         self.colour.hold(tracks)
-        self.filter.hold(tracks)
+        self.filter.hold(tracks, where)
         self.renew()
 
     def renew(self, _: object = None) -> None:
@@ -124,6 +128,9 @@ class LineageForm(Form):
             return
         self._draw_forest()
         self.recolour()
+        layer = self.layers.layer()
+        if layer is not None and layer.metadata.get(FILTERED, []) != self.filter.where:
+            layer.metadata = {**layer.metadata, FILTERED: self.filter.where}  # for sessions
         if self.filter.where:
             ids = self.tracks.track_id
             spots, tracks = int(self._shown.sum()), len(np.unique(ids[self._shown]))
@@ -153,7 +160,8 @@ class LineageForm(Form):
         self.colour.show_range(values)
         self.lineage.colour(values.share, self.colour.table)
         layer = self.layers.layer()
-        if layer is None or len(layer.data) != len(self._rows):
+        whole = None if layer is None else layer.metadata.get(WHOLE)
+        if layer is None or (whole is None and len(layer.data) != len(self._rows)):
             return
         self._coloured = layer
         if isinstance(layer, Points):
@@ -164,7 +172,10 @@ class LineageForm(Form):
         colours = np.empty((len(self._rows), 4))
         colours[self._rows] = self.colour.colours(values)
         colours[self._rows[~self._shown], 3] = 0.0
-        layer.track_colors = colours
+        if whole is None:
+            layer.track_colors = colours
+        else:  # it draws a part of them
+            whole.paint(colours)
 
     def _in_image(self) -> NDArray[np.bool_]:
         """(N,) The detections in what the image shows, at any time and depth."""
@@ -321,6 +332,8 @@ class LineageForm(Form):
             return
         if isinstance(layer, Points):
             layer.shown = True
+        elif WHOLE in layer.metadata:
+            layer.metadata[WHOLE].paint(None)
         elif layer.track_colors is not None:
             layer.track_colors = layer.track_colors * [1, 1, 1, 0] + [0, 0, 0, 1]
 

@@ -25,6 +25,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from outbid.errors import OutbidError
 from outbid.watching.apart import Apart
 from outbid.watching.ending import sentence_of
 from outbid.watching.reading import Reading, stop
@@ -33,12 +34,13 @@ from outbid.work.jobs import Opening
 from ..forest import forest_of
 from ..live import live_tracks
 from .forest_plot import ForestPlot
+from .laid_out import stand_beside
 from .live_layers import LiveLayers
 from .napari_layers import CONFIDENCE_MAP
 from .said import MessageBox
 
-_LEAST = 30
-"""Milliseconds from look to look, at least; as long as the last look took, so that the window answers."""
+_LEAST, _MOST = 30, 90
+"""Milliseconds from look to look: as long as the last look took, so that the window answers."""
 _LINEAGE = 1.0, 9.0
 """Seconds from lineage to lineage, at least; and at least so many times those that the last one took."""
 _WIDE = 230
@@ -73,6 +75,7 @@ class LiveForm(QWidget):
         self.lineage.chosen.connect(lambda row, _: self._go(int(self._tracks.detections.frame[row])))
         self.events.itemClicked.connect(lambda item: self._go(item.data(Qt.ItemDataRole.UserRole)))
         self.source.textEdited.connect(self._propose)
+        stand_beside(self)
         own = self._own
         self.destroyed.connect(lambda _=None: [stop(output) for output in own])
 
@@ -87,16 +90,20 @@ class LiveForm(QWidget):
         if not source:
             self.said.show_text("Choose the folder or file to which the microscope writes.", error=True)
             return
+        try:
+            self.follow(source, output)
+        except OutbidError as error:
+            self.said.show_text(str(error), error=True)
+            return
         self._process = Apart(words)
         self._own.append(output)
-        self.follow(source, output)
 
     def follow(self, source: str, output: Path, opening: Opening | None = None) -> None:
         """Follow what a watch of a source writes; of images unless the source is empty."""
         self.source.setText(source)
         self.output.setText(str(output))
+        self.layers = LiveLayers(self, Reading(output), source, opening or Opening())
         self.events.clear()
-        self.layers = LiveLayers(self.viewer, Reading(output), source, opening or Opening())
         self.button.setText("Stop following")
         self.said.show_text(f"Waiting for the first frames of {source or output}.")
         self._timer.start(_LEAST)
@@ -118,12 +125,12 @@ class LiveForm(QWidget):
             self._list(event)
         if monotonic() >= self._lineage_due and self.isVisible():
             self._draw_lineage(layers)
-        record, failed = reading.record(), self._process and self._process.failure()
+        record, failed = reading.record(), self._process and self._process.problem()
         if record is not None or failed:
             self._end(layers, sentence_of(record, reading.output) if record else failed)
             return
         self.said.show_text(self._sentence(layers))
-        self._timer.start(max(_LEAST, round(1000 * (monotonic() - begin))))
+        self._timer.start(min(max(_LEAST, round(1000 * (monotonic() - begin))), _MOST))
 
     def _sentence(self, layers: LiveLayers) -> str:
         """What is followed, how far it is, what happened last."""

@@ -36,7 +36,8 @@ class LiveLayers(QObject):
 
     Parameters
     ----------
-    viewer : napari.Viewer
+    form : QWidget
+        With a viewer.
     reading : Reading
         What a watch writes.
     source : str
@@ -44,9 +45,9 @@ class LiveLayers(QObject):
     opening : Opening
     """
 
-    def __init__(self, viewer: Any, reading: Reading, source: str, opening: Opening) -> None:
-        super().__init__()
-        self.viewer, self.reading = viewer, reading
+    def __init__(self, form: Any, reading: Reading, source: str, opening: Opening) -> None:
+        super().__init__(form)
+        self.viewer, self.reading = form.viewer, reading
         self.name = Path(source or reading.output).name
         self.recent: deque[Followed] = deque(maxlen=_RECENT)
         self.image: Any = None
@@ -56,7 +57,7 @@ class LiveLayers(QObject):
         self._end, self._drawn = -1, -1
         self._settled = QTimer(self, singleShot=True, interval=_SETTLED)
         self._settled.timeout.connect(lambda: self._draw(self._shown()))
-        viewer.dims.events.current_step.connect(self._moved)
+        self.viewer.dims.events.current_step.connect(self._moved)
 
     @property
     def follows(self) -> bool:
@@ -71,9 +72,14 @@ class LiveLayers(QObject):
         if end == self._end:
             return
         self._end = end
-        self._grow()
+        if self._frames is None:
+            self._open()
+        else:
+            self._frames.length = end + 1
+        reaches = follows and self._draw(end)
+        if not reaches:
+            self._settle()
         if follows:
-            self._draw(end)
             self.go(end)
 
     def go(self, frame: int) -> None:
@@ -84,6 +90,7 @@ class LiveLayers(QObject):
         """Show the tracks of the last pass in place of those that were linked live."""
         self.viewer.dims.events.current_step.disconnect(self._moved)
         self._settled.stop()
+        self._settle()
         if self.tracks in self.viewer.layers:
             output, at = self.reading.output, transform_of(self.tracks)
             record, made = formats.read_record(output), formats.read_tracks(output)
@@ -105,45 +112,37 @@ class LiveLayers(QObject):
         if self._shown() != self._drawn and not self._settled.isActive():
             self._settled.start()
 
-    def _grow(self) -> None:
-        """Have the image reach to the last frame."""
-        if self._frames is None:
-            self._open()
-        if self._frames is None:
-            return
-        self._frames.length = self._end + 1
-        if self.image is None:
-            look = {"contrast_limits": contrast_of(self._frames[self._end]), "rgb": False}
-            made = NapariLayer.create(self._frames, self._attributes | look | {"multiscale": False}, "image")
-            self.image = self.viewer.add_layer(made)
-        elif self.image in self.viewer.layers:
+    def _settle(self) -> None:
+        """Have napari see how long the image is; where tracks reach as far it need not, which takes time."""
+        if self.image is not None and self.image in self.viewer.layers:
             self.image.data = self._frames
 
     def _open(self) -> None:
-        """Open the images, once there are some."""
+        """Show the images, once there are some."""
         source = self._source
         if source is None or isinstance(source, GrowingTable):
             return
-        for _ in range(_LOOKS):
-            if source.poll():
-                break
-        else:
+        if not any(source.poll() for _ in range(_LOOKS)):
             return
-        movie = source.movie()
-        self._frames = LiveFrames(source, self.reading.tail)
-        self._frames.read(self._end)
-        self._attributes = image_attributes(self.name, movie.calibration, flat=movie.shape[0] == 1)
+        movie, self._frames = source.movie(), LiveFrames(source, self.reading.tail)
+        self._frames.length = self._end + 1
+        limits = contrast_of(self._frames.read(self._end))
+        look = {"contrast_limits": limits, "rgb": False, "multiscale": False}
+        known = image_attributes(self.name, movie.calibration, flat=movie.shape[0] == 1)
+        self.image = self.viewer.add_layer(NapariLayer.create(self._frames, known | look, "image"))
 
-    def _draw(self, frame: int) -> None:
-        """Draw the tracks around a frame."""
+    def _draw(self, frame: int) -> bool:
+        """Draw the tracks around a frame; whether there are any."""
         frames = self._around(frame)
-        if not any(len(one.track) for one in frames):
-            return
+        removed = self.tracks is not None and self.tracks not in self.viewer.layers
+        if removed or not any(len(one.track) for one in frames):
+            return False
         unit = "pixel" if self.image is None else str(self.image.units[-1])
         layer = live_layer(frames, f"Tracks of {self.name}", unit, self._end)
         flat = self.image.ndim == 3 if self.image is not None else not layer.data[:, -3].any()
         self.tracks = show(self.viewer, layer.in_plane() if flat else layer, instead_of=self.tracks)
         self._drawn = frame
+        return True
 
     def _around(self, frame: int) -> list[Followed]:
         first, last = frame - _TAIL, frame + _AHEAD

@@ -224,15 +224,17 @@ def _replace(shown: Any, data: Any, attributes: Mapping[str, Any], kind: str) ->
     """Give a layer other data; on tracks that wipes features, graph and colours, so they come after it."""
     if kind == "tracks":
         asked, shown.color_by = shown.color_by, "track_id"
-        shown.graph = {}
+        if shown.graph:
+            shown.graph = {}
         shown.data = data
         shown.features = attributes["features"]
-        shown.graph = attributes["graph"]
+        if attributes["graph"]:
+            shown.graph = attributes["graph"]
         shown.color_by = asked if asked in attributes["features"] else attributes["color_by"]
     else:
         shown.data = data
         shown.features = attributes["features"]
     shown.metadata = attributes["metadata"]
-    for name in ("scale", "translate", "units", "axis_labels"):
-        if name in attributes:
+    for name, before in vars(transform_of(shown)).items():
+        if tuple(attributes.get(name, before)) != before:  # for each draws all layers again
             setattr(shown, name, attributes[name])

@@ -10,6 +10,7 @@ import numpy as np
 from napari.layers import Points
 from numpy.typing import NDArray
 
+from outbid.edit.filter import filter as filtered
 from outbid.particles.detections import Detections
 from outbid.particles.tracks import Tracks
 from outbid.pins import edited, read_pins
@@ -17,7 +18,7 @@ from outbid.pins import edited, read_pins
 from ..from_layers import detections_from, exact, in_order_of
 from ..layers import CORRECTED, PLACES, WHOLE
 from .napari_layers import calibration_of, features_of, record_of
-from .pair import tracks_of
+from .pair import can_be_held, tracks_of
 
 ONES = (1.0, 1.0, 1.0)
 """Spacing of places."""
@@ -62,6 +63,9 @@ def as_detected(viewer: Any, layer: Any, *, before_pins: bool = False) -> Tracks
     tracks, record = placed_tracks(layer), record_of(layer) or {}
     path, name = Path(record.get(CORRECTED) or ""), (record.get("input") or {}).get("name", "")
     pins = read_pins(path) if path.is_file() else ()
+    if record.get("command") == "filter" and name in viewer.layers and can_be_held(viewer.layers[name]):
+        where = record["settings"]["conditions"]
+        return in_order_of(tracks, filtered(as_detected(viewer, viewer.layers[name]), where=where).detections)
     for one in (name, f"Spots of {name}"):
         if one in viewer.layers and isinstance(viewer.layers[one], Points):
             spots = points_in(viewer.layers[one])[1]
@@ -87,7 +91,7 @@ def tracks_and_rows(layer: Any) -> tuple[Tracks, NDArray[np.int64], NDArray[np.i
         rows = np.argsort(layer.data[:, 0], kind="stable")
         return Tracks(points_in(layer)[1], np.empty((0, 2), np.int64)), rows, np.argsort(rows)
     tracks = placed_tracks(layer)
-    if WHOLE in layer.metadata:  # of which the layer draws a part, so it is neither coloured nor filtered
+    if WHOLE in layer.metadata:  # of which the layer draws a part
         return tracks, np.arange(len(tracks.detections)), tracks.track_id
     rows = np.argsort(layer.data[:, 1], kind="stable")
     return tracks, rows, layer.data[:, 0].astype(np.int64)

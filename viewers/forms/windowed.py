@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -45,9 +46,17 @@ class WindowedTracks(QObject):
         self.tracks = tracks
         self.places: NDArray[np.float64] | None = None
         """(N, 3) Places of its detections as they were detected, where they are known."""
+        self.colours: NDArray[np.float64] | None = None
+        """(N, 4) Of its detections, where another form sets them: 0 in the last column hides."""
+        layered = np.lexsort((tracks.detections.frame, tracks.track_id))
         self._viewer, self._transform = viewer, transform
-        self._whole = _by_time(tracks_layer(tracks, name=name))
-        self._frames, self._record = self._whole.data[:, 1], record
+        whole = tracks_layer(tracks, name=name)
+        by_time = np.lexsort((whole.data[:, 0], whole.data[:, 1]))
+        self._whole, self._detection = _in_order(whole, by_time), layered[by_time]
+        ends = self._whole.data[:, 1:]
+        self._frames, self._record = ends[:, 0], record
+        self._corners = np.unique([ends.argmin(axis=0), ends.argmax(axis=0)])
+        """Rows that are drawn always, each as a track of its own: so the window can go to all frames."""
         self._settled = QTimer(self, singleShot=True, interval=_SETTLED)
         self._settled.timeout.connect(self.draw)
         self.layer: Any = None
@@ -65,27 +74,43 @@ class WindowedTracks(QObject):
         rows = self._chosen()
         if np.array_equal(rows, self.rows):
             return
-        self.rows = rows
+        self.rows, kept = rows, dict(self.layer.metadata)
         self.layer = show(
             self._viewer, self._part(), self._transform, record=self._record, instead_of=self.layer
         )
-        self._mark()
+        self._mark(kept)
+
+    def paint(self, colours: NDArray[np.float64] | None) -> None:
+        """Colour what is drawn now, and what is drawn later; None: as napari does."""
+        before, self.colours = self.colours, colours
+        if colours is not None:
+            self.layer.track_colors = colours[self._detection[self.drawn]]
+        elif before is not None:
+            self.layer.color_by = self.layer.color_by  # which colours anew
+
+    @property
+    def drawn(self) -> NDArray[np.int64]:
+        """The rows that are drawn, in the order of the layer: by track, then time."""
+        by_track = np.lexsort((self._frames[self.rows], self._whole.data[self.rows, 0]))
+        return np.append(self.rows[by_track], self._corners)
 
     def placed(self) -> Tracks:
         """All tracks, in places."""
         order = np.arange(len(self.tracks.detections))
         return replace(self.tracks, detections=exact(self.tracks.detections, self.places, order))
 
-    def _mark(self) -> None:
-        self.layer.metadata = {**self.layer.metadata, WHOLE: self}
+    def _mark(self, kept: Mapping[str, Any] | None = None) -> None:
+        self.layer.metadata = {**self.layer.metadata, **(kept or {}), WHOLE: self}
+        self.paint(self.colours)
 
     def _moved(self, _: object = None) -> None:
         self._settled.start()
 
     def _part(self) -> Layer:
         """The chosen rows as a layer; tracks keep their numbers."""
-        order = self.rows[np.lexsort((self._frames[self.rows], self._whole.data[self.rows, 0]))]
-        number = np.unique(self._whole.data[order, 0])
+        order, ids = self.drawn, self._whole.data[:, 0]
+        data, number = self._whole.data[order], np.unique(ids[self.rows])
+        data[len(self.rows) :, 0] = ids.max() + 1 + np.arange(len(self._corners))
         there = set(number.astype(int).tolist())
         held = {
             child: [one for one in parents if one in there]
@@ -93,7 +118,7 @@ class WindowedTracks(QObject):
             if child in there
         }
         return Layer(
-            "tracks", self._whole.name, self._whole.data[order],
+            "tracks", self._whole.name, data,
             {name: values[order] for name, values in self._whole.features.items()},
             self._whole.scale, self._whole.unit, {child: of for child, of in held.items() if of},
             self._whole.color_by, origin=self._whole.origin,
@@ -138,9 +163,8 @@ def show_all(
     return show(viewer, layer, transform, record=record, instead_of=instead_of)
 
 
-def _by_time(layer: Layer) -> Layer:
-    """The layer with its rows by time, then track."""
-    order = np.lexsort((layer.data[:, 0], layer.data[:, 1]))
+def _in_order(layer: Layer, order: NDArray[np.int64]) -> Layer:
+    """The layer with its rows in another order."""
     features = {name: values[order] for name, values in layer.features.items()}
     return Layer(
         layer.kind, layer.name, layer.data[order], features, layer.scale, layer.unit, layer.graph,

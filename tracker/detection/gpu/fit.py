@@ -18,8 +18,8 @@ from .light import grey, spot_rows, with_spots
 from .modes import back, forward
 
 SOURCE = "detection/gpu/fit.cu"
-_WARPS = 4
-"""Guard: spots of a block, as in fit.cu."""
+_TEAM = {True: 32, False: 128}
+"""Guard: threads that fit a spot, in one plane or in several; at most four warps, as in fit.cu."""
 
 
 @dataclass(eq=False)
@@ -49,6 +49,7 @@ class GreyFit:
         self.widths = to_device(np.asarray(self.sigma, float))
         self.prior = to_device(np.array([*1 / wide**2, flat, flat, *[1 / SIZES**2] * 2]))
         self.most = to_device(_STEPS * [*wide, 1, 1, 1, 1])
+        self.team = _TEAM[self.voxels.shape[1] == 1]
         shape = map(np.int32, self.voxels.shape[1:])
         camera = map(np.float64, (*self.noise.line, self.noise.saturation, REACH))
         self.given = *shape, self.widths, *camera
@@ -80,28 +81,20 @@ class GreyFit:
         step = cuda_function(SOURCE, "step_spots")
         order, sizes = self._turns(spots, rows, moving)
         for begin, size in zip(np.cumsum(sizes) - sizes, sizes, strict=True):
-            launch(
-                step, 32 * int(size),
-                (self.voxels, model, spots, rows.position, order[begin : begin + size], np.int32(size),
-                 rows.frame, *self.given, self.prior, self.most, np.float64(_FAR), np.int32(last), moving),
-                block=32 * _WARPS,
+            step(
+                (int(size),), (self.team,),
+                (self.voxels, model, spots, rows.position, order[begin : begin + size], rows.frame,
+                 *self.given, self.prior, self.most, np.float64(_FAR), np.int32(last), moving),
             )  # fmt: skip
 
     def _turns(self, spots, rows, moving):
         """Spots that move in the order of their turns, and the number of each turn on the host."""
         xp, n = cupy_module(), len(rows)
-        count, null = xp.empty(n, np.int64), np.int64(0)
+        count, null, extent = xp.empty(n, np.int64), np.int64(0), xp.empty((n, 3))
+        reach = self.widths, np.float64(REACH), self.most
+        launch(cuda_function(SOURCE, "extents"), n, (spots, moving, np.int32(n), *reach, extent))
         find = cuda_function(SOURCE, "meetings")
-        given = (
-            spots,
-            moving,
-            rows.frame,
-            rows.start,
-            np.int32(n),
-            self.widths,
-            np.float64(REACH),
-            self.most,
-        )
+        given = (spots, extent, rows.frame, rows.start, np.int32(n))
         launch(find, n, (*given, count, null, null), block=64)
         indptr = xp.zeros(n + 1, np.int64)
         indptr[1:] = xp.cumsum(count)
@@ -116,11 +109,9 @@ class GreyFit:
         """Spots, their errors, and the light under them."""
         xp, n = cupy_module(), len(rows)
         error = xp.empty((n, MISFIT + 1))
-        launch(
-            cuda_function(SOURCE, "errors_of"), 32 * n,
-            (self.voxels, model, spots, np.int32(n), rows.frame, *self.given, self.prior, error),
-            block=32 * _WARPS,
-        )  # fmt: skip
+        if n:
+            given = (self.voxels, model, spots, rows.frame, *self.given, self.prior, error)
+            cuda_function(SOURCE, "errors_of")((n,), (self.team,), given)
         voxel = tuple(xp.rint(rows.position).astype(np.int64).T)
         under = light[(rows.frame, *voxel)].astype(np.float64)
         return xp.concatenate([spots, error, under[:, None]], axis=1)

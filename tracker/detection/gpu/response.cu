@@ -7,29 +7,50 @@ __device__ unsigned key_of(float value) {
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
+// The bin of a value among even ones, in order; in one bin alone each value would wait for the others.
+__device__ int bin_of(float value) { return (int)fminf(fmaxf((value + 8) * 256, 0.0f), 4095.0f); }
+
+// The bin that holds a rank, and what of the rank is left in it.
+__device__ int bin_with(const int* count, long long* rank) {
+    int bin = 0;
+    for (; *rank >= count[bin]; ++bin) *rank -= count[bin];
+    return bin;
+}
+
 // The value of a rank among every `step`th voxel of each response: out (A,) f4. response (A, voxels) f4. A block
-// a frame; byte by byte, the one in which the rank is.
+// a frame; first the bin, then byte by byte the one in which the rank is.
 extern "C" __global__ void ranked(const float* response, long long voxels, long long step, long long rank,
                                   float* out) {
-    __shared__ int count[256];
+    __shared__ int count[4096], coarse[256];
     __shared__ unsigned prefix;
     __shared__ long long left;
+    __shared__ int bin;
     const float* own = response + blockIdx.x * voxels;
-    if (threadIdx.x == 0) prefix = 0, left = rank;
+    for (int k = threadIdx.x; k < 4096; k += blockDim.x) count[k] = 0;
+    __syncthreads();
+    for (long long i = threadIdx.x * step; i < voxels; i += blockDim.x * step) atomicAdd(&count[bin_of(own[i])], 1);
+    __syncthreads();
+    if (threadIdx.x < 256) {
+        coarse[threadIdx.x] = 0;
+        for (int k = 0; k < 16; ++k) coarse[threadIdx.x] += count[16 * threadIdx.x + k];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        left = rank, prefix = 0;
+        bin = 16 * bin_with(coarse, &left);
+        bin += bin_with(count + bin, &left);
+    }
+    __syncthreads();
     for (int shift = 24; shift >= 0; shift -= 8) {
-        if (threadIdx.x < 256) count[threadIdx.x] = 0;
+        if (threadIdx.x < 256) coarse[threadIdx.x] = 0;
         __syncthreads();
         unsigned mask = shift == 24 ? 0 : ~0u << (shift + 8);
         for (long long i = threadIdx.x * step; i < voxels; i += blockDim.x * step) {
             unsigned key = key_of(own[i]);
-            if ((key & mask) == prefix) atomicAdd(&count[key >> shift & 255], 1);
+            if (bin_of(own[i]) == bin && (key & mask) == prefix) atomicAdd(&coarse[key >> shift & 255], 1);
         }
         __syncthreads();
-        if (threadIdx.x == 0) {
-            int byte = 0;
-            for (; left >= count[byte]; ++byte) left -= count[byte];
-            prefix |= (unsigned)byte << shift;
-        }
+        if (threadIdx.x == 0) prefix |= (unsigned)bin_with(coarse, &left) << shift;
         __syncthreads();
     }
     unsigned bits = prefix & 0x80000000u ? prefix & 0x7fffffffu : ~prefix;

@@ -121,7 +121,7 @@ def growing_frames(path: Path, movie: Images) -> GrowingFrames | None:
     if len(there) < 2 or not there[0] or not there[1]:
         return None
     steps = {after - before for (_, before), (_, after) in zip(*there, strict=True)}
-    if len(steps) > 1 or min(steps) < 1 or {name for planes in there for name, _ in planes} != {path.name}:
+    if len(steps) > 1 or min(steps) < 1 or any(name != path.name for name, _ in (*there[0], *there[1])):
         return None
     return GrowingFrames(path.parent, shape, {path.name: Pages(path)}, {}, there[0], steps.pop())
 

@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 from ...compute.arrays import rows_here, to_host
 from ...compute.threads import computing
 from ...compute.timing import lap
+from ...compute.tolerances import NEGLIGIBLE
+from ..inference.jpda import converged
 from ..inference.posterior import LinkPosterior
 from ..model import FeatureModel, LocalFields, Model
 from ..model.features import Features
@@ -123,7 +125,7 @@ def learn(
         there = rows_here(position, sample.rows)
         # Many short parallel loops cost more than they bring, and so do launches: one thread a direction.
         with computing(min(options.workers, 2)):
-            part = Fit(*_fitted(there, sample.frame_start, replace(options, device="cpu"), (when, some)))
+            part = Fit(*_fitted(there, sample.frame_start, options, (when, some)))
         lap("the model of a sample")
         whole = extend_to_movie(
             (position, frame_start, time), sample, (part.movie, part.model), options, features
@@ -150,7 +152,7 @@ def _fitted(
         start = em.with_gaps(movie, model, now.posterior, options)
         now, start = fits.with_longer_gaps(fits.after(model, start, em.LAST), start)
     now = fits.with_features(now, start)
-    return movie, now.model, em.converged_there(movie, now.model, now.posterior, options)
+    return movie, now.model, converged(movie, now.model, now.posterior, still=NEGLIGIBLE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +185,7 @@ class _Trials:
 
     def evaluate(self, now: _Trial) -> _Trial:
         """The fit with its evidence."""
-        posterior = em.with_evidence(self.movie, now.model, now.posterior, self.options)
+        posterior = em.with_evidence(self.movie, now.model, now.posterior)
         return replace(now, posterior=posterior)
 
     def better(self, now: _Trial, model: Model, start: LinkPosterior) -> _Trial | None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compute.arrays import placed, to_device, to_host
 from ...compute.tolerances import NEGLIGIBLE, OPEN
 from ..inference.candidates import Search, distinct, pairs_near
-from ..inference.jpda import converged, exponent, updated
+from ..inference.jpda import exponent, updated
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model
 from ..model.advection import advected
@@ -50,13 +49,10 @@ def fit(
     movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None, options: LearnOptions,
     rounds: Sequence[Round],
 ) -> tuple[Model, LinkPosterior]:  # fmt: skip
-    """EM until the marginals converge; candidates with negligible marginals are dropped on the way.
+    """EM on the host, until marginals converge; candidates with negligible marginals are dropped on the way.
 
     Without fields, which stay then, it takes all rounds. The evidence is not known yet; see `with_evidence`.
     """
-    on_gpu = options.device == "gpu"
-    movie, model, posterior = _there(movie, model, posterior, options)
-    fields = placed(fields, to_device) if fields and on_gpu else fields
     model = options.fixed.apply(movie, model)
     for turn, now in enumerate(rounds):
         omega = exponent(posterior.probability, 1.0)
@@ -68,34 +64,15 @@ def fit(
         model = options.fixed.apply(movie, model)
         if now.fields:
             posterior = posterior.kept(posterior.probability > options.dropped * now.level)
-    return placed((model, replace(posterior, moments=None)), to_host) if on_gpu else (model, posterior)
+    return model, posterior
 
 
-def converged_there(
-    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
-) -> LinkPosterior:
-    """As `converged`, by the device of the options; from and to the host."""
-    there = _there(movie, model, posterior, options)
-    after = converged(*there, still=NEGLIGIBLE)
-    return cast(LinkPosterior, placed(after, to_host))
-
-
-def with_evidence(
-    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
-) -> LinkPosterior:
+def with_evidence(movie: Movie, model: Model, posterior: LinkPosterior) -> LinkPosterior:
     """The posterior with its evidence, of messages that have converged under this model."""
-    movie, model, last = _there(movie, model, posterior, options)
+    last = posterior
     for _ in range(_SETTLE):
         last = updated(movie, model, last, with_moments=False)
     return replace(posterior, log_evidence=last.log_evidence)
-
-
-def _there(
-    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
-) -> tuple[Movie, Model, LinkPosterior]:
-    """The three on the device of the options."""
-    given = movie, model, posterior
-    return placed(given, to_device) if options.device == "gpu" else given
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:

@@ -17,6 +17,7 @@ from ..model.motion import CORRELATION
 from ..model.movie import Movie, summed, weighted
 from .features import feature_step
 from .field import Fields
+from .m_steps_cpu import add_moments
 
 RENEWAL, CLUTTER, MISSED = 0.1, 0.01, 0.1
 """Prior: probability of renewal, of clutter, and of one more missed frame."""
@@ -58,7 +59,7 @@ def sums_of(
     once, tail = over_one_interval(movie, posterior), posterior.candidates.tail
     interval, inverse = np.minimum(movie.frame, intervals - 1), 1 / (motion.variance * movie.axes)
     assert posterior.moments is not None
-    kernels("outbid.learned.learn.m_steps", group).add_moments(
+    add_moments(
         tuple(posterior.moments), posterior.probability, once, tail, group, posterior.birth_forward, renews,
         interval, inverse, tuple(stats),
     )  # fmt: skip

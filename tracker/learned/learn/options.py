@@ -36,7 +36,7 @@ class LearnOptions:
     on_sweep : callable
         Called after each sweep with the number of detections that it covered.
     device : {"cpu", "gpu"}
-        Where sweeps and M-steps run, and the searches over a movie larger than the sample.
+        Where sweeps and searches over a movie larger than the sample run; EM runs on the host.
     """
 
     longest_lag: int | None = None
