@@ -65,11 +65,11 @@ def as_one(
     """
     stay, deep = np.ones(len(significance), bool), sigma > 0
     places, spots = fitted.position[:, deep] / sigma[deep], fitted.parameters()
-    out = FittedSpots(*(each.copy() for each in fitted))
+    out, bright = FittedSpots(*(each.copy() for each in fitted)), np.maximum(fitted.amplitude, 1e-30)
     for rows in _neighbours(places, significant):
-        middle = np.average(fitted.position[rows], axis=0, weights=fitted.amplitude[rows])
+        middle = np.average(fitted.position[rows], axis=0, weights=bright[rows])
         away = np.linalg.norm(places - middle[deep] / sigma[deep], axis=1)
-        square = np.average(away[rows] ** 2, weights=fitted.amplitude[rows])
+        square = np.average(away[rows] ** 2, weights=bright[rows])
         grown = float(np.sqrt(1 + square / deep.sum()))
         if grown > WIDEST:
             continue
