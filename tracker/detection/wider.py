@@ -31,7 +31,8 @@ from .fit_cpu import (
     fit_spots,
     render,
 )
-from .joint import _ONE_SPOT, PROFILE
+from .joint import _ONE_SPOT as ONE_SPOT
+from .joint import PROFILE
 from .stabilise import WIDEST, Noise
 
 PIECES = 3
@@ -94,7 +95,7 @@ def _neighbours(places: NDArray[np.float64], significant: NDArray[np.bool_]) -> 
     label = connected_components(graph, directed=False)[1]
     for number in np.flatnonzero(np.bincount(label) > 1):
         some = rows[label == number]
-        if len(some) >= PIECES or np.linalg.norm(np.diff(places[some], axis=0)) < _ONE_SPOT:
+        if len(some) >= PIECES or np.linalg.norm(np.diff(places[some], axis=0)) < ONE_SPOT:
             yield some
 
 

@@ -27,7 +27,13 @@ MODULES = (
     "transform", "wider", "width",
 )  # fmt: skip
 """Modules whose constants act with nothing set."""
-SHARED = {("fit", "SIZES"): ("choice", "wider"), ("choice", "MARGIN"): ("model",)}
+SHARED = {
+    ("fit", "SIZES"): ("choice", "wider"), ("choice", "MARGIN"): ("model",),
+    ("joint", "PROFILE"): ("wider",), ("joint", "WINDOW"): ("blobs",),
+    ("stabilise", "WIDEST"): ("wider",), ("stabilise", "NEGLIGIBLE"): ("noise",),
+    ("prepare", "VOXELS"): ("model",), ("wider", "PIECES"): (),
+    ("fit", "REACH"): ("blobs", "choice", "joint", "stabilise", "wider"),
+}  # fmt: skip
 """Constants that other modules use as well, and these modules."""
 FACTORS = (0.5, 2.0)
 SEED = 361
