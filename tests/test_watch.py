@@ -14,6 +14,7 @@ from recordings import files_in, images_of, recorded, truth_of, write_frame
 from outbid import InputError, SettingsError, read_detections, read_tracks, write_detections
 from outbid.watching.account import How
 from outbid.watching.order import InOrder
+from outbid.watching.seeing import Seer
 from outbid.watching.watch import watch
 
 FRAMES = 14
@@ -254,6 +255,52 @@ def test_the_stop_file_the_last_frame_and_what_is_refused(tmp_path: Path) -> Non
         run(*watching, tmp_path / "a.parquet", "--when", "often"), 2, "not a condition", "division"
     )
     assert run(*watching, tmp_path / "a.parquet", "--do", "cat").exit_code == 2
+    assert not list(tmp_path.glob("a.*"))
+
+
+def test_while_a_frame_takes_long_nobody_loses_patience(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame that was overtaken comes while another one is detected, which takes longer than is waited."""
+    folder, detections = tmp_path / "images", Seer.detections
+    folder.mkdir()
+    for k in (*range(8), *range(9, 12)):
+        write_frame(folder, k, IMAGES[k])
+
+    def slow(self, image, frame):
+        if frame == 7:
+            write_frame(folder, 8, IMAGES[8])
+            time.sleep(0.6)
+        return detections(self, image, frame)
+
+    monkeypatch.setattr(Seer, "detections", slow)
+    how = How(until=11, wait=0.3, poll=0.02, learn=6)
+    live = watch(folder, tmp_path / "tracks.parquet", how=how)["live"]
+    assert (live["frames"], live["missing"], live["late"]) == (12, 0, 0)
+
+
+def test_a_run_that_was_killed_in_the_last_pass_states_what_happened_before(tmp_path: Path) -> None:
+    folder, output = tmp_path / "images", tmp_path / "tracks.parquet"
+    folder.mkdir()
+    for k in range(10):
+        if k != 7:
+            write_frame(folder, k, IMAGES[k])
+    how, when = How(until=9, poll=0.02, learn=6, wait=0.1, keep=True), ["y > 32"]
+    first = watch(folder, output, how=how, when=when)
+    assert (first["live"]["frames"], first["live"]["missing"]) == (9, 1)
+    assert first["live"]["events"] > 3
+    before = files_in(tmp_path)
+    output.unlink()  # it is not whole yet: the folder of the live tracks says that the recording has ended
+    assert watch(folder, output, how=how, when=when) == first
+    assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["empty", "none.tif", "none.zarr", "head.csv", "none.csv"])
+def test_where_no_frame_comes_the_same_command_can_be_given_again(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "head.csv").write_text("frame,y,x\n")
+    done = run("watch", tmp_path / name, "-o", tmp_path / "a.parquet", "--idle", 0.2, "--poll", 0.05)
+    assert_refused(done, 3, "No frame came to", "give the same command again")
     assert not list(tmp_path.glob("a.*"))
 
 
