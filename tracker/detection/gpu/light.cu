@@ -22,7 +22,7 @@ extern "C" __global__ void find_faults(const float* voxels, const float* lowest,
             fault = voxels[i + (long long)(k / FIELD) * width + k % FIELD] == value;
     }
     if (!fault && y > 0 && x > 0 && y < height - 1 && x < width - 1 &&
-        value - fmaxf(voxels[i - 1], voxels[i + 1]) > 8.0 * sqrt(least)) {  // as stabilise._hot, or hot by more
+        value - fmaxf(voxels[i - 1], voxels[i + 1]) > 5.0 * sqrt(least)) {  // as stabilise._hot, or hot by more
         float top = -1e38f, low = 1e38f, sum = 0;
         for (int k = 0; k < 9; ++k) {
             if (k == 4) continue;
@@ -31,7 +31,7 @@ extern "C" __global__ void find_faults(const float* voxels, const float* lowest,
         }
         double own = sqrt(fmax(base + slope * (sum / 8), least));
         double most = sqrt(fmax(base + slope * fmax(sum / 8, mean[frame]), least));
-        fault = value - top > 7.99 * own && top - low < 0.121 * (value - top) + 5.01 * most;
+        fault = value - top > 4.99 * own && top - low < 5.01 * most;
     }
     if (fault) atomicOr(flag + frame, NOT_MEASURED);
 }
