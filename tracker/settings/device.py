@@ -18,7 +18,7 @@ GPU_FROM_DETECTIONS_LEARNED = 500_000
 2.8 s plus one second for its start."""
 
 GPU_FROM_VOXELS = sys.maxsize
-"""Voxels of a movie from which `auto` detects on a GPU: never, for the kernels of wider spots have not run on one.
+"""Voxels of a movie from which `auto` detects on a GPU: never, as kernels of wider spots have not run on one.
 
 From 200 million on it pays to load CuPy with its kernels, which takes seconds.
 """

@@ -77,7 +77,7 @@ def as_one(fit, rows, significance, significant, results):
 
 
 def _maybe(fit, rows, significant, results):
-    """Rows, on the host, of significant spots with two neighbours or next to one with two, or of one place."""
+    """Rows, on the host, of significant spots with two neighbours, next to one with two, or in one place."""
     xp, n = cupy_module(), len(rows)
 
     def near(counted, far):
