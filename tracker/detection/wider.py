@@ -30,11 +30,11 @@ from .fit_cpu import (
     fit_spots,
     render,
 )
-from .joint import PROFILE
+from .joint import _ONE_SPOT, PROFILE
 from .stabilise import WIDEST, Noise
 
-_PIECES = 3
-"""Prior: so many spots may be a wider one; two are two."""
+PIECES = 3
+"""Prior: so many spots may be a wider one; two are two, unless the fit has moved them together."""
 
 
 def as_one(
@@ -82,8 +82,10 @@ def _neighbours(places: NDArray[np.float64], significant: NDArray[np.bool_]) -> 
     first, second = cKDTree(places[rows]).query_pairs(WIDEST, output_type="ndarray").T
     graph = coo_array((np.ones(len(first)), (first, second)), shape=(len(rows), len(rows)))
     label = connected_components(graph, directed=False)[1]
-    for number in np.flatnonzero(np.bincount(label) >= _PIECES):
-        yield rows[label == number]
+    for number in np.flatnonzero(np.bincount(label) > 1):
+        some = rows[label == number]
+        if len(some) >= PIECES or np.linalg.norm(np.diff(places[some], axis=0)) < _ONE_SPOT:
+            yield some
 
 
 def _wider(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QFormLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from ..forms.form import Form
+from ..forms.laid_out import make_narrow
 
 
 class Page(QWidget):
@@ -46,6 +47,9 @@ class Page(QWidget):
     def enter(self, before: Any) -> None:
         """Take what the pages before have made; `before` are the layers of spots and tracks, by page."""
 
+    def announce(self) -> None:
+        """Say what the page does, where it says nothing else."""
+
     def leave(self) -> None:
         """Hand on what was made here."""
 
@@ -59,6 +63,9 @@ class FormPage(Page):
     form : Form
     """
 
+    does = ""
+    """What a run of the form does."""
+
     def __init__(self, viewer: Any, form: Form) -> None:
         super().__init__(viewer)
         self.form = form
@@ -66,6 +73,11 @@ class FormPage(Page):
         self.column.addWidget(form)
         form.finished.connect(self.changed)
         form.result.chosen.connect(self.changed)
+
+    def announce(self) -> None:
+        """Say what a run does, until the form says something."""
+        if self.form.is_idle and not self.form.message.text():
+            self.form.show_message(self.does)
 
     def act_text(self) -> str:
         """The run of the form, until it has a result."""
@@ -112,14 +124,6 @@ def fold(form: Form) -> None:
     inside.insertWidget(1, form.run_button)
     inside.insertWidget(2, form.said.rest)
     form.fold_button = button
-
-
-def make_narrow(form: Form) -> None:
-    """Have a form fit into a narrow dock: labels above their fields, and a scroll bar below if need be."""
-    form.narrow = True
-    form.setMinimumWidth(0)
-    form.fields.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapAllRows)
-    form.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
 
 
 def sentence() -> QLabel:

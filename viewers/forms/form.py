@@ -23,12 +23,13 @@ from outbid.work.jobs import run_record
 
 from ..layers import Layer
 from .fields import LayerBox
-from .laid_out import lay_out
+from .laid_out import lay_out, make_narrow, stand_beside
 from .napari_layers import LayerTransform, record_of, show, take_away
 from .said import MessageBox, ProgressBar
 from .work import Slots, Task, Work
 
 _SETTLED = 150  # milliseconds without a change after which a preview starts
+_NARROW = 1000  # pixels of a window in which fields lie below their labels
 _SLOW = 300  # milliseconds after which a preview shows a bar
 
 
@@ -74,6 +75,7 @@ class Form(QWidget):
         self.message = self.said.label
         self.offer_button = QPushButton()
         lay_out(self)
+        stand_beside(self)
         self._settled.timeout.connect(self._start_preview)
         self.run_button.clicked.connect(self.run)
         self.cancel_button.clicked.connect(self.cancel)
@@ -186,6 +188,10 @@ class Form(QWidget):
         Exception
             The error itself, if it is not an `OutbidError`.
         """
+        if isinstance(error, OSError) and error.filename:
+            said = f"{error.filename}: {error.strerror}. Choose another file or folder."
+            self.show_message(said, error=True)
+            return
         if isinstance(error, OutbidError):
             self.show_message(str(error), error=True)
             return
@@ -256,11 +262,12 @@ class Form(QWidget):
             self.show_message("")
         try:
             show(given)
-        except OutbidError as problem:
+            if warnings:
+                self.said.show_text(" ".join(filter(None, (self.message.text(), *warnings))))
+        except (OutbidError, OSError) as problem:
             self.show_problem(problem)
-        if warnings:
-            self.said.show_text(" ".join(filter(None, (self.message.text(), *warnings))))
-        self.finished.emit()
+        finally:
+            self.finished.emit()
 
     def _show_progress(self, done: int, total: int) -> None:
         self.bar.show_progress(done, total, self.counts)
@@ -342,6 +349,8 @@ class Form(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Show the preview again when the form is reopened; called by Qt."""
         super().showEvent(event)
+        if self.window().width() < _NARROW:
+            make_narrow(self)
         if not self.narrow:
             self.setMinimumWidth(self.scroll.widget().minimumSizeHint().width() + 20)  # and a scroll bar
         if not self._checks:  # after all boxes of layers, which are renewed before

@@ -34,6 +34,7 @@ from outbid.work.jobs import Opening
 from ..forest import forest_of
 from ..live import live_tracks
 from .forest_plot import ForestPlot
+from .laid_out import stand_beside
 from .live_layers import LiveLayers
 from .napari_layers import CONFIDENCE_MAP
 from .said import MessageBox
@@ -74,6 +75,7 @@ class LiveForm(QWidget):
         self.lineage.chosen.connect(lambda row, _: self._go(int(self._tracks.detections.frame[row])))
         self.events.itemClicked.connect(lambda item: self._go(item.data(Qt.ItemDataRole.UserRole)))
         self.source.textEdited.connect(self._propose)
+        stand_beside(self)
         own = self._own
         self.destroyed.connect(lambda _=None: [stop(output) for output in own])
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
-from ..prepare import prepared
-from ..stabilise import _MEAN_OF
+from ..prepare import SAMPLED, prepared
 
 SOURCE = "detection/gpu/light.cu"
 
@@ -33,7 +32,7 @@ def faulty(voxels, noise):
     xp = cupy_module()
     flat = voxels.reshape(len(voxels), -1)
     low, high = voxels.min(axis=(2, 3)), voxels.max(axis=(2, 3))
-    mean = flat[:, :: max(1, flat.shape[1] // _MEAN_OF)].mean(axis=1)
+    mean = flat[:, :: max(1, flat.shape[1] // SAMPLED)].mean(axis=1)
     flag = (low == high).any(axis=1).astype(np.int32)
     launch(
         cuda_function(SOURCE, "find_faults"),
