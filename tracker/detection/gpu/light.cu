@@ -7,7 +7,7 @@ const int FIELD = 9;  // stabilise._CONSTANT_SIZE
 const int NOT_MEASURED = 1;
 
 // What of `masked` and of saturation may be in a frame: a flag (B,) i4 zero is set where the host must look.
-// voxels (B, Z, Y, X) f4; lowest (B,) f4 of its voxels; mean (B,) f4; hot, share: of stabilise._hot.
+// voxels (B, Z, Y, X) f4; lowest (B,) f4 of its voxels; mean (B,) f4; hot: stabilise._NOISE.
 extern "C" __global__ void find_faults(const float* voxels, const float* lowest, const float* mean, int frames,
                                        int depth, int height, int width, double base, double slope, double least,
                                        double saturation, double hot, int* flag) {
