@@ -1,7 +1,8 @@
 """Movies that are recorded while a test runs: images of particles that move, and how they are written."""
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import tifffile
 from numpy.typing import NDArray
 
 from outbid import Detections, Tracks
+from outbid.watching.following import Followed
+from outbid.watching.parts import GrowingOutput
 
 Record = dict[str, Any]
 
@@ -61,3 +64,42 @@ def recorded(write: Callable[[], None], run: Callable[[], Record]) -> Record:
 def files_in(folder: Path) -> dict[str, bytes]:
     """Contents of the files of a folder by name."""
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+class WrittenMovie:
+    """Images, and what a watch would write of them, frame by frame, as fast as it is asked for.
+
+    Parameters
+    ----------
+    folder : Path
+    images : sequence of (Y, X) array
+        Which are repeated, as links to the same files.
+    spots : int
+        Of a frame; tracks of 60 frames.
+    """
+
+    LENGTH, OF_A_PART = 60, 10
+
+    def __init__(self, folder: Path, images: Sequence[NDArray], spots: int) -> None:
+        self.images, self.output, self.frame = folder / "images", folder / "tracks.parquet", 0
+        self.images.mkdir()
+        (folder / "kept").mkdir()
+        self._kept = [folder / "kept" / f"{k}.tif" for k in range(len(images))]
+        for path, image in zip(self._kept, images, strict=True):
+            tifffile.imwrite(path, image)
+        self._rng, self._spots, self._side = np.random.default_rng(0), spots, len(images[0])
+        self._place = self._rng.uniform(0, self._side, (spots, 2))
+        self.out = GrowingOutput(self.output, {"command": "watch"}, overwrite=False)
+
+    def next(self) -> None:
+        """One more frame."""
+        k, who = self.frame, np.arange(self._spots)
+        os.link(self._kept[k % len(self._kept)], self.images / f"img_{k:06d}.tif")
+        self._place = np.clip(self._place + self._rng.normal(0, 1, self._place.shape), 0, self._side)
+        seen = Detections.from_table(np.full(len(who), k), np.column_stack([0 * who, self._place]))
+        track, sure = who + len(who) * ((k + who) // self.LENGTH), self._rng.beta(20, 1, len(who))
+        self.out.took(k, k, 0)
+        self.out.add([Followed(k, seen, track, sure, np.full(len(who), -1))])
+        if k % self.OF_A_PART == 0:
+            self.out.commit({"seen": np.empty(0, np.int64)})
+        self.frame += 1

@@ -157,3 +157,31 @@ def test_tracks_of_outbid_are_solved_again_and_keep_their_settings(
     assert len(layer.data) == len(now.detections)
     assert "link_probability" in layer.features
     assert form.pins_path.exists()
+
+
+def test_a_key_acts_in_the_form_that_was_used_last(window: Window, opened: Any) -> None:
+    """Lineage and Proofread are open together and have the same keys; one of them acts, and not the other."""
+    _, lineage = opened
+    proofread = window.form("Proofread")
+    main = window.viewer.window._qt_window
+    main.activateWindow()  # else no key is a shortcut
+    window.click(proofread.run_button)
+    window.wait(lambda: proofread.asked is not None and proofread.is_idle)
+    lineage.show_message("")
+    order = [(lineage, proofread), (proofread, lineage), (lineage, proofread)]
+    for form, other in order:
+        form.file.setFocus()
+        window.viewer.window._qt_viewer.canvas.native.setFocus()
+        for one in (lineage, proofread):
+            one.show_message("")
+        window.press(main, "A")
+        window.wait(lambda form=form: form.message.text())
+        assert "click where the spot is" in form.message.text()
+        assert not other.message.text()
+    window.press(main, "N")  # that the lineage has not
+    assert proofread.asked is not None
+    proofread.hide()
+    lineage.show_message("")
+    window.press(main, "A")
+    window.wait(lineage.message.text)
+    assert window.errors == []

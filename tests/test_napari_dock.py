@@ -368,3 +368,22 @@ def test_what_is_no_session_is_not_taken_for_one(tmp_path: Path) -> None:
     assert not is_session(tmp_path / "a.json")
     assert not is_session(tmp_path / "b.json")
     assert not is_session(tmp_path / "c.tif")
+
+
+def test_two_docks_stand_side_by_side_or_as_tabs_and_the_window_keeps_its_size(window: Window) -> None:
+    rows = [[k, t, 10.0 * k, 2.0 * t] for k in range(3) for t in range(4)]
+    main = window.viewer.window._qt_window
+    for size in ((1400, 850), SIZE):
+        window.viewer.window.resize(*size)
+        window.viewer.add_tracks(np.array(rows), name="three")
+        first, second = (window.form(name).parent() for name in ("Outbid", "Lineage"))
+        if size == SIZE:
+            window.wait(lambda first=first, second=second: main.tabifiedDockWidgets(second) == [first])
+            window.wait(lambda second=second: second.visibleRegion().boundingRect().height() > 400)
+        else:
+            window.wait(lambda first=first, second=second: second.x() > first.x() + first.width())
+            assert min(first.height(), second.height()) > 500
+        assert (main.width(), main.height()) == size
+        window.shot(f"docks_{size[0]}")
+        window.clear()
+    window.viewer.window.resize(1400, 850)

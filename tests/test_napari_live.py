@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from napari_scenes import Window
-from recordings import images_of, truth_of, write_frame
+from recordings import WrittenMovie, images_of, truth_of, write_frame
 
 from outbid import read_tracks
 from outbid.watching.parts import live_folder
@@ -40,8 +40,10 @@ def camera(tmp_path: Path) -> Camera:
     return Camera(tmp_path / "cells")
 
 
-def started(window: Window, camera: Camera, options: str = "") -> Any:
-    """The form, which has begun to follow."""
+def started(window: Window, camera: Camera, options: str = "", by: Any = None) -> Any:
+    """The form, opened by its entry or by a button, which has begun to follow."""
+    if by is not None:
+        window.click(by)
     form = window.form("Live")
     form.source.setText(str(camera.folder))
     form.source.textEdited.emit(str(camera.folder))
@@ -68,7 +70,7 @@ def written_of(output: Path) -> int:
 
 @pytest.mark.smoke
 def test_a_recording_is_followed_until_it_is_stopped(window: Window, camera: Camera) -> None:
-    form = started(window, camera, '--when "speed > 1.6"')
+    form = started(window, camera, '--when "speed > 1.6"', by=window.form("Outbid").pages[0].live_button)
     assert "Waiting for the first frames" in form.said.label.text()
     output = camera.folder.with_name("cells_tracks.parquet")
     assert form.output.text() == str(output)
@@ -123,15 +125,13 @@ def test_drawing_delays_no_link(window: Window, camera: Camera) -> None:
 
 def test_what_is_drawn_does_not_grow_and_earlier_frames_are_read(window: Window, tmp_path: Path) -> None:
     """The layer has the tracks around the frame that is shown; those of earlier frames are read again."""
-    from bench_live_view import Camera as Many
-
-    many, form = Many(tmp_path), window.form("Live")
+    many, form = WrittenMovie(tmp_path, [*IMAGES[:, 0]], 50), window.form("Live")
     for _ in range(400):
         many.next()
     form.follow(str(many.images), many.output)
     window.wait(lambda: form.layers.reading.last == 399)
     tracks = form.layers.tracks
-    assert len(tracks.data) < 400 * 31
+    assert len(tracks.data) < 50 * 33
     assert len(form.layers.recent) < 200
     window.viewer.dims.set_point(0, 90)
     window.wait(lambda: 90 in form.layers.tracks.data[:, 1])

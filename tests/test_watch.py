@@ -14,6 +14,7 @@ from recordings import files_in, images_of, recorded, truth_of, write_frame
 from outbid import InputError, SettingsError, read_detections, read_tracks, write_detections
 from outbid.watching.account import How
 from outbid.watching.order import InOrder
+from outbid.watching.seeing import Seer
 from outbid.watching.watch import watch
 
 FRAMES = 14
@@ -255,6 +256,27 @@ def test_the_stop_file_the_last_frame_and_what_is_refused(tmp_path: Path) -> Non
     )
     assert run(*watching, tmp_path / "a.parquet", "--do", "cat").exit_code == 2
     assert not list(tmp_path.glob("a.*"))
+
+
+def test_while_a_frame_takes_long_nobody_loses_patience(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame that was overtaken comes while another one is detected, which takes longer than is waited."""
+    folder, detections = tmp_path / "images", Seer.detections
+    folder.mkdir()
+    for k in (*range(8), *range(9, 12)):
+        write_frame(folder, k, IMAGES[k])
+
+    def slow(self, image, frame):
+        if frame == 7:
+            write_frame(folder, 8, IMAGES[8])
+            time.sleep(0.6)
+        return detections(self, image, frame)
+
+    monkeypatch.setattr(Seer, "detections", slow)
+    how = How(until=11, wait=0.3, poll=0.02, learn=6)
+    live = watch(folder, tmp_path / "tracks.parquet", how=how)["live"]
+    assert (live["frames"], live["missing"], live["late"]) == (12, 0, 0)
 
 
 def test_a_run_that_was_killed_in_the_last_pass_states_what_happened_before(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from .light import FRAMES
 from .order import InOrder
 from .parts import GrowingOutput
 from .rows import GrowingTable
-from .seeing import Seer
+from .seeing import Ahead, Seer, numbered
 from .sources import NotYet, Source
 
 _LOG = logging.getLogger("outbid")
@@ -158,9 +158,12 @@ class _Run:
         self.follower = Follower(self.tracking, self.how.learn, self.how.workers)
         self._arrived: dict[int, float] = {}
         self._reported, self._begun = time.monotonic(), False
+        self._looks = self._reported, self._reported
         self._half: list[int] = []
         self._failure: InputError | None = None
         self._dark = -1  # up to here no spot stood out
+        self._ahead = Ahead(1 if self.settings.device == "gpu" else self.how.workers)
+        self._heard = self._reported
 
     def counts(self) -> dict[str, Any]:
         """Frames that were missing or late, and from how many was learned."""
@@ -173,13 +176,12 @@ class _Run:
 
     def follow(self) -> None:
         """Follow the movie until its recording ends."""
-        with _stopped_by_signals(self.account):
-            heard = time.monotonic()
-            while not self.account.ended:
-                new = self._looked(ended=False)
-                heard = time.monotonic() if new else heard
+        ended, self._heard = False, time.monotonic()
+        with _stopped_by_signals(self.account), closing(self._ahead):
+            while not ended:
+                self._looked(ended=False)
                 goes_on = self._goes_on()
-                self._has_ended(heard)
+                self._has_ended()
                 ended = bool(self.account.ended)
                 if ended:
                     self._looked(ended=True)
@@ -202,21 +204,22 @@ class _Run:
             raise self._failure
         self.how.stop_of(self.out.output).unlink(missing_ok=True)
 
-    def _looked(self, *, ended: bool) -> Sequence[int]:
+    def _looked(self, *, ended: bool) -> None:
         """Look for new frames; an error ends the recording, once the frames that came before are linked."""
         if self._failure is not None:
-            return []
+            return
         try:
-            return self._poll(ended=ended)
+            if self._poll(ended=ended):
+                self._heard = time.monotonic()
         except InputError as error:
             self._failure, self.account.ended = error, "error"
-            return []
 
     def _poll(self, *, ended: bool) -> Sequence[int]:
         """Look for new frames."""
         new = self.source.poll(ended=ended)
         new = [*self._half, *new] if ended else self._of_first(new)
         now = time.monotonic()
+        self._looks = self._looks[1], now
         for number in self.order.add(new, now):
             self.source.drop(number)
         self._arrived |= dict.fromkeys(new, now)
@@ -234,11 +237,11 @@ class _Run:
         self._half = [number for number in given if number not in whole]
         return whole
 
-    def _has_ended(self, heard: float) -> None:
+    def _has_ended(self) -> None:
         """Find whether the recording has ended, and why."""
         if self.account.ended:
             return
-        until, quiet = self.how.until, time.monotonic() - heard
+        until, quiet = self.how.until, time.monotonic() - self._heard
         if self._stops():
             self.account.ended = "stop file"
         elif until is not None and self.order.frame >= until:
@@ -253,7 +256,8 @@ class _Run:
 
     def _step(self, *, ended: bool) -> bool:
         """Take the next frame, if it is there; whether it was."""
-        now = time.monotonic()
+        # A file is whole when two looks saw it alike: only what the one before the last saw was waited for.
+        now = self._looks[0]
         number = self.order.next(now, ended=ended)
         if number is None:
             return False
@@ -266,22 +270,33 @@ class _Run:
             return passed
         frame = self.order.done()
         self.out.took(frame, number, len(self.order))
-        seen = what if isinstance(what, Detections) else self._detected(number, what, frame)
+        seen = what if isinstance(what, Detections) else self._detected(number, what, frame, ended=ended)
         linked = self.follower.add(frame, seen)
         self._linked(linked)
-        self.account.took(self._arrived.pop(number, now), time.monotonic(), is_linked=bool(linked))
+        done = time.monotonic()
+        self.account.took(self._arrived.pop(number, done), done, is_linked=bool(linked))
         return True
 
-    def _detected(self, number: int, image: NDArray, frame: int) -> Detections:
+    def _detected(self, number: int, image: NDArray, frame: int, *, ended: bool) -> Detections:
         """The detections of an image; the first ones, with those that follow, are learned from."""
         seer = self.seer = self.seer or self._begun_seer()
         if not seer.learned_from and number > self._dark:
             numbers = [number, *filter(self._is_whole, self.order.first_there(self.order.hold - 1))]
             self._dark = number if seer.learn(self._image, numbers) else max(numbers)
-        found = seer.detections(image, frame)
+        if seer.learned_from:
+            self._begin(seer, number)
+            while not self._ahead.is_done(number, self.how.poll):
+                if not ended:
+                    self._looked(ended=False)
+                    self._begin(seer, number)
+        found = numbered(self._ahead.found(seer, number, image), frame)
         if seer.learned_from:
             seer.compare(self._image, number, frame, found)
         return found
+
+    def _begin(self, seer: Seer, number: int) -> None:
+        """Begin to detect this image, and those that wait."""
+        self._ahead.begin(seer, self._image, [number, *self.order.first_there(self.how.workers)])
 
     def _begun_seer(self) -> Seer:
         """What will detect, once it has learned."""

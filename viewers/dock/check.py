@@ -12,13 +12,12 @@ from outbid.particles.reliability import DOUBTFUL, sentence_on
 from outbid.particles.tracks import Tracks
 
 from ..forms.fields import LayerBox
+from ..forms.laid_out import make_narrow
 from ..forms.napari_layers import transform_of
 from ..forms.pair import can_be_held, tracks_of
 from ..forms.proofread import ProofreadForm
 from ..forms.uncertain_links import UncertainLinks
-from .page import Page, make_narrow, sentence
-
-_KEYS_IN_A_ROW = 2  # as many as a narrow dock has room for
+from .page import Page, sentence
 
 
 class CheckPage(Page):
@@ -69,7 +68,6 @@ class CheckPage(Page):
             self.form.finished.connect(self.changed)
             self.form.fields.setRowVisible(self.form.layers, False)
             make_narrow(self.form)
-            self.form.lay_keys(_KEYS_IN_A_ROW)
             self.column.insertWidget(self.column.count() - 1, self.form, 1)
         layer = self.layers.layer()
         self.form.layers.choose(layer)

@@ -39,9 +39,13 @@ class MoviePage(Page):
         self.interval.setSuffix(" s")
         self.unit = choice_box(["pixel", *METRES])
         self.file_button, self.folder_button = QPushButton("Open file …"), QPushButton("Open folder …")
+        self.live_button = QPushButton("Follow a recording …")
         self._fill()
         self.file_button.clicked.connect(lambda _=False: self._ask(QFileDialog.getOpenFileName))
         self.folder_button.clicked.connect(lambda _=False: self._ask(QFileDialog.getExistingDirectory))
+        self.live_button.clicked.connect(
+            lambda _=False: self.viewer.window.add_plugin_dock_widget("outbid", "Live")
+        )
         self.source.chosen.connect(self.renew)
         self.interval.valueChanged.connect(self._interval_edited)
         self.unit.currentTextChanged.connect(self._unit_edited)
@@ -130,6 +134,7 @@ class MoviePage(Page):
         rows.addRow("a frame every", self.interval)
         self.column.addWidget(self.said)
         self.column.addLayout(buttons)
+        self.column.addWidget(self.live_button)
         self.column.addLayout(rows)
         self.column.addStretch()
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QFormLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from ..forms.form import Form
+from ..forms.laid_out import make_narrow
 
 
 class Page(QWidget):
@@ -123,14 +124,6 @@ def fold(form: Form) -> None:
     inside.insertWidget(1, form.run_button)
     inside.insertWidget(2, form.said.rest)
     form.fold_button = button
-
-
-def make_narrow(form: Form) -> None:
-    """Have a form fit into a narrow dock: labels above their fields, and a scroll bar below if need be."""
-    form.narrow = True
-    form.setMinimumWidth(0)
-    form.fields.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapAllRows)
-    form.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
 
 
 def sentence() -> QLabel:

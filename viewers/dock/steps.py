@@ -18,6 +18,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from ..forms.laid_out import stand_beside
 from ..forms.napari_layers import record_of
 from .check import CheckPage
 from .export import ExportPage
@@ -61,6 +62,7 @@ class Dock(QWidget):
         self.pages[0].reopened.connect(self._reopened)
         self.pages[-1].form.session = self.settings
         self.renew()
+        stand_beside(self)
 
     @property
     def at(self) -> int:

@@ -331,6 +331,7 @@ class CorrectForm(LineageForm):
         """Have the keys from now on; called by Qt."""
         super().showEvent(event)
         self.used = next(_USED)
+        self.lay_keys(2 if self.narrow else 4)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Wait for no click any more; called by Qt."""

@@ -23,12 +23,13 @@ from outbid.work.jobs import run_record
 
 from ..layers import Layer
 from .fields import LayerBox
-from .laid_out import lay_out
+from .laid_out import lay_out, make_narrow, stand_beside
 from .napari_layers import LayerTransform, record_of, show, take_away
 from .said import MessageBox, ProgressBar
 from .work import Slots, Task, Work
 
 _SETTLED = 150  # milliseconds without a change after which a preview starts
+_NARROW = 1000  # pixels of a window in which fields lie below their labels
 _SLOW = 300  # milliseconds after which a preview shows a bar
 
 
@@ -74,6 +75,7 @@ class Form(QWidget):
         self.message = self.said.label
         self.offer_button = QPushButton()
         lay_out(self)
+        stand_beside(self)
         self._settled.timeout.connect(self._start_preview)
         self.run_button.clicked.connect(self.run)
         self.cancel_button.clicked.connect(self.cancel)
@@ -347,6 +349,8 @@ class Form(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Show the preview again when the form is reopened; called by Qt."""
         super().showEvent(event)
+        if self.window().width() < _NARROW:
+            make_narrow(self)
         if not self.narrow:
             self.setMinimumWidth(self.scroll.widget().minimumSizeHint().width() + 20)  # and a scroll bar
         if not self._checks:  # after all boxes of layers, which are renewed before

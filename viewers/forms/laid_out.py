@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFormLayout, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from qtpy.QtCore import Qt, QTimer
+from qtpy.QtWidgets import QDockWidget, QFormLayout, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+_OURS = "(outbid)"
+"""How napari ends the titles of our docks."""
+_LEAST = 240
+"""Pixels across that are left to the image."""
 
 
 def lay_out(form: Any) -> None:
@@ -36,3 +41,38 @@ def lay_out(form: Any) -> None:
     outside.setContentsMargins(0, 0, 0, 0)
     outside.addWidget(form.scroll, 1)
     outside.addWidget(form.foot, form.room)
+
+
+def make_narrow(form: Any) -> None:
+    """Have a form fit into a narrow dock: labels above their fields, and a scroll bar below if need be."""
+    form.narrow = True
+    form.setMinimumWidth(0)
+    form.fields.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapAllRows)
+    form.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+
+
+def stand_beside(widget: QWidget) -> None:
+    """Once a widget has its dock, put that beside another of ours, or as a tab with it."""
+    soon = QTimer(widget, singleShot=True, interval=0)
+    soon.timeout.connect(lambda: _stand_beside(widget))
+    soon.start()
+
+
+def _stand_beside(widget: QWidget) -> None:
+    dock, main = widget.parent(), widget.window()
+    if not isinstance(dock, QDockWidget):  # a page of another dock
+        return
+    area = main.dockWidgetArea(dock)
+    others = [
+        other for other in main.findChildren(QDockWidget)
+        if other is not dock and other.windowTitle().endswith(_OURS) and other.isVisible()
+        and main.dockWidgetArea(other) == area and not main.tabifiedDockWidgets(other)
+    ]  # fmt: skip
+    if not others:
+        return
+    least = sum(one.minimumSizeHint().width() for one in (dock, others[-1]))
+    if main.centralWidget().width() + dock.width() - least >= _LEAST:
+        main.splitDockWidget(others[-1], dock, Qt.Orientation.Horizontal)
+    else:
+        main.tabifyDockWidget(others[-1], dock)
+        dock.raise_()

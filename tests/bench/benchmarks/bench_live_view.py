@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,55 +16,18 @@ from typing import Any
 
 import measure
 import numpy as np
-import tifffile
 from bench_detect import frame_of
-from bench_watch import resident
 
-from outbid import Detections
-from outbid.watching.following import Followed
-from outbid.watching.parts import GrowingOutput
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from recordings import WrittenMovie
 
-SPOTS, SIDE, LENGTH = 300, 512, 60
-"""Spots of a frame, pixels of a side, frames of a track."""
-IMAGES = 20
-"""Files that are different; the others are links to them."""
+SPOTS, SIDE, IMAGES = 300, 512, 20
+"""Spots of a frame, pixels of a side, and files that are different."""
 RATE, MEASURED = 10.0, 60
 """Frames a second, and how many are measured at a time."""
-STATE = {"seen": np.empty(0, np.int64)}
 
 
-class Camera:
-    """Writes images, and what a watch writes of them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.images, self.output, self.frame = folder / "images", folder / "tracks.parquet", 0
-        self.images.mkdir()
-        (folder / "kept").mkdir()
-        image = frame_of((1, SIDE, SIDE), SPOTS, 0)[0]
-        self._kept = [folder / "kept" / f"{k}.tif" for k in range(IMAGES)]
-        for k, path in enumerate(self._kept):
-            tifffile.imwrite(path, np.roll(image, k, 0))
-        self._rng = np.random.default_rng(0)
-        self._place = self._rng.uniform(0, SIDE, (SPOTS, 2))
-        self.out = GrowingOutput(self.output, {"command": "watch"}, overwrite=False)
-
-    def next(self) -> None:
-        """One more frame."""
-        k = self.frame
-        os.link(self._kept[k % IMAGES], self.images / f"img_{k:06d}.tif")
-        self._place = np.clip(self._place + self._rng.normal(0, 1, self._place.shape), 0, SIDE)
-        who = np.arange(SPOTS)
-        track = who + SPOTS * ((k + who) // LENGTH)
-        seen = Detections.from_table(np.full(SPOTS, k), np.column_stack([0 * who, self._place]))
-        sure = self._rng.beta(20, 1, SPOTS)
-        self.out.took(k, k, 0)
-        self.out.add([Followed(k, seen, track, sure, np.full(SPOTS, -1))])
-        if k % round(RATE) == 0:
-            self.out.commit(STATE)
-        self.frame += 1
-
-
-def shown(camera: Camera, form: Any, drawn: list[int]) -> measure.Row:
+def shown(camera: WrittenMovie, form: Any, drawn: list[int]) -> measure.Row:
     """Show frames at 10 Hz."""
     from napari_window import pause
 
@@ -86,7 +49,7 @@ def shown(camera: Camera, form: Any, drawn: list[int]) -> measure.Row:
     return {
         "from frame": first, "CPU of a frame": round(cpu / MEASURED, 4),
         "pictures a second": round((drawn[0] - pictures) / seconds, 1),
-        "frames a second": round(MEASURED / seconds, 1), "MB": resident(os.getpid()),
+        "frames a second": round(MEASURED / seconds, 1), "GB at most": round(measure.peak_gb(), 2),
     }  # fmt: skip
 
 
@@ -104,7 +67,9 @@ def main() -> None:
     canvas = window.viewer.window._qt_viewer.canvas._scene_canvas
     canvas.events.draw.connect(lambda _: drawn.__setitem__(0, drawn[0] + 1))
     with tempfile.TemporaryDirectory() as scratch:
-        camera, form = Camera(Path(scratch)), window.form("Live")
+        image = frame_of((1, SIDE, SIDE), SPOTS, 0)[0]
+        images = [np.roll(image, k, 0) for k in range(IMAGES)]
+        camera, form = WrittenMovie(Path(scratch), images, SPOTS), window.form("Live")
         for _ in range(40):
             camera.next()
         form.follow(str(camera.images), camera.output)
