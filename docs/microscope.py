@@ -53,10 +53,10 @@ class Recording:
         """The stage turns round: called within a frame's time of what was seen."""
         self.events.append(event)
 
-    def progress(self, done: int, _: int, text: str = "") -> None:
+    def progress(self, done: int, *_: object) -> None:
         """Frames that are linked: called after each of them."""
         with self.news:
-            self.linked = done if text else self.linked
+            self.linked = done
             self.news.notify_all()
 
     def end(self) -> None:

@@ -139,6 +139,7 @@ def lineage(window: Window) -> None:
 def dock(window: Window) -> None:
     """The dock at its page Check, with tracks of the tutorial's movie."""
     window.viewer.layers.clear()
+    window.viewer.dims.ndisplay = 2
     detect_movie = walk(WalkSettings(PersistentWalk(1.6, 0.8), particles=50, frames=12, box=BOX, seed=7))
     camera = Camera.looking_at(BOX, psf=(1.0, 0.8, 0.8), snr=5.0, spacing=VOXEL)
     movie = np.stack(list(render(detect_movie.detections, camera, seed=7)))
@@ -149,6 +150,7 @@ def dock(window: Window) -> None:
         window.wait(lambda: not form.page.busy(), 120)
     window.viewer.dims.set_point(0, 11)
     window.click(form.page.way.next_button)
+    pause(1000)  # the sentence finds its room
 
 
 def main() -> None:
@@ -157,7 +159,7 @@ def main() -> None:
         window = Window(Path(name))
         window.viewer.window.resize(*SIZE)
         chosen = sys.argv[1:]  # all, or some by their names
-        for show in (detect, track, score, proofread, lineage):
+        for show in (detect, track, score, proofread, lineage, dock):
             if chosen and show.__name__ not in chosen:
                 continue
             show(window)

@@ -21,7 +21,7 @@ SIZE = (1400, 850)
 
 
 def pause(milliseconds: int) -> None:
-    """Let the window live; vispy's QTest.qWait for PySide6 gives references to None away by the thousand."""
+    """Let the window live."""
     loop = QEventLoop()
     QTimer.singleShot(milliseconds, loop.quit)
     loop.exec()

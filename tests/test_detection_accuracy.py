@@ -147,10 +147,11 @@ def test_where_the_peers_were_not_measured_no_peer_would_count() -> None:
     assert max(crowded) < grid.COUNTS
 
 
-def test_bright_spots_of_a_microscope_are_one_each() -> None:
-    """Their profile is no Gaussian: at a signal-to-noise ratio of 30 each was two."""
-    cell = separated.scene("optics", 3, 2.5, 30.0)
-    one = separated.separated(cell, 0)
+@pytest.mark.parametrize(("renderer", "dimensions", "radius"), [("optics", 3, 2.5), ("camera", 2, 3.5)])
+def test_bright_spots_are_one_each(renderer: str, dimensions: int, radius: float) -> None:
+    """At a signal-to-noise ratio of 30 some were two that the fit moves together."""
+    cell = separated.scene(renderer, dimensions, radius, 30.0)
+    one = separated.separated(cell, 1)
     assert len(detect([one.image], spacing=cell.voxel)[0]) == len(one.truth)
 
 

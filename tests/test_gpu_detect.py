@@ -80,6 +80,15 @@ def test_what_was_not_measured_or_is_saturated():
     assert_searched_alike(cut, DetectionSettings())
 
 
+def test_a_bead_out_of_focus_is_one_spot():
+    movie = [frame((1, 90, 120), seed, spots=20).astype(float) for seed in range(3)]
+    y, x = np.ogrid[:90, :120]
+    for number, wide in enumerate((1.0, 1.9, 2.3)):
+        away = ((y - 44.8) ** 2 + (x - 59.8) ** 2) / (2 * wide) ** 2
+        movie[number][0] += np.random.default_rng(number).poisson(150 * np.exp(-away / 2))
+    assert_searched_alike(movie, DetectionSettings())
+
+
 def test_tiles(monkeypatch):
     monkeypatch.setattr(spots, "LARGE", 10_000)
     movie = [frame((1, 130, 220), seed, spots=60) for seed in range(2)]

@@ -14,18 +14,22 @@ import pyarrow.parquet
 import pytest
 from commands import assert_refused, run, succeed
 from containers import hdf5
+from scipy.spatial import cKDTree
 
 from outbid import (
     Detections,
     InputError,
+    ResourceError,
     SettingsError,
     TrackingSettings,
+    open_images,
     read_detections,
     read_record,
     read_tracks,
 )
 from outbid import track as track_whole
 from outbid import write_detections as write
+from outbid.edit.crop import Crop
 from outbid.formats import write_tracks
 from outbid.formats.tables.parquet import frames_in, rows_between
 from outbid.gated.batches import RECORDED
@@ -363,3 +367,24 @@ def test_a_graph_is_written_a_group_at_a_time(tmp_path: Path, monkeypatch: pytes
     twice = rows.set_column(0, "track_id", pa.array(np.zeros(len(rows), np.int64)))
     pa.parquet.write_table(twice, tmp_path / "twice.parquet", row_group_size=50)
     assert_refused(run("convert", tmp_path / "twice.parquet", tmp_path / "twice.geff"), 3, "one place")
+
+
+def test_a_frame_larger_than_the_memory_is_refused_and_read_in_regions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The message names --region; the spots of two regions are those of the whole frame."""
+    y, x = np.ogrid[:128, :200]
+    rng = np.random.default_rng(4)
+    place = rng.uniform(8, [120, 192], (40, 2))
+    light = 30 + 300 * sum(np.exp(-((y - v) ** 2 + (x - u) ** 2) / 6) for v, u in place)
+    movie = open_images(rng.poisson(light)[None].astype(np.uint16), axes="TYX")
+    settings = DetectionSettings(radius=2.45, radius_z=2.45, gain=1.0, offset=0.0, device="cpu")
+    whole, _ = DetectJob(settings).detect(movie)
+    monkeypatch.setattr("outbid.formats.files.memory.free_memory", lambda: 128 * 200 * 24)
+    monkeypatch.setattr("outbid.work.jobs._WHOLE_FRAMES", 1000)
+    with pytest.raises(ResourceError, match="--region Z0:Z1"):
+        DetectJob(settings).detect(movie)
+    parts = [DetectJob(settings, crop=Crop(f":,:,{part}")).detect(movie)[0] for part in (":100", "100:")]
+    found = np.concatenate([part.position for part in parts])
+    assert len(whole) == len(found) > 30
+    assert cKDTree(whole.position).query(found)[0].max() < 0.1

@@ -257,6 +257,54 @@ def test_the_stop_file_the_last_frame_and_what_is_refused(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("a.*"))
 
 
+def test_a_frame_that_comes_while_nobody_looks_is_not_missing(tmp_path: Path) -> None:
+    """Frame 8 is overtaken, and comes while the run is busy for longer than a frame is waited for."""
+    folder, said = tmp_path / "images", list[str]()
+    folder.mkdir()
+    for k in range(8):
+        write_frame(folder, k, IMAGES[k])
+
+    def busy(done: int, known: int, _text: str = "") -> None:
+        if done == 8 and not said:
+            said.append("others come")
+            for k in range(9, 12):
+                write_frame(folder, k, IMAGES[k])
+        elif done == 8 and known > 8 and len(said) == 1:
+            said.append("it comes")
+            write_frame(folder, 8, IMAGES[8])
+            time.sleep(0.6)
+
+    how = How(until=11, wait=0.3, poll=0.02, learn=6)
+    live = watch(folder, tmp_path / "tracks.parquet", how=how, progress=busy)["live"]
+    assert len(said) == 2
+    assert (live["frames"], live["missing"], live["late"]) == (12, 0, 0)
+
+
+def test_a_run_that_was_killed_in_the_last_pass_states_what_happened_before(tmp_path: Path) -> None:
+    folder, output = tmp_path / "images", tmp_path / "tracks.parquet"
+    folder.mkdir()
+    for k in range(10):
+        if k != 7:
+            write_frame(folder, k, IMAGES[k])
+    how, when = How(until=9, poll=0.02, learn=6, wait=0.1, keep=True), ["y > 32"]
+    first = watch(folder, output, how=how, when=when)
+    assert (first["live"]["frames"], first["live"]["missing"]) == (9, 1)
+    assert first["live"]["events"] > 3
+    before = files_in(tmp_path)
+    output.unlink()  # it is not whole yet: the folder of the live tracks says that the recording has ended
+    assert watch(folder, output, how=how, when=when) == first
+    assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["empty", "none.tif", "none.zarr", "head.csv", "none.csv"])
+def test_where_no_frame_comes_the_same_command_can_be_given_again(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "head.csv").write_text("frame,y,x\n")
+    done = run("watch", tmp_path / name, "-o", tmp_path / "a.parquet", "--idle", 0.2, "--poll", 0.05)
+    assert_refused(done, 3, "No frame came to", "give the same command again")
+    assert not list(tmp_path.glob("a.*"))
+
+
 def test_detections_as_they_come_are_nearly_those_of_the_last_pass(tmp_path: Path) -> None:
     folder = tmp_path / "images"
     folder.mkdir()

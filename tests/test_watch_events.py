@@ -115,6 +115,7 @@ def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:
     again = Actor(tmp_path / "a.jsonl", called.append)
     again.act([EVENT, replace(EVENT, frame=4)])
     assert [event.frame for event in called] == [3, 4]
+    assert again.count == 2
     assert (tmp_path / "a.jsonl").read_text("utf-8").splitlines()[-1] == json.dumps(called[-1].as_dict())
 
 

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from outbid import DetectionSettings, open_images, read_detections
 from outbid.watching.account import How
 from outbid.watching.light import Light
-from outbid.watching.seeing import Seer
+from outbid.watching.seeing import Ahead, Seer
 from outbid.watching.watch import watch
 
 SIDE, SPOTS, STRONG = 128, 40, {"height": 120.0, "ground": 30.0, "wide": 1.3}
@@ -91,6 +91,24 @@ def test_frames_that_stay_alike_are_not_learned_again() -> None:
     seer, right = seen((32, STRONG))
     assert seer.again == []
     assert right > 0.95
+
+
+def test_frames_detected_ahead_are_those_of_the_model_and_of_the_image() -> None:
+    """A model that was learned again, and a file that was written again, count."""
+    images, _ = recorded((8, STRONG), (8, STRONG | {"wide": 2.6, "height": 60.0}))
+    seer, ahead = Seer(open_images(images[0], axes="ZYX"), DetectionSettings(), 1), Ahead(2)
+    assert seer.learn(images.__getitem__, range(8))
+    before = seer.found(images[12]).position
+    ahead.begin(seer, images.__getitem__, [10, 11, 12])
+    assert np.array_equal(ahead.found(seer, 10, images[10]).position, seer.found(images[10]).position)
+    assert np.array_equal(ahead.found(seer, 11, images[3]).position, seer.found(images[3]).position)
+    ahead.begin(seer, images.__getitem__, [12, 13])
+    assert seer.learn(images.__getitem__, range(8, 16))
+    seer.again.append(11)
+    after = ahead.found(seer, 12, images[12]).position
+    assert np.array_equal(after, seer.found(images[12]).position)
+    assert not np.array_equal(before, after)
+    ahead.close()
 
 
 def test_seven_frames_that_differ_are_not_enough_nor_are_both_sides() -> None:

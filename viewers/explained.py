@@ -56,11 +56,10 @@ def why(tracks: Tracks, link: int, calibration: Calibration | None = None) -> st
     if reach / _REACH > _LONG * float(np.median(length)):
         return "It is much longer than usual: the particle may have ended, and another begun."
     gap = int(seen.frame[target] - seen.frame[source])
-    return (
-        f"It spans {gap} frames."
-        if gap > 1
-        else "No competing detection is near; the model expects a different step."
-    )
+    if gap > 1:
+        return f"It spans {gap} frames."
+    model = "" if tracks.link_probability is None else "; the model expects a different step"
+    return f"No competing detection is near{model}."
 
 
 def why_chosen(asked: Question, session: Session) -> str:

@@ -115,6 +115,10 @@ def watch(
 
         show(str(source), output, opened)
     watched = How(how.idle, how.wait, how.poll, how.learn, how.until, how.stop_file, how.keep, how.workers)
+    _LOG.info(
+        "Following %s. The recording ends when %s appears, after %g s without a frame, or at Ctrl-C. Until "
+        "then %s has the tracks so far.", source, watched.stop_of(output), how.idle, output,
+    )  # fmt: skip
     with compilation_reported(), progress_bar("Waiting for frames") as bar:
         record = follow(
             str(source), output, DetectionSettings(**values), tracking=TrackingSettings(**linked),
@@ -128,6 +132,7 @@ def watch(
     _LOG.info("%s", live)
     say(
         f"{output}: {summary} While it was recorded: {live['frames']} frames, {live['missing']} missing, "
-        f"{live['late']} late. With the future, {changed['dropped']} of {changed['links_live']} links were "
+        f"{live['late']} late; events: {live['events']}. "
+        f"With the future, {changed['dropped']} of {changed['links_live']} links were "
         f"dropped and {changed['added']} added."
     )

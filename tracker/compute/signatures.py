@@ -40,14 +40,14 @@ assignment.dense.perfect.bid i8:1 i4:1 f8:1 f8:1 i4:1 i8:1 f8:1 f8 i8 i8
 assignment.points.distances f8:2 f8:2 b1 f8:2 i8 i8
 assignment.points.pairs f8:2 f8:2 b1 i8:1 i4:1 f8:1 i8 i8
 detection.decision.fitted_mixture f8:1 f8:2 f8:1 f8 f8:2 f8 f8
-detection.joint.peaks_above f4:3 f4 f4
 detection.joint.joined f4:3 f4:3 f8:3 i8:1 f8 f8:2 f8:1 f4:3 i8:1 f8:1 f8:1 f8:1 f8:1
-detection.joint.local_scales f4:3 i8:1 f8:1 f8 f8 f8
-detection.joint.quantile f4:3 i8 f8
+detection.response.local_scales f4:3 i8:1 f8:1 f8 f8 f8
+detection.response.quantile f4:3 i8 f8
 detection.joint.resolved f8:2 f8:1 f8:1
 detection.joint.taken_out f4:3 f4:3 f4:3 f8:2 f8:1 f8:1 f8 (f8,f8,f8)
-detection.joint.scales_at f8:3 i8:1 f8:2
-detection.joint.vertices f4:3 f4 i8:2
+detection.response.peaks_above f4:3 f4 f4
+detection.response.vertices f4:3 f4 i8:2
+detection.response.scales_at f8:3 i8:1 f8:2
 detection.fit.render (i8,i8,i8) f8:2 f8:1 f8
 detection.fit.without f4:3 f8:2 f8:1 f8 (f8,f8,f8)
 detection.fit.fit_spots f4:3 f4:3 f8:2 f8:2 f8:1 f8:1 f8 f8:1 f8:1 f8 i8 b1:1
@@ -96,11 +96,12 @@ RECORDS = {
 """Types of the fields of named tuples."""
 
 SECONDS = {
-    "detection.joint": 13.4,
-    "detection.decision": 8.9,
+    "detection.joint": 9.5,
+    "detection.decision": 2.0,
     "learned.inference.encounters": 7.0,
     "assignment.bid_and_augment": 6.1,
-    "detection.fit": 8.8,
+    "detection.response": 5.0,
+    "detection.fit": 7.0,
     "learned.inference.smoother": 4.3,
     "learned.inference.filter": 3.1,
     "geometry.neighbours": 2.8,
@@ -115,6 +116,7 @@ SECONDS = {
     "learned.learn.ladder": 0.6,
     "learned.learn.m_steps": 0.5,
     "assignment.points": 0.4,
+    "detection.transform": 1.4,
     "detection.stabilise": 0.4,
 }
 """Seconds of a processor that the kernels of a module in the table take to compile; of others, `LITTLE`."""

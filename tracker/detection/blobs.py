@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from .decision import Decision
 from .fit_cpu import REACH
 from .joint import WINDOW, local_maxima
-from .joint_cpu import vertices
+from .response_cpu import vertices
 from .spectrum import Modes, along
 from .stabilise import light_of_spots
 from .width import NARROWEST, NEXT, TRIED, Search

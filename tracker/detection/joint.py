@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from .joint_cpu import joined, local_scales, peaks_above, quantile, resolved, scales_at, taken_out, vertices
+from .fit_cpu import REACH
+from .joint_cpu import joined, resolved, taken_out
+from .response_cpu import local_scales, peaks_above, quantile, scales_at, vertices
 from .spectrum import Filter
-from .stabilise import REACH, Background
+from .stabilise import Background
 
 _ROUNDS = 12
 """Guard: rounds in which candidates join."""

@@ -13,108 +13,11 @@ import numpy as np
 
 from ..compute.kernels import inner_kernel, kernel
 from .fit_cpu import AMPLITUDE, PARAMETERS, add, eliminate
+from .response_cpu import at_place, peaks_above, vertices
 from .stabilise_cpu import stand_out, to_grey
 
-_DEEPEST, _BINS = 8.0, 2048
-"""Guard: standard deviations below 0 that a histogram resolves, and its bins."""
 _STILL = 1e-3
 """Guard: change of amplitudes, in standard deviations, that ends the sweeps."""
-
-
-@inner_kernel
-def at_place(values, position):  # pragma: no cover
-    """A value at a position (3,) in voxels, linear between voxels; beyond the boundaries that at them."""
-    low, away = np.empty(3, np.int64), np.empty(3)
-    for axis in range(3):
-        here = min(max(position[axis], 0.0), values.shape[axis] - 1.0)
-        low[axis] = min(int(here), max(values.shape[axis] - 2, 0))
-        away[axis] = here - low[axis]
-    out = 0.0
-    for a in range(2):
-        for b in range(2):
-            for c in range(2):
-                weight = (away[0] if a else 1 - away[0]) * (away[1] if b else 1 - away[1])
-                weight *= away[2] if c else 1 - away[2]
-                if weight != 0.0:
-                    out += weight * values[low[0] + a, low[1] + b, low[2] + c]
-    return out
-
-
-@kernel
-def scales_at(blocks, size, position):  # pragma: no cover
-    """Local noise scale (n,) at positions (n, 3) in voxels, linear between the middles of blocks."""
-    out = np.empty(len(position))
-    for i in range(len(position)):
-        out[i] = at_place(blocks, (position[i] - (size - 1) / 2) / size)
-    return out
-
-
-@inner_kernel
-def is_peak(values, sign, z, y, x):  # pragma: no cover
-    """Whether no neighbour exceeds a voxel of sign · values; among equal neighbours, the first."""
-    depth, height, width = values.shape
-    top = sign * values[z, y, x]
-    if (x > 0 and sign * values[z, y, x - 1] >= top) or (x < width - 1 and sign * values[z, y, x + 1] > top):
-        return False
-    for i in range(max(z - 1, 0), min(z + 2, depth)):
-        for j in range(max(y - 1, 0), min(y + 2, height)):
-            before = i < z or (i == z and j < y)
-            if i == z and j == y:
-                continue
-            for k in range(max(x - 1, 0), min(x + 2, width)):
-                other = sign * values[i, j, k]
-                if other > top or (before and other == top):
-                    return False
-    return True
-
-
-@kernel
-def peaks_above(values, sign, low):  # pragma: no cover
-    """Voxels (n, 3) of sign · values above `low` that no neighbour exceeds."""
-    room, n, above = 64, 0, np.empty(values.shape[2], np.int64)
-    out = np.empty((room, 3), np.int64)
-    for z in range(values.shape[0]):
-        for y in range(values.shape[1]):
-            row, count = values[z, y], 0
-            for x in range(len(row)):  # without a branch
-                above[count] = x
-                count += sign * row[x] > low
-            for x in above[:count]:
-                if is_peak(values, sign, z, y, x):
-                    if n == room:
-                        room *= 2
-                        more = np.empty((room, 3), np.int64)
-                        more[:n] = out
-                        out = more
-                    out[n, 0], out[n, 1], out[n, 2] = z, y, x
-                    n += 1
-    return out[:n].copy()
-
-
-@kernel
-def vertices(values, sign, voxel):  # pragma: no cover
-    """Positions (n, 3) and heights (n,) of maxima between voxels, by a parabola along each axis."""
-    position, height = voxel.astype(np.float64), np.empty(len(voxel))
-    for i in range(len(voxel)):
-        at = (voxel[i, 0], voxel[i, 1], voxel[i, 2])
-        top = float(sign * values[at])
-        height[i] = top
-        for axis in range(3):
-            n = values.shape[axis]
-            if n < 3:
-                continue
-            low, high = max(at[axis] - 1, 0), min(at[axis] + 1, n - 1)
-            if axis == 0:
-                below, above = values[low, at[1], at[2]], values[high, at[1], at[2]]
-            elif axis == 1:
-                below, above = values[at[0], low, at[2]], values[at[0], high, at[2]]
-            else:
-                below, above = values[at[0], at[1], low], values[at[0], at[1], high]
-            below, above = float(sign * below), float(sign * above)
-            shift = min(max((above - below) / max(2 * (2 * top - below - above), 1e-9), -0.5), 0.5)
-            position[i, axis] = min(max(at[axis] + shift, 0.0), n - 1.0)
-            height[i] += shift * (above - below) / 4
-    return position, height
 
 
 @inner_kernel
@@ -178,21 +81,45 @@ def between(values, position):  # pragma: no cover
 
 
 @inner_kernel
+def sorted_along_y(position):  # pragma: no cover
+    """Rows of positions (n, 3) in the order of y, and these y."""
+    y = np.empty(len(position))
+    for i in range(len(y)):
+        y[i] = position[i, 1]
+    order = np.argsort(y)
+    for k in range(len(y)):
+        y[k] = position[order[k], 1]
+    return order, y
+
+
+@inner_kernel
+def first_from(values, least):  # pragma: no cover
+    """The first of ascending values that is not below `least`."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner_kernel
 def overlaps(position, other, kernel_, half):  # pragma: no cover
     """Responses of spots at `other` (m, 3) at each position (n, 3): rows of a sparse matrix."""
-    order = np.argsort(other[:, 1])
-    z, y, x = other[order, 0], other[order, 1], other[order, 2]
+    order, y = sorted_along_y(other)
     reach, middle = half + 0.999, half.astype(np.float64)
     indptr, room, total = np.zeros(len(position) + 1, np.int32), 16 * max(len(position), 4), 0
     indices, data = np.empty(room, np.int32), np.empty(room)
     weight, index = np.zeros((3, 6)), np.zeros((3, 6), np.int64)
     for i in range(len(position)):
-        k = np.searchsorted(y, position[i, 1] - reach[1])
+        k = first_from(y, position[i, 1] - reach[1])
         while k < len(y) and y[k] <= position[i, 1] + reach[1]:
-            if abs(x[k] - position[i, 2]) > reach[2] or abs(z[k] - position[i, 0]) > reach[0]:
+            j = order[k]
+            if abs(other[j, 2] - position[i, 2]) > reach[2] or abs(other[j, 0] - position[i, 0]) > reach[0]:
                 k += 1
                 continue
-            j = order[k]
             k += 1
             if total == room:
                 room *= 2
@@ -372,86 +299,15 @@ def fitted(
     return position, amplitude, error
 
 
-@inner_kernel
-def mean_depths(values, size):  # pragma: no cover
-    """Means of max(-value, 0) in blocks; those at the end may be smaller."""
-    shape = values.shape
-    out = np.zeros((-(-shape[0] // size[0]), -(-shape[1] // size[1]), -(-shape[2] // size[2])))
-    count = np.zeros(out.shape)
-    for z in range(shape[0]):
-        for y in range(shape[1]):
-            row, i, j = values[z, y], z // size[0], y // size[1]
-            for k in range(out.shape[2]):
-                low, top = k * size[2], min((k + 1) * size[2], shape[2])
-                for x in range(low, top):
-                    out[i, j, k] -= min(row[x], 0.0)
-                count[i, j, k] += top - low
-    return out / count
-
-
-@inner_kernel
-def smoothed(values, widths):  # pragma: no cover
-    """Means (Z, Y, X) weighted by a Gaussian of these widths, mirrored at the boundaries, in place."""
-    for axis in range(3):
-        if widths[axis] <= 0:
-            continue
-        n, reach = values.shape[axis], int(4 * widths[axis] + 0.5)
-        weight = np.exp(-0.5 * (np.arange(-reach, reach + 1) / widths[axis]) ** 2)
-        weight /= np.sum(weight)
-        index = np.arange(-reach, n + reach) % (2 * n)
-        index = np.where(index < n, index, 2 * n - 1 - index)
-        lines = np.ascontiguousarray(np.moveaxis(values, axis, 0)) if axis else values.copy()
-        out = np.zeros(lines.shape)
-        for i in range(n):
-            for k in range(2 * reach + 1):
-                out[i] += weight[k] * lines[index[i + k]]
-        values[:] = np.moveaxis(out, 0, axis) if axis else out
-
-
-@kernel
-def quantile(values, step, share):  # pragma: no cover
-    """The value below which a share of every so many values is; sorted are those of a bin of a histogram."""
-    flat, count = values.ravel(), np.zeros(_BINS, np.int64)
-    n = (len(flat) + step - 1) // step
-    bins = np.empty(n, np.int16)
-    for i in range(n):
-        at = (flat[i * step] + np.float32(_DEEPEST)) * np.float32(_BINS / _DEEPEST)
-        bins[i] = np.int16(min(max(at, np.float32(0)), np.float32(_BINS - 1)))
-        count[bins[i]] += 1
-    rank, b = int(np.rint(share * (n - 1))), 0
-    while rank >= count[b]:
-        rank -= count[b]
-        b += 1
-    inside = np.empty(count[b], values.dtype)
-    m = 0
-    for i in range(n):
-        if bins[i] == b:
-            inside[m] = flat[i * step]
-            m += 1
-    return np.sort(inside)[rank]
-
-
-@kernel
-def local_scales(response, size, widths, everywhere, share, least):  # pragma: no cover
-    """Local noise scale in blocks, from the mean depth of the response below 0.
-
-    size: (3,) voxels of a block. widths: (3,) those of the window, in blocks. everywhere: the scale of the
-    frame, which counts by a `share`. least: lower limit.
-    """
-    blocks = mean_depths(response, size) * math.sqrt(2 * math.pi)
-    smoothed(blocks, widths)
-    return np.maximum((blocks + share * everywhere) / (1 + share), least)
-
-
 @kernel
 def resolved(position, amplitude, apart):  # pragma: no cover
     """Which spots (n,) have no brighter one within `apart` (3,) voxels; of equal ones the first."""
-    order = np.argsort(position[:, 1])
+    order, y = sorted_along_y(position)
     out = np.ones(len(position), np.bool_)
     for a in range(len(order)):
         for b in range(a + 1, len(order)):
             i, j = min(order[a], order[b]), max(order[a], order[b])
-            if position[order[b], 1] - position[order[a], 1] > apart[1]:
+            if y[b] - y[a] > apart[1]:
                 break
             square = 0.0
             for axis in range(3):
@@ -493,13 +349,20 @@ def joined(
     before, light: (n, 3) positions and (n,) amplitudes of the candidates. limits: those of `fitted`; widths
     that a candidate moves, and the share of a maximum that a voxel has at least.
     """
-    response, low = residual / gain, least * blocks.min()
-    fresh, height = vertices(
-        response, np.float32(1), peaks_above(response, np.float32(1), np.float32(limits[9] * low))
+    response, low, one = np.empty_like(residual), np.inf, np.float32(1)
+    for value in blocks.ravel():
+        low = min(low, least * value)
+    over, left, wall = response.ravel(), residual.ravel(), gain.ravel()
+    for i in range(len(over)):
+        over[i] = left[i] / wall[i]
+    fresh, height = vertices(response, one, peaks_above(response, one, np.float32(limits[9] * low)))
+    position, n = np.empty((len(before) + len(fresh), 3)), len(before)
+    position[:n] = moved(before, light, residual, curvature, sigma, limits[8])
+    for i in range(len(fresh)):
+        scale = at_place(blocks, (fresh[i] - (size - 1) / 2) / size)
+        if height[i] > low and height[i] > least * scale:
+            position[n] = fresh[i]
+            n += 1
+    return fitted(
+        position[:n], before, light, residual, kernel_, half, gain, blocks, size, least, apart, limits
     )
-    new = height > low
-    for i in range(len(new)):
-        new[i] &= height[i] > least * at_place(blocks, (fresh[i] - (size - 1) / 2) / size)
-    ahead = moved(before, light, residual, curvature, sigma, limits[8])
-    position = np.concatenate((ahead, fresh[new]))
-    return fitted(position, before, light, residual, kernel_, half, gain, blocks, size, least, apart, limits)

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.ndimage import binary_opening, gaussian_filter
+from scipy.special import gamma
 
-from .fit_cpu import AMPLITUDE, PARAMETERS, X, render
+from .fit_cpu import AMPLITUDE, PARAMETERS, REACH, X, render
 from .prepare import SAMPLED
 from .stabilise_cpu import to_grey, to_noise
 
-_BALL = {2: np.pi, 3: 4 * np.pi / 3}
-"""Area and volume of a ball of radius 1, by dimensions."""
 WIDEST = 3.0
 """Prior: widths of the widest spot, cut by saturation or out of focus."""
 _FILL = 2.0
@@ -29,19 +28,12 @@ _CONSTANT_SHARE = 0.02
 """Prior: least share of voxels with the least value from which its fields were not measured."""
 _CONSTANT_SIZE = 9
 """Prior: pixels of such a field along y and x: photon counts are hardly ever all alike over that."""
-_HOT = 8.0
-"""Error level: standard deviations of a hot voxel above its neighbours."""
-_HOT_SHARE = 0.12
-"""Prior: share of a hot voxel's excess in its neighbours; a spot of half a voxel has .14 and more."""
-_HOT_NOISE = 5.0
-"""Error level: standard deviations by which the neighbours of a hot voxel may differ besides."""
+_NOISE = 5.0
+"""Error level: standard deviations that noise hardly reaches, between a hot voxel and its neighbours."""
 NEGLIGIBLE = 1e-3
 """Prior: noise over the range of values, and a variance over the least one, below which there is none."""
 _DITHER = np.float32(4.0)
 """Prior: noise that such images get, in the least noise: 1/250 of their range."""
-_RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
-REACH = 4.5
-"""Guard: widths to which the light of a spot is drawn: 4e-5 of it is beyond."""
 
 
 class Noise(NamedTuple):
@@ -101,13 +93,13 @@ def _hot(plane: NDArray[np.float32], noise: Noise, least_mean: float) -> NDArray
     """Hot voxels: single voxels far above their neighbours in the plane, which receive none of the excess."""
     hot = np.zeros(plane.shape, bool)
     side = np.maximum(plane[1:-1, :-2], plane[1:-1, 2:])
-    y, x = np.nonzero(plane[1:-1, 1:-1] - side > _HOT * np.sqrt(noise.least))
-    ring = np.stack([plane[y + 1 + dy, x + 1 + dx] for dy, dx in _RING])
+    y, x = np.nonzero(plane[1:-1, 1:-1] - side > _NOISE * np.sqrt(noise.least))
+    ring = np.stack([plane[y + i // 3, x + i % 3] for i in range(9) if i != 4])
     top, mean = ring.max(axis=0), np.maximum(ring.mean(axis=0), least_mean)
     deviation = np.sqrt(np.maximum(noise.base + noise.slope * mean, noise.least))
     excess = plane[y + 1, x + 1] - top
-    alone = top - ring.min(axis=0) < _HOT_SHARE * excess + _HOT_NOISE * deviation
-    single = (excess > _HOT * deviation) & alone
+    alone = top - ring.min(axis=0) < _NOISE * deviation
+    single = (excess > _NOISE * deviation) & alone
     hot[y[single] + 1, x[single] + 1] = True
     return hot
 
@@ -175,7 +167,9 @@ def with_peaks_restored(
     depth = np.maximum(ndimage.distance_transform_edt(cut, sampling=voxel) - voxel[-1] / 2, 0)
     deepest = ndimage.maximum(depth, label, np.arange(count + 1))
     volume = np.bincount(label.ravel()) * np.prod(voxel[deep])
-    radius = np.minimum((volume / _BALL[int(deep.sum())]) ** (1 / deep.sum()), deepest + voxel[-1])
+    d = int(deep.sum())
+    ball = np.pi ** (d / 2) / gamma(d / 2 + 1)  # of radius 1
+    radius = np.minimum((volume / ball) ** (1 / d), deepest + voxel[-1])
     outer, inner = radius[label[cut]], depth[cut] * (radius / np.maximum(deepest, 1e-9))[label[cut]]
     background = float(np.nanmedian(voxels))
     rise = np.exp(inner * (2 * outer - inner) / 2)

@@ -34,21 +34,18 @@ class CosineTransform:
     def forward(self, values: NDArray[np.float32], small: tuple[int, ...] = ()) -> NDArray[np.float32]:
         """The modes of an image, or the first `small` of them along z, y, x."""
         shape = small or values.shape
-        if not self._short(values.shape):
+        if not 1 < values.shape[0] <= _SHORT:
             return self._transformed("dct", values, (0, 1, 2), shape)
         return self._transformed("dct", _along_z(values, shape[0], back=False), (1, 2), shape)
 
     def back(self, modes: NDArray[np.float32], shape: tuple[int, ...] = ()) -> NDArray[np.float32]:
         """The inverse of `forward`, of the modes with 0 for those that a frame of this shape has besides."""
         shape = shape or modes.shape
-        if not self._short(shape):
+        if not 1 < shape[0] <= _SHORT:
             return self._transformed("idct", modes, (2, 1, 0), shape)
         return _along_z(
             self._transformed("idct", modes, (2, 1), (len(modes), *shape[1:])), shape[0], back=True
         )
-
-    def _short(self, shape: tuple[int, ...]) -> bool:
-        return 1 < shape[0] <= _SHORT
 
     def _transformed(
         self, name: str, values: NDArray[np.float32], axes: tuple[int, ...], shape: tuple[int, ...]

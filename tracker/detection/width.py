@@ -24,7 +24,7 @@ from .stabilise import Noise
 from .transform import Band, CosineTransform
 
 NARROWEST = 0.7
-"""Prior: least width in voxels."""
+"""Prior: least width in voxels: below, a Gaussian at voxels is not one."""
 NEXT = 1.25
 """Guard: ratio of a width to the next."""
 TRIED = 16
@@ -33,18 +33,14 @@ _STRETCHES = (0.5, 1.0)
 """Prior: widths along z over those in the plane that are tried first, in units of length."""
 _STEPS = (1.41, 1.12, 1.06)
 """Guard: ratios by which both are then improved."""
-_NEAR = 1.4
-"""Prior: factor by which the width of spots may differ from a given one."""
 _ROOM = 10
 """Guard: widths that the plane has at least."""
 _DEEP = 3
 """Guard: the same along z."""
-_THIN = 0.5
-"""Guard: width along z in voxels below which a Gaussian at voxels is not one."""
 _REFINED = 2
 """Guard: times that widths are measured by the fit of the spots."""
 _MOST = 0.3
-"""Guard: largest change of the logarithms of widths by a fit."""
+"""Prior: largest change of the logarithms of widths by a fit, and difference from a given one."""
 _ENOUGH = 0.03
 """Error level: change of the logarithms below which widths are not measured again."""
 
@@ -88,7 +84,7 @@ class Search:
         if key not in self.scores:
             shape = self.frames[0].shape
             deep = wide * stretch
-            fits = wide <= min(shape[1:]) / _ROOM and (shape[0] == 1 or _THIN <= deep <= shape[0] / _DEEP)
+            fits = wide <= min(shape[1:]) / _ROOM and (shape[0] == 1 or NARROWEST <= deep <= shape[0] / _DEEP)
             sigma = np.array([deep, wide, wide])
             numbers = range(len(self.frames))
             self.scores[key] = sum(self._excess(sigma, number) for number in numbers) if fits else -np.inf
@@ -129,7 +125,11 @@ def find_widths(
     flat = search.frames[0].shape[0] == 1
     fixed = wide is not None and deep is not None
     ladder = (wide * NEXT ** np.arange(-1, 2) if wide else NARROWEST * NEXT ** np.arange(TRIED)).tolist()
-    ladder, low, high = [wide] if fixed else ladder, (wide or 0) / _NEAR, (wide or np.inf) * _NEAR
+    ladder, low, high = (
+        [wide] if fixed else ladder,
+        (wide or 0) / np.exp(_MOST),
+        (wide or np.inf) * np.exp(_MOST),
+    )
     stretches: tuple[float, ...] = (0.0,) if flat else _STRETCHES
     if wide and deep:
         stretches = (deep / wide,)

@@ -72,11 +72,16 @@ def append_pin(path: str | os.PathLike[str], pin: Pin) -> Pin:
     places = [value for frame, at in pin.detections for value in (frame, *map(float, at))]
     known = "" if math.isnan(pin.p_before) else float(pin.p_before)
     fixed = [pin.number, pin.time, pin.user, pin.kind, known, pin.audit]
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if not file.tell():
-            writer.writerow(_HEADER)
-        writer.writerow([*fixed, *places, *[""] * (len(_HEADER) - len(fixed) - len(places))])
+    try:
+        with path.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if not file.tell():
+                writer.writerow(_HEADER)
+            writer.writerow([*fixed, *places, *[""] * (len(_HEADER) - len(fixed) - len(places))])
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}. Nothing was changed: save in another folder."
+        ) from None
     return pin
 
 

@@ -36,9 +36,10 @@ class Actor:
     """
 
     def __init__(self, log: Path, do: str | Callable[[Event], object] | None = None) -> None:
-        self._log, self.count = log, 0
+        self._log = log
         before = log.read_text("utf-8", "replace") if log.is_file() else ""
         self._done = set(before.splitlines())
+        self.count = before.count("\n")
         if not before.endswith("\n") and before:  # a run was killed in the middle of a line
             log.write_text(before + "\n", "utf-8")
         self._running: list[subprocess.Popen[bytes]] = []

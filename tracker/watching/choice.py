@@ -37,7 +37,11 @@ def source_of(path: str, opening: Opening, columns: dict[str, str], spool: Path)
         return GrowingTable(file, columns)
     if file.is_dir():
         return GrowingFolder(file, opening)
-    what = "does not grow frame by frame" if file.exists() else "is not there"
+    if not file.exists():
+        raise InputError(
+            f"{path} is not there. Make the folder, or begin to record; then give the same command."
+        )
     raise InputError(
-        f"{path} {what}. Watch a folder of TIFF or PNG files, OME-Zarr, TIFF, a table (.csv), or stdin (-)."
+        f"{path} does not grow frame by frame. Watch a folder of TIFF or PNG files, OME-Zarr, TIFF, a table "
+        "(.csv), or stdin (-)."
     )

@@ -21,6 +21,8 @@ from ..tracking import TrackingRun
 from ..work.jobs import DetectJob, Opening, TrackJob
 
 _LOG = logging.getLogger("outbid")
+LAST = "Last pass"
+"""How texts of progress begin, once the recording has ended."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,18 @@ class LastPass:
                 movie = self.opening.open(self.source, partial=True)
                 job = replace(job, crop=Crop(frames=f"0:{movie.frame_count}"))
                 _LOG.warning("%s holds %d frames and declares more", self.source, movie.frame_count)
-            job.write(movie, self.source, seen, overwrite=True, progress=progress)
+            job.write(movie, self.source, seen, overwrite=True, progress=_named("detecting", progress))
         tracker = TrackJob(self.tracking, self.columns if not images else {}, workers=self.workers)
-        run, _ = tracker.link(str(seen), self.output, overwrite=True, progress=progress)
+        named = _named("linking", progress)
+        run, _ = tracker.link(str(seen), self.output, overwrite=True, progress=named)
         return run
+
+
+def _named(what: str, progress: Callable[..., Any] | None) -> Callable[[int, int], None] | None:
+    """What moves a bar, with a text that says what the last pass does."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(done, total, f"{LAST}: {what}")
 
 
 def changes(live: Path, tracks: Tracks) -> dict[str, int]:

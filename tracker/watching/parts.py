@@ -7,6 +7,7 @@ was killed goes on from there, and does the frames after it anew.
 from __future__ import annotations
 
 import io
+import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -109,9 +110,15 @@ class GrowingOutput:
         """Whether who looks on asked to end the recording."""
         return (self.folder / STOP).exists()
 
-    def end(self) -> None:
-        """State that the recording has ended."""
-        (self.folder / ENDED).touch()
+    @property
+    def live(self) -> dict[str, Any]:
+        """What happened until the recording had ended."""
+        return json.loads((self.folder / ENDED).read_text("utf-8"))
+
+    def end(self, live: Mapping[str, Any]) -> None:
+        """State that the recording has ended, and what happened until then."""
+        content = json.dumps(live).encode()
+        write_whole(self.folder / ENDED, lambda file: file.write(content), overwrite=True)
 
     def took(self, frame: int, image: int, behind: int) -> None:
         """Note for who looks on that a frame was taken; see `Tail`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -63,10 +64,13 @@ class Seer:
 
     def detections(self, image: NDArray, frame: int) -> Detections:
         """The detections of a frame, in places."""
+        return numbered(self.found(image), frame)
+
+    def found(self, image: NDArray) -> Detections:
+        """The detections of an image, in places, as of frame 0."""
         found = detect_frame(
             image, self._settings, self._model, unit=self._movie.unit, workers=self._workers
         )  # fmt: skip
-        found = replace(found, frame=np.full(len(found), frame, np.int32))
         return in_places(found, self._movie.calibration)
 
     def compare(self, read: Read, number: int, frame: int, found: Detections) -> None:
@@ -95,3 +99,53 @@ class Seer:
         self.learn(read, state["seen"].tolist())
         self._light.restore(state["light"])
         self.again = state["again"].tolist()
+
+
+def numbered(found: Detections, frame: int) -> Detections:
+    """Detections of a frame."""
+    return replace(found, frame=np.full(len(found), frame, np.int32))
+
+
+class Ahead:
+    """Detects images that wait, by threads of their own, while earlier frames are linked.
+
+    What is found does not depend on it: an image that has changed since, or that was begun before the seer
+    learned again, is detected anew.
+
+    Parameters
+    ----------
+    workers : int
+        Images at the same time.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers, self._pool = workers, ThreadPoolExecutor(workers)
+        self._begun: dict[int, tuple[int, NDArray, Future[Detections]]] = {}
+
+    def begin(self, seer: Seer, read: Read, numbers: Sequence[int]) -> None:
+        """Begin with the first of these images that can be read; forget others."""
+        self._begun = {number: of for number, of in self._begun.items() if number in numbers}
+        for number in numbers[: self._workers]:
+            if number in self._begun:
+                continue
+            try:
+                image = read(number)
+            except NotYet:
+                continue
+            self._begun[number] = (len(seer.again), image, self._pool.submit(seer.found, image))
+
+    def is_done(self, number: int, seconds: float) -> bool:
+        """Whether there is nothing to wait for, after so many seconds at most."""
+        begun = self._begun.get(number)
+        return begun is None or bool(wait([begun[2]], seconds).done)
+
+    def found(self, seer: Seer, number: int, image: NDArray) -> Detections:
+        """What the seer finds in an image."""
+        again, seen, found = self._begun.pop(number, (-1, image, Future[Detections]()))
+        if again == len(seer.again) and image.shape == seen.shape and image.tobytes() == seen.tobytes():
+            return found.result()
+        return seer.found(image)
+
+    def close(self) -> None:
+        """Leave what was begun."""
+        self._pool.shutdown(cancel_futures=True)

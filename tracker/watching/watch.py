@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.interrupt import forget
-from ..errors import SettingsError
+from ..errors import InputError, SettingsError
 from ..particles.detections import Detections
 from ..settings.detection import DetectionSettings
 from ..settings.tracking import TrackingSettings
@@ -30,10 +30,14 @@ from .light import FRAMES
 from .order import InOrder
 from .parts import GrowingOutput
 from .rows import GrowingTable
-from .seeing import Seer
+from .seeing import Ahead, Seer, numbered
 from .sources import NotYet, Source
 
 _LOG = logging.getLogger("outbid")
+_NOTHING = (
+    "No frame came to {} before its recording counted as ended ({}). Begin to record, and give the same "
+    "command again; --idle waits longer."
+)
 _REPORTED = 10.0
 """Guard: seconds from message to message where there is no bar."""
 
@@ -73,7 +77,8 @@ def watch(
         Where the detections of the last pass go. Default: the output's name and ``_detections``.
     overwrite : bool
     progress : callable, optional
-        Called with (frames done, frames known, text).
+        Called after each frame with (frames done, frames known, text), and with those of the last pass,
+        whose texts begin with `ending.LAST`.
 
     Returns
     -------
@@ -104,7 +109,9 @@ def watch(
         )  # fmt: skip
         if not out.ended:
             run.follow()
-            out.end()
+            if not run.order.frame + 1:
+                raise InputError(_NOTHING.format(named, run.account.ended))
+            out.end(run.account.as_dict() | run.counts())
         last = LastPass(
             named, seen, path, run.settings, opening, run.tracking, columns or {}, how.workers
         )  # fmt: skip
@@ -119,7 +126,7 @@ def _finished(run: _Run, last: LastPass, known: dict[str, Any]) -> dict[str, Any
     images = not isinstance(run.source, GrowingTable)
     made = last.run(images=images, progress=run.progress)
     record = known | {
-        "live": run.account.as_dict() | run.counts(),
+        "live": run.out.live,
         "links_changed": changes(run.out.folder, made.tracks),
     }  # fmt: skip
     write_watch_record(last.output, record)
@@ -151,8 +158,12 @@ class _Run:
         self.follower = Follower(self.tracking, self.how.learn, self.how.workers)
         self._arrived: dict[int, float] = {}
         self._reported, self._begun = time.monotonic(), False
+        self._looks = self._reported, self._reported
         self._half: list[int] = []
+        self._failure: InputError | None = None
         self._dark = -1  # up to here no spot stood out
+        self._ahead = Ahead(1 if self.settings.device == "gpu" else self.how.workers)
+        self._heard = self._reported
 
     def counts(self) -> dict[str, Any]:
         """Frames that were missing or late, and from how many was learned."""
@@ -165,16 +176,15 @@ class _Run:
 
     def follow(self) -> None:
         """Follow the movie until its recording ends."""
-        with _stopped_by_signals(self.account):
-            heard = time.monotonic()
-            while not self.account.ended:
-                new = self._poll(ended=False)
-                heard = time.monotonic() if new else heard
+        ended, self._heard = False, time.monotonic()
+        with _stopped_by_signals(self.account), closing(self._ahead):
+            while not ended:
+                self._looked(ended=False)
                 goes_on = self._goes_on()
-                self._has_ended(heard)
+                self._has_ended()
                 ended = bool(self.account.ended)
                 if ended:
-                    self._poll(ended=True)
+                    self._looked(ended=True)
                 while goes_on and self._step(ended=ended):
                     self._report()
                     if self.out.is_due():
@@ -190,13 +200,26 @@ class _Run:
         self._write()
         self.out.refresh(now=True)
         self.actor.finish()
+        if self._failure is not None:
+            raise self._failure
         self.how.stop_of(self.out.output).unlink(missing_ok=True)
+
+    def _looked(self, *, ended: bool) -> None:
+        """Look for new frames; an error ends the recording, once the frames that came before are linked."""
+        if self._failure is not None:
+            return
+        try:
+            if self._poll(ended=ended):
+                self._heard = time.monotonic()
+        except InputError as error:
+            self._failure, self.account.ended = error, "error"
 
     def _poll(self, *, ended: bool) -> Sequence[int]:
         """Look for new frames."""
         new = self.source.poll(ended=ended)
         new = [*self._half, *new] if ended else self._of_first(new)
         now = time.monotonic()
+        self._looks = self._looks[1], now
         for number in self.order.add(new, now):
             self.source.drop(number)
         self._arrived |= dict.fromkeys(new, now)
@@ -214,9 +237,11 @@ class _Run:
         self._half = [number for number in given if number not in whole]
         return whole
 
-    def _has_ended(self, heard: float) -> None:
+    def _has_ended(self) -> None:
         """Find whether the recording has ended, and why."""
-        until, quiet = self.how.until, time.monotonic() - heard
+        if self.account.ended:
+            return
+        until, quiet = self.how.until, time.monotonic() - self._heard
         if self._stops():
             self.account.ended = "stop file"
         elif until is not None and self.order.frame >= until:
@@ -231,7 +256,8 @@ class _Run:
 
     def _step(self, *, ended: bool) -> bool:
         """Take the next frame, if it is there; whether it was."""
-        now = time.monotonic()
+        # A file is whole when two looks saw it alike: only what the one before the last saw was waited for.
+        now = self._looks[0]
         number = self.order.next(now, ended=ended)
         if number is None:
             return False
@@ -244,22 +270,33 @@ class _Run:
             return passed
         frame = self.order.done()
         self.out.took(frame, number, len(self.order))
-        seen = what if isinstance(what, Detections) else self._detected(number, what, frame)
+        seen = what if isinstance(what, Detections) else self._detected(number, what, frame, ended=ended)
         linked = self.follower.add(frame, seen)
         self._linked(linked)
-        self.account.took(self._arrived.pop(number, now), time.monotonic(), is_linked=bool(linked))
+        done = time.monotonic()
+        self.account.took(self._arrived.pop(number, done), done, is_linked=bool(linked))
         return True
 
-    def _detected(self, number: int, image: NDArray, frame: int) -> Detections:
+    def _detected(self, number: int, image: NDArray, frame: int, *, ended: bool) -> Detections:
         """The detections of an image; the first ones, with those that follow, are learned from."""
         seer = self.seer = self.seer or self._begun_seer()
         if not seer.learned_from and number > self._dark:
             numbers = [number, *filter(self._is_whole, self.order.first_there(self.order.hold - 1))]
             self._dark = number if seer.learn(self._image, numbers) else max(numbers)
-        found = seer.detections(image, frame)
+        if seer.learned_from:
+            self._begin(seer, number)
+            while not self._ahead.is_done(number, self.how.poll):
+                if not ended:
+                    self._looked(ended=False)
+                    self._begin(seer, number)
+        found = numbered(self._ahead.found(seer, number, image), frame)
         if seer.learned_from:
             seer.compare(self._image, number, frame, found)
         return found
+
+    def _begin(self, seer: Seer, number: int) -> None:
+        """Begin to detect this image, and those that wait."""
+        self._ahead.begin(seer, self._image, [number, *self.order.first_there(self.how.workers)])
 
     def _begun_seer(self) -> Seer:
         """What will detect, once it has learned."""
@@ -294,7 +331,9 @@ class _Run:
     def _write(self) -> None:
         """Write a part of what was linked, with the state after it; and the current table, if it is due."""
         seen = self.seer.state() if self.seer else {"seen": np.empty(0, np.int64)}
-        self.out.commit(self.follower.state() | seen | {"order": np.array(self.order.state(), np.int64)})
+        own = {"order": self.order.state(), "account": [self.account.frames, self.account.behind]}
+        numbers = {name: np.array(values, np.int64) for name, values in own.items()}
+        self.out.commit(self.follower.state() | seen | numbers)
         self.out.refresh()
 
     def _goes_on(self) -> bool:
@@ -305,6 +344,7 @@ class _Run:
         if not set(state["seen"].tolist()) <= self._arrived.keys():
             return False
         self._begun = True
+        self.account.frames, self.account.behind = state["account"].tolist()
         for number in self.order.restore(state["order"].tolist()):
             self.source.drop(number)
         if len(state["seen"]):
@@ -319,11 +359,15 @@ class _Run:
     def _report(self) -> None:
         """State how far it is: to what moves a bar, or now and then in the log."""
         done, behind = self.account.frames, len(self.order)
+        there, first = done + behind, self.follower.frames
+        learns = not self.follower.learned_from
+        text = f"Frame {self.order.frame}, {behind} behind"
+        text = f"{there} of the first {first} frames, to learn from" if learns and there < first else text
         if self.progress is not None:
-            self.progress(done, done + behind, f"Frame {self.order.frame}, {behind} behind")
+            self.progress(done, there, text)
         elif time.monotonic() > self._reported + _REPORTED:
             self._reported = time.monotonic()
-            _LOG.info("Frame %d, %d behind", self.order.frame, behind)
+            _LOG.info("%s", text)
 
 
 @contextmanager

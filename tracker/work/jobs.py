@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from numpy.typing import NDArray
 
 from .. import formats
+from ..compute.arrays import free_memory
 from ..compute.threads import begun
 from ..compute.timing import lap
 from ..detection.frames import detect_frames, learn_from, null_of
 from ..edit.crop import Crop, CroppedMovie, track_part
 from ..edit.filter import of_length
-from ..errors import InputError, OutbidError
+from ..errors import InputError, OutbidError, ResourceError
 from ..formats.images.frames import Images
 from ..formats.images.labels import detect_labels
 from ..formats.images.opening import open_images, origin_of
-from ..formats.images.stacks import WHOLE
+from ..formats.images.stacks import WHOLE, Box
 from ..formats.images.suited import remarks_on
 from ..formats.tables.columns import AS_NAMED
 from ..gated.batches import RECORDED
@@ -40,6 +41,10 @@ if TYPE_CHECKING:  # its kernels are loaded when they are needed
 _WHOLE_FRAMES = 50_000_000
 """Voxels of a frame up to which it is looked at as a whole, whatever region counts: so a region has exactly
 the spots that the whole frame has there."""
+_VOXEL_BYTES = 16
+"""Guard: bytes that a voxel of a frame takes while it is searched, as measured at 19 million voxels."""
+_SHARE = 0.8
+"""Guard: share of the free memory that a frame may take."""
 _WRITTEN = (suffix for suffix in formats.WRITTEN if suffix.count(".") > 1)
 _ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".zarr.zip", *_WRITTEN)
 """Suffixes of two parts, both of which are removed to name an output."""
@@ -81,6 +86,21 @@ class Opening:
     def open(self, source: str, *, partial: bool = False) -> Images:
         """Open a file or URL; `partial`: also one that lacks frames that it declares."""
         return open_images(source, **asdict(self), partial=partial)
+
+
+def _refuse_large(shape: tuple[int, int, int], box: Box) -> None:
+    """Refuse frames that do not fit the memory, and say how they are searched in parts."""
+    sizes = [len(range(*side.indices(size))) for side, size in zip(box, shape, strict=True)]
+    need, free = prod(sizes) * _VOXEL_BYTES, free_memory()
+    if need > _SHARE * free:
+        axis = sizes.index(max(sizes))
+        part = max(int(sizes[axis] * _SHARE * free / need / 2), 1)
+        region = ",".join(f"0:{part}" if k == axis else ":" for k in range(3))
+        frame = f"A frame of {' x '.join(map(str, sizes))} voxels takes about {need / 1e9:.1f} GB"
+        raise ResourceError(
+            f"{frame}, more than the {free / 1e9:.1f} GB of memory that are free. Search it in parts, one "
+            f"after the other, and join their tables: outbid detect MOVIE -o part1.csv --region {region}"
+        )
 
 
 @dataclass(frozen=True)
@@ -148,7 +168,9 @@ class DetectJob(Job):
         """The part of the movie that is read."""
         cut = self.crop.bounds().of(movie, radius)
         whole = not self.labels and prod(movie.shape) <= _WHOLE_FRAMES
-        return replace(cut, box=WHOLE) if whole else cut
+        cut = replace(cut, box=WHOLE) if whole else cut
+        _refuse_large(movie.shape, cut.box)
+        return cut
 
     def detect(self, movie: Images, progress: Progress = None) -> tuple[Detections, DetectionSettings]:
         """The detections of an open movie, and the settings with the values that were estimated.

@@ -88,7 +88,7 @@ class CheckPage(Page):
             tracks = tracks_of(layer)
             self.said.setText(f"{sentence_on(tracks)} {_doubts(tracks)}")
             self.way.hold(tracks, transform_of(layer))
-            self.correct_button.setEnabled(len(tracks.detections) > 0)
+            self.correct_button.setEnabled(tracks.detections.frame_count > 1)
         self.changed.emit()
 
     def _fill(self) -> None:
@@ -104,6 +104,8 @@ class CheckPage(Page):
 def _doubts(tracks: Tracks) -> str:
     """How many links are more likely wrong than right, and how certain the least certain one is."""
     chance = tracks.link_probability
+    if not len(tracks.links):
+        return "There is no link to check."
     if chance is None or not np.isfinite(chance).any():
         return "Look at the longest steps."
     count, least = int((chance < DOUBTFUL).sum()), float(np.nanmin(chance))

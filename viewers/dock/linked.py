@@ -30,6 +30,7 @@ class DetectPage(_SourcePage):
     """Spots of the movie; the preview of the frame that is shown comes by itself."""
 
     title = "Detect"
+    does = "Detect finds the spots of all frames."
 
     def __init__(self, viewer: Any) -> None:
         super().__init__(viewer, DetectForm(viewer))
@@ -43,6 +44,7 @@ class TrackPage(_SourcePage):
     """Tracks of the spots, or of what points there are."""
 
     title = "Track"
+    does = "Track learns how the spots move, and links them to tracks."
 
     def __init__(self, viewer: Any) -> None:
         super().__init__(viewer, TrackForm(viewer))

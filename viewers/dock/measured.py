@@ -12,6 +12,7 @@ class MeasurePage(FormPage):
     """What the tracks measure; layers of several conditions are named under settings."""
 
     title = "Measure"
+    does = "Measure states how the tracks move, each and all together."
 
     def __init__(self, viewer: Any) -> None:
         super().__init__(viewer, MeasureForm(viewer))

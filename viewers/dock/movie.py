@@ -49,6 +49,8 @@ class MoviePage(Page):
         self.source.chosen.connect(self.renew)
         self.interval.valueChanged.connect(self._interval_edited)
         self.unit.currentTextChanged.connect(self._unit_edited)
+        for event in (viewer.layers.events.inserted, viewer.layers.events.removed):
+            event.connect(lambda _: self.renew(), position="last")
         self.renew()
 
     def layer(self) -> Any | None:
@@ -91,8 +93,13 @@ class MoviePage(Page):
             with signals_blocked(self.interval), signals_blocked(self.unit):
                 self.interval.set_number(calibration_of(layer).interval)
                 self.unit.setCurrentText(calibration_of(layer).unit)
-        self.said.setText(_NOTHING if layer is None else _about(layer))
+        self.said.setText(self._nothing() if layer is None else self.source.missing() or _about(layer))
         self.changed.emit()
+
+    def _nothing(self) -> str:
+        """What can be done without a movie."""
+        others = [layer.name for layer in self.viewer.layers]
+        return f"There is no movie beside {', '.join(others)}: you can go on." if others else _NOTHING
 
     def _ask(self, dialog: Any) -> None:
         given = dialog(self, "Open a movie, detections, tracks or a session")
@@ -140,7 +147,8 @@ def _about(layer: Any) -> str:
     size = " x ".join(f"{one:.4g}" for one in voxels.spacing[-len(sizes) :])
     every = "" if voxels.interval is None else f", one every {voxels.interval:.4g} s"
     grey = " x ".join(map(str, sizes))
-    text = f"{layer.name}: {frames} frames of {grey} voxels of {size} {voxels.symbol}{every}."
+    many = f"{frames} frame{'s' * (frames != 1)}"
+    text = f"{layer.name}: {many} of {grey} voxels of {size} {voxels.symbol}{every}."
     missing = ["the size of a voxel"] * (voxels.unit == "pixel")
     missing += ["the time between frames"] * (voxels.interval is None)
     if missing:

@@ -47,6 +47,9 @@ class Page(QWidget):
     def enter(self, before: Any) -> None:
         """Take what the pages before have made; `before` are the layers of spots and tracks, by page."""
 
+    def announce(self) -> None:
+        """Say what the page does, where it says nothing else."""
+
     def leave(self) -> None:
         """Hand on what was made here."""
 
@@ -60,6 +63,9 @@ class FormPage(Page):
     form : Form
     """
 
+    does = ""
+    """What a run of the form does."""
+
     def __init__(self, viewer: Any, form: Form) -> None:
         super().__init__(viewer)
         self.form = form
@@ -67,6 +73,11 @@ class FormPage(Page):
         self.column.addWidget(form)
         form.finished.connect(self.changed)
         form.result.chosen.connect(self.changed)
+
+    def announce(self) -> None:
+        """Say what a run does, until the form says something."""
+        if self.form.is_idle and not self.form.message.text():
+            self.form.show_message(self.does)
 
     def act_text(self) -> str:
         """The run of the form, until it has a result."""

@@ -79,13 +79,19 @@ class Dock(QWidget):
         if self.page.act_text():
             self.page.act()
         else:
-            self.go(self.at + 1)
+            self.go(self._following())
         self.renew()
+
+    def _following(self) -> int:
+        """Number of the next page that can act; of the next one if none can."""
+        after = range(self.at + 1, len(self.pages))
+        return next((number for number in after if self.pages[number].able()), self.at + 1)
 
     def go(self, number: int) -> None:
         """Go to a page, with what the pages before it have made."""
         self.page.leave()
         self.pages[number].enter(self.pages[:number])
+        self.pages[number].announce()
         self.stack.setCurrentIndex(number)
         self.renew()
 
@@ -93,8 +99,9 @@ class Dock(QWidget):
         """Enable what can act now, and name what the button does."""
         act, busy = self.page.act_text(), self.page.busy()
         last = self.at + 1 == len(self.pages)
-        able = act != "" or last or self.pages[self.at + 1].able()
-        following = "" if last else f"Next: {self.pages[self.at + 1].title} ▶"
+        then = None if last else self.pages[self._following()]
+        able = act != "" or then is None or then.able()
+        following = "" if then is None else f"Next: {then.title} ▶"
         self.next_button.setText(act or following or "Done")
         self.next_button.setEnabled(able and not busy and (not act or self.page.able()))
         self.next_button.setDefault(True)

@@ -136,12 +136,13 @@ class DetectForm(Form):
         keep_places(shown, found.position)
         self._size_of(shown, used)
         frames = source.movie.frame_count
+        many = f"{frames} frame{'s' * (frames != 1)}"
         what = "labels" if source.labels else f"spots of {_size(used)} {source.transform.symbol}"
         noise = (
             "" if source.labels or not len(found) else f"about {expected_noise(found):.0f} of them noise; "
         )
         self.show_message(
-            f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each; {noise}"
+            f"{len(found)} {what} in {many}, {len(found) / frames:.1f} in each; {noise}"
             f"{source.calibration.of_places}."
         )
 

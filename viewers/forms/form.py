@@ -188,6 +188,10 @@ class Form(QWidget):
         Exception
             The error itself, if it is not an `OutbidError`.
         """
+        if isinstance(error, OSError) and error.filename:
+            said = f"{error.filename}: {error.strerror}. Choose another file or folder."
+            self.show_message(said, error=True)
+            return
         if isinstance(error, OutbidError):
             self.show_message(str(error), error=True)
             return
@@ -258,11 +262,12 @@ class Form(QWidget):
             self.show_message("")
         try:
             show(given)
-        except OutbidError as problem:
+            if warnings:
+                self.said.show_text(" ".join(filter(None, (self.message.text(), *warnings))))
+        except (OutbidError, OSError) as problem:
             self.show_problem(problem)
-        if warnings:
-            self.said.show_text(" ".join(filter(None, (self.message.text(), *warnings))))
-        self.finished.emit()
+        finally:
+            self.finished.emit()
 
     def _show_progress(self, done: int, total: int) -> None:
         self.bar.show_progress(done, total, self.counts)

@@ -116,7 +116,7 @@ class MeasureForm(Form):
                 write_table(path, self.measured.found.sheets, record=self.table_record(), overwrite=True)
                 self.show_message(f"The table is in {path.absolute()}.")
         except (OutbidError, OSError) as error:
-            self.show_message(str(error), error=True)
+            self.show_problem(error)
 
     def table_record(self) -> dict[str, object]:
         """The run record of the tables."""

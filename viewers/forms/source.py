@@ -132,21 +132,26 @@ class SourceFields(QObject):
         if isinstance(layer, Points):
             found, placed = points_in(layer)
             return Source(layer.name, transform, voxels, found, placed=placed)
-        if getattr(layer, "rgb", False):
-            raise InputError("The image has colours. Split its channels and choose the one with the spots.")
+        if problem := self.missing():
+            raise InputError(problem)
         data = layer.data[0] if layer.multiscale else layer.data
-        if len(data.shape) not in (3, 4):
-            raise InputError(
-                f"The image has {len(data.shape)} axes; needed are t, y, x or t, z, y, x. Open it as a "
-                "movie, or split its channels (right click on the layer)."
-            )
         white = bool((record_of(layer) or {}).get("white_is_zero"))
         return Source(layer.name, transform, voxels, None, data, isinstance(layer, Labels), white)
 
     def missing(self) -> str:
-        """What to do where there is no layer; empty if there is one."""
-        what = "Open a movie as an image" + ", or add points" * (Points in self._kinds)
-        return "" if self.layers.layer() is not None else f"There is no layer to work on. {what}."
+        """What to do where there is no layer, or none that can be taken; else empty."""
+        layer = self.layers.layer()
+        if layer is None:
+            what = "Open a movie as an image" + ", or add points" * (Points in self._kinds)
+            return f"There is no layer to work on. {what}."
+        if getattr(layer, "rgb", False):
+            return "The image has colours. Split its channels and choose the one with the spots."
+        if layer.ndim not in (3, 4):
+            return (
+                f"The layer has {layer.ndim} axes; needed are t, y, x or t, z, y, x. Open an image as a "
+                "movie, or split its channels (right click on the layer)."
+            )
+        return ""
 
     def looked_at(self, transform: LayerTransform) -> tuple[int, tuple[float, float]]:
         """Number of the frame that is shown, and y, x of the middle of the view in voxels."""

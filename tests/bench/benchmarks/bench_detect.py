@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from math import prod, sqrt
 from typing import Any
@@ -21,6 +22,7 @@ import measure
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
+from scipy.spatial import cKDTree
 
 from outbid import DetectionSettings
 from outbid.detection import frames as searched
@@ -35,6 +37,8 @@ LARGE = {"64 x 1024²": ((64, 1024, 1024), 4000)}
 FRAMES = {"64 x 1024²": 1}
 LONG = {"256²": 200, "512²": 100, "20 x 256²": 16}
 """Frames of movies that are searched on many cores."""
+ON_GPU = {"512²": (1000, 256), "64 x 1024²": (4, 1)}
+"""Frames of movies that are searched on a GPU, and of a batch."""
 RADIUS, SNR, PHOTONS = 3.0, 5.0, 50.0
 
 
@@ -114,6 +118,42 @@ def on_cores(name: str, cores: int) -> measure.Row:
     return row | {"alike": len(found) == 1}
 
 
+def on_gpu(name: str) -> measure.Row:
+    """Megavoxels a second of a movie on a GPU and on one core, and the share of spots that are the same."""
+    from measure_gpu import milliseconds
+
+    from outbid.detection.gpu.search import spots_of_frames
+
+    (shape, spots), (count, batch) = (MOVIES | LARGE)[name], ON_GPU[name]
+    few = [frame_of(shape, spots, seed) for seed in range(min(FRAMES.get(name, 8), count))]
+    frames, voxels = [few[number % len(few)] for number in range(count)], prod(shape) / 1e6
+
+    def learned() -> Any:
+        return learn_from(lambda rows: (frames[row] for row in rows), count, DetectionSettings())
+
+    learned()  # compiles
+    begin = time.perf_counter()
+    model, used = learned()
+    learning = time.perf_counter() - begin
+    detect_frames([few[0][:, :64, :64]], used, workers=1, model=model)  # compiles
+    cpu, (here, _) = seconds_of(lambda: detect_frames(few, used, workers=1, model=model), 1)
+    taken, _ = milliseconds(lambda: spots_of_frames(frames[:batch], model, used), 3)
+    begin, card = time.perf_counter(), replace(used, device="gpu")
+    there, how = detect_frames(frames, card, workers=2, count=count, model=model)
+    seconds = time.perf_counter() - begin
+    there, here = (
+        np.column_stack([1e6 * found.frame, found.position])[found.frame < len(few)]
+        for found in (there, here)
+    )
+    near, _ = cKDTree(there).query(here)
+    return {
+        "movie": name, "frames": count, "device": how.device, "core": len(few) * voxels / cpu,
+        "batch": batch * voxels / taken * 1e3, "detect": count * voxels / seconds,
+        "with learning": count * voxels / (seconds + learning), "spots": len(here),
+        "gpu spots": len(there), "same": float(np.mean(near < 1e-3)),
+    }  # fmt: skip
+
+
 def rows(large: bool) -> Iterator[measure.Row]:
     with measure.processes(1) as pool:
         for name, (shape, spots) in (MOVIES | (LARGE if large else {})).items():
@@ -124,8 +164,12 @@ def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument("--large", action="store_true", help="also 64 x 1024 x 1024")
     parser.add_argument("--cores", type=int, help="megavoxels a second on one core and on so many")
+    parser.add_argument("--gpu", action="store_true", help="megavoxels a second on a GPU")
     chosen = parser.parse_args()
-    measure.show((on_cores(name, chosen.cores) for name in LONG) if chosen.cores else rows(chosen.large))
+    if chosen.gpu:
+        measure.show(on_gpu(name) for name in ON_GPU)
+    else:
+        measure.show((on_cores(name, chosen.cores) for name in LONG) if chosen.cores else rows(chosen.large))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from outbid import DetectionSettings, TrackingSettings, Tracks, open_images, read_tracks, score, track
 from outbid.particles.detections import Detections
 from outbid.watching.account import How
+from outbid.watching.ending import LAST
 from outbid.watching.following import Follower
 from outbid.watching.seeing import Seer
 from outbid.watching.watch import watch
@@ -86,7 +87,7 @@ class Done:
     at: list[float] = field(default_factory=list)
 
     def __call__(self, done: int, _known: int, text: str = "") -> None:
-        if text:  # the last pass has none
+        if not text.startswith(LAST):
             self.at += [time.time()] * (done - len(self.at))
 
 

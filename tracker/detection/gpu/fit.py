@@ -11,8 +11,8 @@ import numpy as np
 from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
 from ..decision import _HALO, _HALO_REACH, _HALO_WIDTH
-from ..fit import _FAR, _FLAT_PRIOR, _LEAST_AMPLITUDE, _REACH, _STEPS, _SWEEPS, SIZES, FittedSpots
-from ..fit_cpu import AMPLITUDE, DEPTH, ERROR_DEPTH, ERROR_SIZE, LEVEL, MISFIT, PARAMETERS, SIZE, X
+from ..fit import _FAR, _FLAT_PRIOR, _LEAST_AMPLITUDE, _STEPS, SIZES, SWEEPS, FittedSpots
+from ..fit_cpu import AMPLITUDE, DEPTH, ERROR_DEPTH, ERROR_SIZE, LEVEL, MISFIT, PARAMETERS, REACH, SIZE, X
 from .joint import levels
 from .light import grey, spot_rows, with_spots
 from .modes import back, forward
@@ -51,7 +51,7 @@ class GreyFit:
         self.most = to_device(_STEPS * [*wide, 1, 1, 1, 1])
         self.team = _TEAM[self.voxels.shape[1] == 1]
         shape = map(np.int32, self.voxels.shape[1:])
-        camera = map(np.float64, (*self.noise.line, self.noise.saturation, _REACH))
+        camera = map(np.float64, (*self.noise.line, self.noise.saturation, REACH))
         self.given = *shape, self.widths, *camera
 
     def fitted(self, rows, height, significant):
@@ -61,7 +61,7 @@ class GreyFit:
         spots = spot_rows(self.background, rows, height, self.noise, lowest)
         light, whole = grey(self.background, self.noise), grey(self.values, self.noise)
         moving, band = xp.ones(len(rows), bool), self.wiener.shape[1:]
-        for number, sweeps in enumerate(_SWEEPS):
+        for number, sweeps in enumerate(SWEEPS):
             if number == 1:
                 moving[:] = True
             if number:
@@ -74,7 +74,7 @@ class GreyFit:
         return self._results(model, light, spots, rows)
 
     def _with(self, light, spots, used, rows, *, stable):
-        return with_spots(light, spots, used, rows.start, self.widths, _REACH, self.noise, stable=stable)
+        return with_spots(light, spots, used, rows.start, self.widths, REACH, self.noise, stable=stable)
 
     def _sweep(self, model, spots, rows, moving, *, last):
         """One step of all spots that move, those whose windows may meet in turn."""
@@ -91,7 +91,7 @@ class GreyFit:
         """Spots that move in the order of their turns, and the number of each turn on the host."""
         xp, n = cupy_module(), len(rows)
         count, null, extent = xp.empty(n, np.int64), np.int64(0), xp.empty((n, 3))
-        reach = self.widths, np.float64(_REACH), self.most
+        reach = self.widths, np.float64(REACH), self.most
         launch(cuda_function(SOURCE, "extents"), n, (spots, moving, np.int32(n), *reach, extent))
         find = cuda_function(SOURCE, "meetings")
         given = (spots, extent, rows.frame, rows.start, np.int32(n))

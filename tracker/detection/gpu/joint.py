@@ -11,6 +11,7 @@ import numpy as np
 from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
 from ..candidates import _KEPT, _MORE, _PASSES
+from ..fit_cpu import REACH
 from ..joint import (
     _BELOW,
     _FALSE,
@@ -19,7 +20,6 @@ from ..joint import (
     _NEW,
     _ONE_SPOT,
     _OVERLAP,
-    _PROFILE,
     _RIDGE,
     _ROUNDS,
     _SAME,
@@ -27,8 +27,8 @@ from ..joint import (
     _STEP,
     _SWEEPS,
     _WEAKEST,
+    PROFILE,
 )
-from ..stabilise import _REACH
 from .light import spot_rows, taken_out
 from .modes import HEIGHTS, back, filters, forward, noise_above, rings_of, thresholds
 from .response import NoiseScales
@@ -117,7 +117,7 @@ class JointSearch:
         )
         which = to_device(active.astype(np.int32))
         rest = taken_out(
-            self.values, self.background, which, rows, used, spots.start, self.widths, _REACH, self.noise
+            self.values, self.background, which, rows, used, spots.start, self.widths, REACH, self.noise
         )
         return rest if whole else self._respond(forward(rest, self.shape), at)
 
@@ -222,7 +222,7 @@ class JointSearch:
         indices, data = xp.empty(total, np.int32), xp.empty(total)
         launch(find, n, (*given, null, indptr, indices, data), block=64)
         level = levels(rows.start, indptr, indices)
-        limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, _PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE)
+        limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE)
         amplitude, error, wide = xp.empty(n), xp.empty(n), xp.empty(n)
         stay, alive = xp.zeros(n, bool), xp.zeros(n, bool)
         cuda_function(SOURCE, "settle")(

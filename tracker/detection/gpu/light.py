@@ -8,8 +8,8 @@ import numpy as np
 
 from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
-from ..prepare import prepared
-from ..stabilise import _MEAN_OF
+from ..prepare import SAMPLED, prepared
+from ..stabilise import _NOISE
 
 SOURCE = "detection/gpu/light.cu"
 
@@ -33,13 +33,13 @@ def faulty(voxels, noise):
     xp = cupy_module()
     flat = voxels.reshape(len(voxels), -1)
     low, high = voxels.min(axis=(2, 3)), voxels.max(axis=(2, 3))
-    mean = flat[:, :: max(1, flat.shape[1] // _MEAN_OF)].mean(axis=1)
+    mean = flat[:, :: max(1, flat.shape[1] // SAMPLED)].mean(axis=1)
     flag = (low == high).any(axis=1).astype(np.int32)
     launch(
         cuda_function(SOURCE, "find_faults"),
         voxels.size,
         (voxels, low.min(axis=1), xp.ascontiguousarray(mean, dtype=np.float32), *map(np.int32, voxels.shape),
-         *map(np.float64, (*noise.line, noise.saturation)), flag),
+         *map(np.float64, (*noise.line, noise.saturation, _NOISE)), flag),
     )  # fmt: skip
     return to_host(flag) > 0
 

@@ -18,7 +18,6 @@ from ..spectrum import (
     _LEAST_VARIANCE,
     _LOWEST,
     _NEGLIGIBLE,
-    _NO_POWER,
     Modes,
 )
 
@@ -122,10 +121,10 @@ class Rings:
             (blocks * rings, frames), (128,),
             (transform, order, start, np.int32(blocks * rings), np.int64(voxels), table),
         )  # fmt: skip
-        sizes = np.int32(blocks), np.int32(rings)
+        sizes, least = (np.int32(blocks), np.int32(rings)), max(floor, np.finfo(np.float32).eps)
         cuda_function(SOURCE, "let_fall")(
             (frames,), (64,),
-            (table, error, start, *sizes, np.float64(max(floor, _NO_POWER)), xp.empty(2 * table.size)),
+            (table, error, start, *sizes, np.float64(least), xp.empty(2 * table.size)),
         )  # fmt: skip
         out, plane = xp.empty(transform.shape, np.float32), len(low)
         launch(

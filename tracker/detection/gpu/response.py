@@ -20,7 +20,7 @@ from ..joint import (
     _SAMPLED_PEAK,
     _SHARE,
     _UNIT_PRIOR,
-    _WINDOW,
+    WINDOW,
 )
 
 SOURCE = "detection/gpu/response.cu"
@@ -43,7 +43,7 @@ class NoiseScales:
     @staticmethod
     def of(response, sigma, deep):
         """From the negative side of responses; deep: expected minima below `_BELOW`, on the host."""
-        xp, size = cupy_module(), np.maximum(1, np.rint(_WINDOW / 2 * sigma)).astype(np.int64)
+        xp, size = cupy_module(), np.maximum(1, np.rint(WINDOW / 2 * sigma)).astype(np.int64)
         shape = response.shape[1:]
         grid = [-(-n // int(each)) for n, each in zip(shape, size, strict=True)]
         blocks = xp.empty((len(response), *grid))
@@ -54,7 +54,7 @@ class NoiseScales:
         blocks *= np.sqrt(2 * np.pi)
         everywhere = _everywhere(response, deep)[:, None, None, None]
         smooth = import_module("cupyx.scipy.ndimage").gaussian_filter
-        local = smooth(blocks, (0.0, *(_WINDOW * sigma / size)), mode="reflect")
+        local = smooth(blocks, (0.0, *(WINDOW * sigma / size)), mode="reflect")
         least = xp.maximum(_LEAST * everywhere, _FLOOR)
         return NoiseScales(xp.maximum((local + _EVERYWHERE * everywhere) / (1 + _EVERYWHERE), least), size)
 

@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...compute.arrays import cupy_module, free_device_memory, to_device, to_host
+from ...settings.detection import DetectionSettings
 from ..candidates import TAIL, TAIL_HEIGHTS, tail_of
+from ..model import SpotModel
 from ..prepare import prepared
 from ..spots import FrameSpots, columns_of, one_of_each, tiles
 from ..stabilise import masked, stabilised, with_peaks_restored
@@ -22,6 +26,7 @@ from .fit import GreyFit, beside_bright, on_host
 from .joint import JointSearch
 from .modes import back, forward
 from .rows import starts
+from .wider import as_one
 
 _BYTES = 200
 """Guard: bytes of memory for each voxel that is searched."""
@@ -31,7 +36,7 @@ _SHARE = 0.8
 """Guard: of the free memory that is used."""
 
 
-def serves(image, settings):
+def serves(image: NDArray, settings: DetectionSettings) -> bool:
     """Whether images of this shape are searched here: spots in planes of some size."""
     return not settings.bodies and min(image.shape[1:]) >= _SIDE
 
@@ -78,7 +83,9 @@ class _Found(NamedTuple):
     curvature: object
 
 
-def spots_of_frames(images, model, settings):
+def spots_of_frames(
+    images: Sequence[NDArray], model: SpotModel, settings: DetectionSettings
+) -> list[FrameSpots]:
     """The accepted spots (FrameSpots) of images of one shape and type, as `spots_of_frame` finds them."""
     frames = _frames(images, model, settings)
     dark = {number for number, image in frames.repaired.items() if not np.isfinite(image).any()}
@@ -128,7 +135,8 @@ def _searched(frames, items, model):
         background = back(forward(background, band.small), band.shape)
     significant = significance > to_device(search.alone)[rows.frame]
     fit = GreyFit(voxels, values, background, search.filters.wiener, model.sigma, noise)
-    results = fit.fitted(rows, height, significant)
+    results, stay = as_one(fit, rows, significance, significant, fit.fitted(rows, height, significant))
+    rows, height, significance, results = rows.of(stay), height[stay], significance[stay], results[stay]
     return _own(items, rows.frame, beside_bright(rows, height, significance, fit.widths), results, search)
 
 

@@ -16,13 +16,13 @@ def fits_memory(needed: float) -> bool:
     return needed <= _SHARE * free_memory()
 
 
-def refuse_if_larger_than_memory(path: Path | str, needed: float) -> None:
-    """Refuse a file that needs more memory than there is: a ResourceError that states how much."""
+def refuse_if_larger_than_memory(path: Path | str, needed: float, remedy: str = _REMEDY) -> None:
+    """Refuse what needs more memory than there is: a ResourceError that states how much, and a remedy."""
     if not fits_memory(needed):
         free = free_memory()
         raise ResourceError(
             f"{path}: reading it would take {needed / 1e9:.3g} GB of memory; {free / 1e9:.3g} GB are free. "
-            f"{_REMEDY}"
+            f"{remedy}"
         )
 
 

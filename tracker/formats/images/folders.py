@@ -32,6 +32,7 @@ SUFFIXES = tuple(pattern.removeprefix("*") for pattern in TIFF.patterns)
 """Suffixes of the images that are read."""
 COPIES = 24
 """Bytes of working memory per voxel: several copies in single precision."""
+_AS_ZARR = "Save it as OME-Zarr and read parts (--region), or take a machine with more memory."
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,8 @@ def _look_at(path: Path, chosen: Chosen) -> Images:
             "--axes, such as TZYX, or convert the file."
         )
     size = dict(zip(named, header.sizes, strict=True))
-    refuse_if_larger_than_memory(
-        first, float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * COPIES
-    )
+    needed = float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * COPIES
+    refuse_if_larger_than_memory(first, needed, _AS_ZARR)
     if len(files) > 1:
         return _of_folder(path, files, outer, replace(chosen, axes=axes), header, named)
     refuse_absent("channel", chosen.channel, first, size.get("C", 1))

@@ -21,6 +21,7 @@ from . import folders as image_files
 from .frames import Images, movie_of
 from .stacks import Box, Chosen, ImageFormat, Stack, frames_of, named_axes, refuse_absent
 
+_PARTS = "Read a part (--region Z0:Z1,Y0:Y1,X0:X1) or a coarser level (--level), or use more memory."
 Source = str | os.PathLike[str] | Any
 """Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
 
@@ -172,7 +173,8 @@ def _of_stack(name: str, stack: Stack, chosen: Chosen) -> Images:
     def read(numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
         sides = zip(box, (size.get("Z", 1), size["Y"], size["X"]), strict=True)
         voxels = math.prod(len(range(*side.indices(length))) for side, length in sides)
-        refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * image_files.COPIES)
+        needed = float(voxels) * size.get("S", 1) * image_files.COPIES
+        refuse_if_larger_than_memory(name, needed, _PARTS)
         with damage_explained(name, "images"):
             yield from frames_of(stack, named, chosen.channel, numbers, box)
 
