@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -113,6 +114,12 @@ def find_candidates(
     )
 
 
+@lru_cache(8)
+def _modes_of(shape: tuple[int, ...]) -> Modes:
+    """Wave numbers, which the frames of a movie share."""
+    return Modes(shape)
+
+
 def _in_passes(
     values: NDArray[np.float32],
     modes: NDArray[np.float32],
@@ -124,7 +131,7 @@ def _in_passes(
 
     Values and modes are without the mean, `dark`, which would drown a dim frame in rounding.
     """
-    numbers, floor, background = Modes(values.shape), 1.0 if dark.noise.given else 0.0, dark
+    numbers, floor, background = _modes_of(values.shape), 1.0 if dark.noise.given else 0.0, dark
     first = spectrum(numbers, modes, floor)
     filter_ = Filter(numbers, sigma, first, dct)
     significant = Peaks.none()

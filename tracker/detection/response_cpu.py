@@ -142,16 +142,18 @@ def smoothed(values, widths):  # pragma: no cover
         for k in range(2 * reach + 1):
             weight[k] = math.exp(-0.5 * ((k - reach) / widths[axis]) ** 2) if reach else 1.0
             total += weight[k]
+        mirrored = np.empty(n + 2 * reach, np.int64)
+        for i in range(len(mirrored)):
+            j = (i - reach) % (2 * n)
+            mirrored[i] = stride * (j if j < n else 2 * n - 1 - j)
         after[:] = 0.0
         for start in range(0, values.size, n * stride):
             for i in range(n):
-                into = after[start + i * stride : start + (i + 1) * stride]
+                into = np.uint64(start + i * stride)
                 for k in range(2 * reach + 1):
-                    j = (i + k - reach) % (2 * n)
-                    j = j if j < n else 2 * n - 1 - j
-                    share, of = weight[k] / total, before[start + j * stride : start + (j + 1) * stride]
+                    share, of = weight[k] / total, np.uint64(start + mirrored[i + k])
                     for m in range(stride):
-                        into[m] += share * of[m]
+                        after[into + np.uint64(m)] += share * before[of + np.uint64(m)]
         before, after = after, before
     return before.reshape(values.shape)
 

@@ -178,6 +178,8 @@ def one_of_each(
 
     Where profiles are cut, two do not differ from one.
     """
+    if not saturated.any():
+        return np.ones(len(position), bool)
     label = ndimage.label(saturated)[0][tuple(np.rint(position).astype(int).T)]
     best = np.zeros(label.max(initial=0) + 1)
     np.maximum.at(best, label, height)
