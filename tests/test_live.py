@@ -329,7 +329,7 @@ def test_columns_go_on_from_a_state_and_wrong_ones_are_refused() -> None:
     for one, other in zip(linked(whole, seen, range(9, 12)), linked(again, seen, range(9, 12)), strict=True):
         assert np.array_equal(one.track, other.track)
         assert np.array_equal(one.probability, other.probability)
-    assert len(whole.state()["column_position"]) < 2400
+    assert len(whole.state()["column_position"]) < 1400
     for wrong in ({"brightness": np.ones(2)}, {"brightness": np.ones(2), "kind": ["a"]}):
         with pytest.raises(InputError, match=r"linked with brightness, kind; .* kind must have as many"):
             whole.add(np.zeros((2, 3)), features=wrong)

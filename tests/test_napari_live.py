@@ -19,7 +19,7 @@ from outbid.watching.parts import live_folder
 
 FRAMES = 30
 IMAGES = images_of(truth_of(FRAMES, particles=18, side=64), FRAMES, (1, 64, 64))
-WATCH = "--learn 6 --poll 0.02"
+WATCH = "--learn 6 --poll 0.02 --idle 600"
 
 
 class Camera:

@@ -121,6 +121,21 @@ def test_what_a_look_reads_does_not_grow_with_the_frames(
     assert max(pages[3:-1]) <= 3 * (DEEP + 2)
 
 
+def test_another_movie_in_the_same_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it has become longer than the first one before it is looked at."""
+    source = GrowingTiff(str(tmp_path / "a.tif"), Opening())
+    for k, _ in enumerate(planes(tmp_path)):
+        source.poll()
+        if k == 5:
+            break
+    monkeypatch.setitem(globals(), "IMAGES", IMAGES[::-1])
+    for k, _ in enumerate(planes(tmp_path)):
+        if k == 8:
+            with pytest.raises(InputError, match="its first frame was written again"):
+                source.poll()
+            break
+
+
 def test_a_page_that_is_not_whole_comes_later(tmp_path: Path) -> None:
     content: NDArray[np.uint8] = np.empty(0, np.uint8)
     for k, path in enumerate(planes(tmp_path)):

@@ -110,6 +110,17 @@ class Layer:
         return self.data, attributes, self.kind
 
 
+def image_attributes(name: str, voxels: Calibration, *, flat: bool = False) -> dict[str, Any]:
+    """Attributes of a layer with an image of these voxels."""
+    grid = Layer("image", name, np.empty((0, 4)), {}, (1, *voxels.spacing), voxels.unit)
+    attributes = (grid.in_plane() if flat else grid).as_tuple()[1]
+    if any(voxels.origin):
+        attributes["translate"] = (0.0, *voxels.origin[-2:]) if flat else (0.0, *voxels.origin)
+    if voxels.interval is not None:
+        attributes["metadata"] = {RECORD: {"calibration": voxels.as_dict()}}
+    return attributes
+
+
 def points_layer(
     detections: Detections,
     *,

@@ -144,7 +144,7 @@ def layers_of_movie(path: str) -> list[LayerData]:
 
 
 def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
-    from .layers import RECORD
+    from .layers import RECORD, image_attributes
     from .scene import contrast_of
 
     frames = movie.lazy()
@@ -156,19 +156,6 @@ def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
     middle = frames[len(frames) // 2]
     limits = contrast_of(middle[:: -(-middle.size // _LOOKED_AT)].compute())
     return frames, attributes | look | {"contrast_limits": limits}, "image"
-
-
-def image_attributes(name: str, voxels: Calibration, *, flat: bool = False) -> dict[str, Any]:
-    """Attributes of a layer with an image of these voxels."""
-    from .layers import RECORD, Layer
-
-    grid = Layer("image", name, np.empty((0, 4)), {}, (1, *voxels.spacing), voxels.unit)
-    attributes = (grid.in_plane() if flat else grid).as_tuple()[1]
-    if any(voxels.origin):
-        attributes["translate"] = (0.0, *voxels.origin[-2:]) if flat else (0.0, *voxels.origin)
-    if voxels.interval is not None:
-        attributes["metadata"] = {RECORD: {"calibration": voxels.as_dict()}}
-    return attributes
 
 
 def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:
@@ -239,6 +226,8 @@ def sample_movie() -> list[LayerData]:
     from outbid.simulate.camera import Camera, render
     from outbid.simulate.motions import PersistentWalk
     from outbid.simulate.walks import WalkSettings, walk
+
+    from .layers import image_attributes
 
     box, spacing = (12.0, 80.0, 80.0), (2.0, 1.0, 1.0)
     truth = walk(WalkSettings(PersistentWalk(2.0, 0.8), 40, 20, box))

@@ -132,7 +132,7 @@ def watch(
     _LOG.info("%s", live)
     say(
         f"{output}: {summary} While it was recorded: {live['frames']} frames, {live['missing']} missing, "
-        f"{live['late']} late; {live['events']} events. "
+        f"{live['late']} late; events: {live['events']}. "
         f"With the future, {changed['dropped']} of {changed['links_live']} links were "
         f"dropped and {changed['added']} added."
     )

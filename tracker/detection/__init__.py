@@ -3,6 +3,7 @@
 `detect`                   below: a movie of any kind to detections
 `frames`                   the frames of a movie, one after the other; what a movie is learned from
 `preview`                  number of spots as a function of the threshold
+`gpu`                      the same for many frames at a time, on a GPU
 `spots`                    the spots of one frame, as columns; large frames in tiles
 `model`, `width`, `noise`  what is learned of a movie first: width and sign of spots, noise of the camera
 `choice`                   spots or bodies: which of the two explain a movie

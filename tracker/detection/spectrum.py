@@ -151,9 +151,8 @@ def spectrum(modes: Modes, transform: NDArray[np.float32], floor: float = 0.0) -
     squares[0, 0, 0] = 0
     power = _falling(modes.mean(squares), modes)
     error = _CHANCE * np.sqrt(2 / np.maximum(modes.modes, 1)) + _CAMERA
-    out = modes.at_every_mode(
-        np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, max(floor, np.finfo(np.float32).eps)))
-    )
+    least = max(floor, float(np.finfo(np.float32).eps))
+    out = modes.at_every_mode(np.where(np.abs(power - 1) < error, 1.0, np.maximum(power, least)))
     out[0, 0, 0] = np.inf
     return out
 

@@ -23,7 +23,7 @@ from .decision import Decision, beside_bright, decide
 from .fit import FittedSpots, fit_in_grey
 from .model import SpotModel
 from .prepare import LEAST_SIDE, prepared
-from .spectrum import Maxima
+from .spectrum import _KERNEL, Maxima
 from .stabilise import masked
 from .transform import CosineTransform
 from .wider import as_one
@@ -35,8 +35,6 @@ FEATURES = (
 """Columns of a detection: see `outbid.detect`."""
 LARGE = 4_000_000
 """Guard: voxels of a frame beyond which it is searched in tiles: some 60 bytes each are in use."""
-_MARGIN = 8.0
-"""Guard: margin of a tile in widths: beyond them a spot has no response."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +158,11 @@ def _part(voxels: NDArray[np.float32], tile: Tile, model: SpotModel, dct: Cosine
     candidates = candidates.of(np.isfinite(whole[tuple(np.rint(candidates.position).astype(int).T)]))
     saturated = whole >= model.noise.saturation
     candidates = candidates.of(one_of_each(candidates.position, candidates.height, saturated))
-    fitted, stay = as_one(whole, candidates, fit_in_grey(whole, candidates, model.sigma), model.sigma)
+    light, significance = candidates.background.grey, candidates.significance
+    fitted, stay = as_one(
+        lambda box: (whole[box], light[box]), fit_in_grey(whole, candidates, model.sigma), significance,
+        candidates.significant, model.sigma, model.noise,
+    )  # fmt: skip
     fitted, candidates = fitted.of(stay), candidates.of(stay)
     fitted = fitted._replace(position=fitted.position + np.array([0, *tile.start]))
     own = tile.owns(fitted.position[:, 1:])
@@ -238,7 +240,7 @@ def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
     >>> [tile.columns for tile in tiles((64, 300, 400), np.full(3, 2.0))]
     [slice(0, 216, None), slice(184, 400, None)]
     """
-    margin = ceil(_MARGIN * float(max(sigma[1:])))
+    margin = ceil(_KERNEL * float(max(sigma[1:])))
     side = max(sqrt(LARGE / shape[0]), LEAST_SIDE, 4 * margin)
     edges = [
         np.linspace(0, n, max(1, ceil(n / side - 0.25)) + 1).round().astype(int).tolist() for n in shape[1:]

@@ -28,8 +28,6 @@ _CONSTANT_SHARE = 0.02
 """Prior: least share of voxels with the least value from which its fields were not measured."""
 _CONSTANT_SIZE = 9
 """Prior: pixels of such a field along y and x: photon counts are hardly ever all alike over that."""
-_HOT_SHARE = 0.12
-"""Prior: share of a hot voxel's excess in its neighbours; a spot of half a voxel has .14 and more."""
 _NOISE = 5.0
 """Error level: standard deviations that noise hardly reaches, between a hot voxel and its neighbours."""
 NEGLIGIBLE = 1e-3
@@ -100,7 +98,7 @@ def _hot(plane: NDArray[np.float32], noise: Noise, least_mean: float) -> NDArray
     top, mean = ring.max(axis=0), np.maximum(ring.mean(axis=0), least_mean)
     deviation = np.sqrt(np.maximum(noise.base + noise.slope * mean, noise.least))
     excess = plane[y + 1, x + 1] - top
-    alone = top - ring.min(axis=0) < _HOT_SHARE * excess + _NOISE * deviation
+    alone = top - ring.min(axis=0) < _NOISE * deviation
     single = (excess > _NOISE * deviation) & alone
     hot[y[single] + 1, x[single] + 1] = True
     return hot

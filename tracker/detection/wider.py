@@ -7,7 +7,7 @@ profile; of pairs the root mean square of the difference is .15 and more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,16 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from .candidates import CandidateSpots
 from .fit import SIZES, SWEEPS, FittedSpots
 from .fit_cpu import (
     AMPLITUDE,
+    DEPTH,
     ERROR_DEPTH,
     ERROR_SIZE,
     MISFIT,
     PARAMETERS,
     REACH,
+    SIZE,
     X,
     Z,
     errors_of,
@@ -37,41 +38,50 @@ PIECES = 3
 """Prior: so many spots may be a wider one; two are two, unless the fit has moved them together."""
 
 
+Look = Callable[[tuple[slice, ...]], tuple[NDArray[np.float32], NDArray[np.float32]]]
+"""Returns the voxels of a part of a frame, NaN where nothing was measured, and its light without spots."""
+
+
 def as_one(
-    voxels: NDArray[np.float32], candidates: CandidateSpots, fitted: FittedSpots, sigma: NDArray[np.float64]
+    look: Look,
+    fitted: FittedSpots,
+    significance: NDArray[np.float64],
+    significant: NDArray[np.bool_],
+    sigma: NDArray[np.float64],
+    noise: Noise,
 ) -> tuple[FittedSpots, NDArray[np.bool_]]:
     """Fitted spots with a wider one in place of the best of its pieces, and which rows stay.
 
     Parameters
     ----------
-    voxels : (Z, Y, X) float32 array
-        Grey values; NaN where nothing was measured.
-    candidates : CandidateSpots
+    look : callable
     fitted : FittedSpots
-        Of all candidates.
+        Of all candidates of a frame.
+    significance, significant : (n,) arrays
+        Of these candidates.
     sigma : (3,) float64 array
         Widths of spots in voxels.
+    noise : Noise
     """
-    stay, deep, noise = np.ones(len(fitted.amplitude), bool), sigma > 0, candidates.background.noise
+    stay, deep = np.ones(len(significance), bool), sigma > 0
     places, spots = fitted.position[:, deep] / sigma[deep], fitted.parameters()
-    out, whole = FittedSpots(*(each.copy() for each in fitted)), None
-    for rows in _neighbours(places, candidates.significant):
-        if whole is None:
-            whole = candidates.background.grey + render(voxels.shape, spots, sigma, REACH)
+    out = FittedSpots(*(each.copy() for each in fitted))
+    for rows in _neighbours(places, significant):
         middle = np.average(fitted.position[rows], axis=0, weights=fitted.amplitude[rows])
-        away = ((places - middle[deep] / sigma[deep]) ** 2).sum(axis=1)
-        grown = np.sqrt(1 + np.average(away[rows], weights=fitted.amplitude[rows]) / deep.sum())
+        away = np.linalg.norm(places - middle[deep] / sigma[deep], axis=1)
+        square = np.average(away[rows] ** 2, weights=fitted.amplitude[rows])
+        grown = float(np.sqrt(1 + square / deep.sum()))
         if grown > WIDEST:
             continue
-        pieces = np.union1d(rows, np.flatnonzero(away < (2 * grown) ** 2))
-        one = _wider(voxels, whole, spots[pieces], middle, grown * sigma, sigma, noise)
+        pieces = np.isin(np.arange(len(away)), rows) | (away < 2 * grown)
+        beside = spots[~pieces & (away < 2 * REACH * grown)]
+        one = _wider(look, spots[pieces], beside, middle, grown, sigma, noise)
         if one is None:
             continue
-        best = pieces[np.argmax(candidates.significance[pieces])]
-        stay[pieces] = pieces == best
-        shift = np.log(grown)
-        one = one._replace(log_width=one.log_width + shift, log_depth=one.log_depth + shift)
-        for values, value in zip(out, one._replace(background=out.background[best : best + 1]), strict=True):
+        best = int(np.argmax(np.where(pieces, significance, -np.inf)))
+        stay &= ~pieces
+        stay[best] = True
+        for values, value in zip(out, one._replace(background=out.background[[best]]), strict=True):
             values[best] = value[0]
     return out, stay
 
@@ -89,39 +99,42 @@ def _neighbours(places: NDArray[np.float64], significant: NDArray[np.bool_]) -> 
 
 
 def _wider(
-    voxels: NDArray[np.float32],
-    whole: NDArray[np.float32],
+    look: Look,
     pieces: NDArray[np.float64],
+    beside: NDArray[np.float64],
     middle: NDArray[np.float64],
-    wide: NDArray[np.float64],
+    grown: float,
     sigma: NDArray[np.float64],
     noise: Noise,
 ) -> FittedSpots | None:
-    """The spot that explains the light of its pieces as well; None if none does."""
+    """The spot, about `grown` times as wide, that explains the light of its pieces; None if none does."""
+    wide = grown * sigma
     unit = np.where(wide > 0, wide, 1.0)
     low = np.maximum(np.floor(middle - REACH * wide).astype(int), 0)
-    box = tuple(slice(a, b) for a, b in zip(low, np.ceil(middle + REACH * wide).astype(int) + 1, strict=True))
-    part, several = np.ascontiguousarray(voxels[box]), np.ascontiguousarray(whole[box])
-    pieces = pieces - np.concatenate([low, np.zeros(PARAMETERS - 3)])
-    single, spot = several - render(part.shape, pieces, sigma, REACH), np.zeros((1, PARAMETERS))
+    stop = np.ceil(middle + REACH * wide).astype(int) + 1
+    voxels, light = map(np.ascontiguousarray, look(tuple(map(slice, low.tolist(), stop.tolist()))))
+    shift = np.concatenate([low, np.zeros(PARAMETERS - 3)])
+    single = light + render(light.shape, beside - shift, sigma, REACH)
+    several, spot = single + render(light.shape, pieces - shift, sigma, REACH), np.zeros((1, PARAMETERS))
     spot[0, Z : X + 1], spot[0, AMPLITUDE] = middle - low, pieces[:, AMPLITUDE].max()
     camera = np.array([*noise.line, noise.saturation])
     prior = np.array([*1 / unit**2, *[1e-6 / noise.least] * 2, *[1 / SIZES**2] * 2])
     most = np.array([*0.3 * unit, 0.5, np.inf, 0.2, 0.2])
-    start = spot[:, Z : X + 1].copy()
-    fit_spots(part, single, spot, start, wide, camera, REACH, prior, most, 1.0, sum(SWEEPS), np.ones(1, bool))
-    apart = [(np.arange(n) - c) / u for n, c, u in zip(part.shape, spot[0], unit, strict=False)]
+    start, moving = spot[:, Z : X + 1].copy(), np.ones(1, bool)
+    fit_spots(voxels, single, spot, start, wide, camera, REACH, prior, most, 1.0, sum(SWEEPS), moving)
+    apart = [(np.arange(n) - c) / u for n, c, u in zip(light.shape, spot[0], unit, strict=False)]
     near = apart[0][:, None, None] ** 2 + apart[1][:, None] ** 2 + apart[2] ** 2 < REACH**2
-    near &= np.isfinite(part) & (part < noise.saturation)
+    near &= np.isfinite(voxels) & (voxels < noise.saturation)
     weight = near / np.maximum(noise.base + noise.slope * single, noise.least)
-    excess = _square(part - single, weight) - _square(part - several, weight)
-    light = render(part.shape, spot, wide, REACH)
-    if not near.any() or excess > PROFILE**2 * float((weight * light**2).sum()):
+    excess = _square(voxels - single, weight) - _square(voxels - several, weight)
+    own = float((weight * render(light.shape, spot, wide, REACH) ** 2).sum())
+    if not (near.any() and excess <= PROFILE**2 * own):
         return None
-    error = errors_of(part, single, spot, wide, camera, REACH, prior)
+    error = errors_of(voxels, single, spot, wide, camera, REACH, prior)
     return FittedSpots(
         spot[:, Z : X + 1] + low, error[:, Z : X + 1], spot[:, AMPLITUDE], spot[:, AMPLITUDE],
-        spot[:, -2], spot[:, -1], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],
+        spot[:, SIZE] + np.log(grown), spot[:, DEPTH] + np.log(grown), error[:, ERROR_SIZE],
+        error[:, ERROR_DEPTH], error[:, MISFIT],
     )  # fmt: skip
 
 

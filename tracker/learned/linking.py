@@ -104,7 +104,8 @@ def linked(
     edits = settings.edited(detections)
     pins = settings.pins_in(edits.detections)
     if settings.stated:  # the CPU alone solves again under them
-        made = {name: placed(getattr(movie, name), to_host) for name in ("reading", "decided")}
+        names = ("reading", "decided", *(() if edits.detections is detections else ("fit",)))
+        made = {name: placed(getattr(movie, name), to_host) for name in names}
         movie = with_edits(replace(movie, **made), detections, edits)
     links = under_pins(movie, pins).links
     if settings.device == "gpu":

@@ -72,7 +72,7 @@ class Live:
     missed; after more than ten empty frames, all tracks end.
 
     If the earlier recording was linked with columns, `add` takes them as well. They count by their ranks in
-    the latest two thousand detections, relative to their frame and neighbours, as they do in a whole movie.
+    the latest thousand detections, relative to their frame and neighbours, as they do in a whole movie.
     Frames without them are linked by positions alone; a warning says so once.
 
     Parameters

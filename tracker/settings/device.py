@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ..compute.arrays import gpu_names
 from ..errors import ResourceError
 
@@ -15,8 +17,11 @@ GPU_FROM_DETECTIONS_LEARNED = 500_000
 """Number of detections from which `auto` learns on a GPU: for this number, 16 cores take 7.0 s, and an H100
 2.8 s plus one second for its start."""
 
-GPU_FROM_VOXELS = 200_000_000
-"""Voxels of a movie from which `auto` detects on a GPU: to load CuPy with its filters takes seconds."""
+GPU_FROM_VOXELS = sys.maxsize
+"""Voxels of a movie from which `auto` detects on a GPU: never, as kernels of wider spots have not run on one.
+
+From 200 million on it pays to load CuPy with its kernels, which takes seconds.
+"""
 
 
 def device_for(asked: str, size: int, gpu_from: int) -> str:

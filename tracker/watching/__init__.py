@@ -12,6 +12,7 @@
 `parts`     the output while it grows: parts, the state from which a killed run goes on, the current table
 `events`    conditions on tracks, and which of them are met in a frame
 `tail`      what was linked since the last part, for who looks on; `reading` reads it all in another process
+`showing`   as arrays: images that are read when they are looked at, the latest tracks
 `apart`     such a process: a viewer of a watch, a watch of a viewer
 `acting`    what is done at an event: a line of JSON, a command, a Python function
 `ending`    the whole movie, detected and linked again; how many links changed

@@ -38,6 +38,7 @@ class GrowingTiff:
         self._looked: tuple[int, ...] = ()
         self._names: list[str] = []
         self._there, self._given = 0, 0
+        self._first = b""
 
     def poll(self, *, ended: bool = False) -> Sequence[int]:
         before, self._sizes = self._sizes, self._sizes_now()
@@ -75,6 +76,17 @@ class GrowingTiff:
                 self._frames = growing_frames(self._path, self._movie)
         if self._frames is not None:
             self._there = self._frames.grow()
+            self._refuse_other_first(self._frames)
+
+    def _refuse_other_first(self, frames: GrowingFrames) -> None:
+        """Refuse to go on when the first frame, which is whole when there is another, was written again."""
+        try:
+            now = frames.first_bytes() if self._there > 1 else b""
+        except (OutbidError, OSError):  # the file is not there for a moment
+            return
+        self._first = self._first or now
+        if now != self._first:
+            raise restarted(self._path, "its first frame was written again")
 
     def _sizes_now(self) -> tuple[int, ...]:
         """Bytes of the file, and of those that belong to it."""

@@ -29,10 +29,10 @@ from outbid.errors import OutbidError
 from outbid.watching.apart import Apart
 from outbid.watching.ending import sentence_of
 from outbid.watching.reading import Reading, stop
+from outbid.watching.showing import live_tracks
 from outbid.work.jobs import Opening
 
 from ..forest import forest_of
-from ..live import live_tracks
 from .forest_plot import ForestPlot
 from .laid_out import stand_beside
 from .live_layers import LiveLayers
@@ -66,13 +66,13 @@ class LiveForm(QWidget):
         self.layers: LiveLayers | None = None
         self._own: list[Path] = []  # outputs of processes that the form has started
         self._process: Apart | None = None
-        self._tracks: Any = None  # that the lineage shows
+        self._tracks: Any = None  # which the lineage shows
         self._lineage_due = 0.0
         self._timer = QTimer(self, singleShot=True)
         self._fill()
         self._timer.timeout.connect(self.look)
         self.button.clicked.connect(lambda _=False: self.start() if self.layers is None else self.stop())
-        self.lineage.chosen.connect(lambda row, _: self._go(int(self._tracks.detections.frame[row])))
+        self.lineage.chosen.connect(self._chosen)
         self.events.itemClicked.connect(lambda item: self._go(item.data(Qt.ItemDataRole.UserRole)))
         self.source.textEdited.connect(self._propose)
         stand_beside(self)
@@ -109,9 +109,7 @@ class LiveForm(QWidget):
         self._timer.start(_LEAST)
 
     def stop(self) -> None:
-        """End the recording; the process links the whole movie again."""
-        if self.layers is not None and not stop(self.layers.reading.output):
-            self.said.show_text("The recording has ended already; the whole movie is linked again.")
+        """End the recording, at the next look; the process links the whole movie again."""
         self.button.setEnabled(False)
 
     def look(self) -> None:
@@ -120,14 +118,16 @@ class LiveForm(QWidget):
         if layers is None:
             return
         reading = layers.reading
+        if not self.button.isEnabled():
+            stop(reading.output)
         layers.look()
         for event in reading.events():
             self._list(event)
         if monotonic() >= self._lineage_due and self.isVisible():
             self._draw_lineage(layers)
-        record, failed = reading.record(), self._process and self._process.problem()
-        if record is not None or failed:
-            self._end(layers, sentence_of(record, reading.output) if record else failed)
+        record, problem = reading.record(), "" if self._process is None else self._process.problem()
+        if record is not None or problem:
+            self._end(layers, problem if record is None else sentence_of(record, reading.output))
             return
         self.said.show_text(self._sentence(layers))
         self._timer.start(min(max(_LEAST, round(1000 * (monotonic() - begin))), _MOST))
@@ -174,6 +174,9 @@ class LiveForm(QWidget):
         self.said.show_text(said, error=failed)
         if not failed:
             layers.end()
+
+    def _chosen(self, row: int, _: bool) -> None:
+        self._go(int(self._tracks.detections.frame[row]))
 
     def _go(self, frame: int) -> None:
         if self.layers is not None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from napari.layers import Layer as NapariLayer
 from qtpy.QtCore import QObject, QTimer
 
@@ -14,10 +16,10 @@ from outbid.watching.choice import source_of
 from outbid.watching.following import Followed
 from outbid.watching.reading import Reading
 from outbid.watching.rows import GrowingTable
+from outbid.watching.showing import LiveFrames, joined
 from outbid.work.jobs import Opening
 
-from ..live import LiveFrames, live_layer
-from ..plugin import image_attributes
+from ..layers import Layer, image_attributes
 from ..scene import contrast_of
 from .napari_layers import show, transform_of
 from .windowed import show_tracks
@@ -125,6 +127,7 @@ class LiveLayers(QObject):
         if not any(source.poll() for _ in range(_LOOKS)):
             return
         movie, self._frames = source.movie(), LiveFrames(source, self.reading.tail)
+        assert movie is not None
         self._frames.length = self._end + 1
         limits = contrast_of(self._frames.read(self._end))
         look = {"contrast_limits": limits, "rgb": False, "multiscale": False}
@@ -138,7 +141,7 @@ class LiveLayers(QObject):
         if removed or not any(len(one.track) for one in frames):
             return False
         unit = "pixel" if self.image is None else str(self.image.units[-1])
-        layer = live_layer(frames, f"Tracks of {self.name}", unit, self._end)
+        layer = _layer(frames, f"Tracks of {self.name}", unit, self._end)
         flat = self.image.ndim == 3 if self.image is not None else not layer.data[:, -3].any()
         self.tracks = show(self.viewer, layer.in_plane() if flat else layer, instead_of=self.tracks)
         self._drawn = frame
@@ -149,3 +152,19 @@ class LiveLayers(QObject):
         known = [one for one in self.recent if first <= one.frame <= last]
         begin = self.recent[0].frame if self.recent else last + 1
         return known if begin <= first else self.reading.between(first, min(begin - 1, last)) + known
+
+
+def _layer(frames: Sequence[Followed], name: str, unit: str, end: int) -> Layer:
+    """Tracks of some frames, in places, with the numbers that they have live.
+
+    Two points that are not drawn have the layer reach from frame 0 to the end.
+    """
+    seen, track, chance, parent = joined(frames)
+    order = np.lexsort((seen.frame, track))
+    track, parent = track[order], parent[order]
+    graph = {int(track[row]): [int(parent[row])] for row in np.flatnonzero(parent >= 0)}
+    data = np.column_stack([track, seen.frame[order], seen.position[order]])
+    ends = np.repeat(data[:1], 2, axis=0)
+    ends[:, 0], ends[:, 1] = track[-1] + np.array([1, 2]), (0, end)
+    sure = {"confidence": np.append(np.nan_to_num(chance[order], nan=1.0), [1.0, 1.0])}
+    return Layer("tracks", name, np.append(data, ends, axis=0), sure, (1.0,) * 4, unit, graph, "confidence")

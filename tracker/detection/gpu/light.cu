@@ -7,10 +7,10 @@ const int FIELD = 9;  // stabilise._CONSTANT_SIZE
 const int NOT_MEASURED = 1;
 
 // What of `masked` and of saturation may be in a frame: a flag (B,) i4 zero is set where the host must look.
-// voxels (B, Z, Y, X) f4; lowest (B,) f4 of its voxels; mean (B,) f4.
+// voxels (B, Z, Y, X) f4; lowest (B,) f4 of its voxels; mean (B,) f4; hot: stabilise._NOISE.
 extern "C" __global__ void find_faults(const float* voxels, const float* lowest, const float* mean, int frames,
                                        int depth, int height, int width, double base, double slope, double least,
-                                       double saturation, int* flag) {
+                                       double saturation, double hot, int* flag) {
     long long plane = (long long)height * width, i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= frames * depth * plane) return;
     int frame = (int)(i / (depth * plane)), y = (int)(i / width % height), x = (int)(i % width);
@@ -22,7 +22,7 @@ extern "C" __global__ void find_faults(const float* voxels, const float* lowest,
             fault = voxels[i + (long long)(k / FIELD) * width + k % FIELD] == value;
     }
     if (!fault && y > 0 && x > 0 && y < height - 1 && x < width - 1 &&
-        value - fmaxf(voxels[i - 1], voxels[i + 1]) > 8.0 * sqrt(least)) {  // as stabilise._hot, or hot by more
+        value - fmaxf(voxels[i - 1], voxels[i + 1]) > hot * sqrt(least)) {  // or a little less
         float top = -1e38f, low = 1e38f, sum = 0;
         for (int k = 0; k < 9; ++k) {
             if (k == 4) continue;
@@ -31,7 +31,7 @@ extern "C" __global__ void find_faults(const float* voxels, const float* lowest,
         }
         double own = sqrt(fmax(base + slope * (sum / 8), least));
         double most = sqrt(fmax(base + slope * fmax(sum / 8, mean[frame]), least));
-        fault = value - top > 7.99 * own && top - low < 0.121 * (value - top) + 5.01 * most;
+        fault = value - top > 0.99 * hot * own && top - low < 1.01 * hot * most;
     }
     if (fault) atomicOr(flag + frame, NOT_MEASURED);
 }

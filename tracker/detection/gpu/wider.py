@@ -15,7 +15,7 @@ from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
 from ..fit import SIZES
 from ..fit_cpu import AMPLITUDE, DEPTH, LEVEL, PARAMETERS, REACH, SIZE, X
-from ..joint import PROFILE
+from ..joint import _ONE_SPOT, PROFILE
 from ..stabilise import WIDEST
 from ..wider import PIECES
 from .light import grey, with_spots
@@ -58,7 +58,7 @@ def as_one(fit, rows, significance, significant, results):
     """
     stay = np.ones(len(rows), bool)
     maybe = _maybe(fit, rows, significant, results)
-    groups = _groups(maybe, rows, results, fit.sigma) if len(maybe) >= PIECES else None
+    groups = _groups(maybe, rows, results, fit.sigma) if len(maybe) > 1 else None
     if groups is None or not len(groups.frame):
         return results, to_device(stay)
     found, error, is_one = _fitted(fit, rows, results, groups)
@@ -67,6 +67,8 @@ def as_one(fit, rows, significance, significant, results):
         own = slice(groups.first[one], groups.first[one + 1])
         best = int(groups.piece[own][np.argmax(significance[own])])
         stay[groups.piece[own]], ones[best] = groups.piece[own] == best, one
+    if not ones:
+        return results, to_device(stay)
     at, taken = (to_device(np.array(list(each), np.int64)) for each in (ones, ones.values()))
     columns = to_device(np.delete(np.arange(PARAMETERS), LEVEL))
     results[at[:, None], columns] = found[taken[:, None], columns]
@@ -75,24 +77,25 @@ def as_one(fit, rows, significance, significant, results):
 
 
 def _maybe(fit, rows, significant, results):
-    """Rows, on the host, of significant spots with two neighbours, or next to one that has them."""
+    """Rows, on the host, of significant spots with two neighbours, next to one with two, or in one place."""
     xp, n = cupy_module(), len(rows)
 
-    def near(counted):
+    def near(counted, far):
         out = xp.empty(n, np.int32)
         launch(
             cuda_function(SOURCE, "count_near"), n,
             (results, np.int32(results.shape[1]), rows.frame, rows.start, np.int32(n), significant, counted,
-             fit.widths, np.float64(WIDEST), out),
+             fit.widths, np.float64(far), out),
         )  # fmt: skip
         return out
 
-    middle = near(significant) >= PIECES - 1
-    return to_host(xp.flatnonzero(middle | (near(middle) > 0)))
+    middle = near(significant, WIDEST) >= PIECES - 1
+    together = near(significant, _ONE_SPOT) > 0
+    return to_host(xp.flatnonzero(middle | (near(middle, WIDEST) > 0) | together))
 
 
 def _groups(maybe, rows, results, sigma):
-    """Groups of three or more neighbours among these rows, with all spots near them."""
+    """Groups of neighbours among these rows, as `wider` takes them, with all spots near them."""
     frame, spots, start = to_host(rows.frame), to_host(results[:, : AMPLITUDE + 1]), to_host(rows.start)
     deep = sigma > 0
     places, weight = spots[:, : X + 1][:, deep] / sigma[deep], spots[:, AMPLITUDE]
@@ -109,7 +112,10 @@ def _groups(maybe, rows, results, sigma):
     away = ((places[own] - middle[group][:, deep] / sigma[deep]) ** 2).sum(axis=1)
     spread = np.add.reduceat(weight[own] * away, edges) / light[:, 0]
     grown = np.sqrt(1 + spread / deep.sum())
-    kept = np.flatnonzero((members >= PIECES) & (grown <= WIDEST))
+    second = np.minimum(edges + 1, len(own) - 1)
+    apart = np.linalg.norm(places[own[edges]] - places[own[second]], axis=1)
+    several = (members >= PIECES) | ((members == 2) & (apart < _ONE_SPOT))
+    kept = np.flatnonzero(several & (grown <= WIDEST))
     number = np.full(len(edges), -1)
     number[kept] = np.arange(len(kept))
     frames, middle, grown = frame[own[edges[kept]]], middle[kept], grown[kept]

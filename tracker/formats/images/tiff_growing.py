@@ -19,6 +19,8 @@ from .tiff import opened, plane_numbers, refuse_bombs
 from .tiff_pages import Pages
 from .tiff_scenes import TiffImage, planes_in_ome, scene_of
 
+_SOME = 4096
+"""Guard: bytes by which one image is distinguished from another."""
 Plane = tuple[str, int]
 """The name of a file, and the number of a page in it."""
 
@@ -48,6 +50,7 @@ class GrowingFrames:
     first: Sequence[Plane] = ()
     step: int = 0
     count: int = 0
+    _begin: tuple[int, int] | None = None  # where data of the first page are, and how many bytes
 
     def grow(self) -> int:
         """Look at the pages that were added since; how many frames are there now."""
@@ -57,6 +60,18 @@ class GrowingFrames:
         while (planes := self._planes(self.count)) and all(at < len(self.files[name]) for name, at in planes):
             self.count += 1
         return self.count
+
+    def first_bytes(self) -> bytes:
+        """Some of the data of the first frame, which change only if another movie is written over it."""
+        name, number = self._planes(0)[0]
+        path = self.folder / name
+        if self._begin is None:
+            with opened(path, alone=True) as tiff:
+                page = _page_at(tiff, self.files[name], number)
+                self._begin = page.dataoffsets[0], min(page.databytecounts[0], _SOME)
+        with path.open("rb") as file:
+            file.seek(self._begin[0])
+            return file.read(self._begin[1])
 
     def frame(self, number: int) -> NDArray:
         """The image (Z, Y, X) of a frame that is there.
@@ -83,20 +98,24 @@ class GrowingFrames:
 
 def _page(tiff: Any, pages: Pages, number: int, like: Mapping[int, int]) -> NDArray:
     """The image of a page."""
-    import tifffile
-
-    offset = pages.offsets[number]
-    tiff.filehandle.seek(offset)
-    page = tifffile.TiffPage(tiff, number)
+    page = _page_at(tiff, pages, number)
     ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
     if not ends or 0 in page.databytecounts or max(ends) > tiff.filehandle.size:
         raise InputError(f"{pages.path} is cut short: page {number} is not whole. Copy it again.")
-    if pages.tags[offset] != like:
+    if pages.tags[page.offset] != like:
         raise InputError(
             f"{pages.path}: page {number} is stored in another way than the first. Save it again."
         )
     refuse_bombs(pages.path, [page], tiff.pages[0].nbytes)
     return page.asarray()
+
+
+def _page_at(tiff: Any, pages: Pages, number: int) -> Any:
+    """The header of a page."""
+    import tifffile
+
+    tiff.filehandle.seek(pages.offsets[number])
+    return tifffile.TiffPage(tiff, number)
 
 
 def growing_frames(path: Path, movie: Images) -> GrowingFrames | None:

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.errors import OutbidError
-from outbid.particles.detections import Detections
-from outbid.particles.tracks import Tracks
-from outbid.watching.following import Followed
-from outbid.watching.sources import NotYet, Source
-from outbid.watching.tail import TailReader
-
-from .layers import Layer
+from ..errors import OutbidError
+from ..particles.detections import Detections
+from ..particles.tracks import Tracks
+from .following import Followed
+from .sources import NotYet, Source
+from .tail import TailReader
 
 _KEPT = 4
 """Guard: images that are kept: napari takes one several times."""
@@ -113,22 +111,6 @@ def joined(frames: Sequence[Followed]) -> tuple[Detections, NDArray[np.int64], N
     first = np.zeros(len(track), np.bool_)
     first[np.unique(track, return_index=True)[1]] = True
     return seen, track, chance, np.where(first & np.isin(parent, track), parent, -1)
-
-
-def live_layer(frames: Sequence[Followed], name: str, unit: str, end: int) -> Layer:
-    """Tracks of some frames, in places, with the numbers that they have live.
-
-    Two points that are not drawn have the layer reach from frame 0 to the end.
-    """
-    seen, track, chance, parent = joined(frames)
-    order = np.lexsort((seen.frame, track))
-    track, parent = track[order], parent[order]
-    graph = {int(track[row]): [int(parent[row])] for row in np.flatnonzero(parent >= 0)}
-    data = np.column_stack([track, seen.frame[order], seen.position[order]])
-    ends = np.repeat(data[:1], 2, axis=0)
-    ends[:, 0], ends[:, 1] = track[-1] + np.array([1, 2]), (0, end)
-    sure = {"confidence": np.append(np.nan_to_num(chance[order], nan=1.0), [1.0, 1.0])}
-    return Layer("tracks", name, np.append(data, ends, axis=0), sure, (1.0,) * 4, unit, graph, "confidence")
 
 
 def live_tracks(frames: Sequence[Followed]) -> tuple[Tracks, NDArray[np.int64], NDArray]:
