@@ -20,6 +20,7 @@ import paper_tables
 import peer_tables
 import scale_tables
 import tables
+import watch_tables
 
 from outbid.formats import FORMATS, WRITTEN
 
@@ -79,7 +80,7 @@ def _age(table: str) -> str:
 
 def _made(name: str) -> str:
     """A table, or a value in a sentence (``<!-- value: NAME -->``)."""
-    modules = (tables, paper_tables, peer_tables, detection_tables, scale_tables)
+    modules = (tables, paper_tables, peer_tables, detection_tables, scale_tables, watch_tables)
     module = next(each for each in modules if hasattr(each, name))
     return str(getattr(module, name)()).strip()
 

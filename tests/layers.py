@@ -68,8 +68,8 @@ LAYERS = (
     Layer(
         "learned",
         "columns crowds divisions encounters gpu_learned inference known learn lineage live longer_gaps "
-        "lost_frames marginals merges moving_frames odd_movies partitions periodic pins posterior_scenes "
-        "proofreading_session surfaces track_learned uneven_frames",
+        "lost_frames marginals merges moving_frames odd_movies partitions periodic pins pins_edits "
+        "posterior_scenes proofreading_session surfaces track_learned uneven_frames",
         "edit.proofreading learned pins settings.columns settings.fixed",
     ),
     Layer(

@@ -294,9 +294,12 @@ CASE = ("what", "movie", "hz", "device", "recording")
 
 
 def record(path: Path, rows: list[measure.Row], stated: dict[str, str]) -> None:
-    """Add rows to a record; of each case the last is kept."""
+    """Add rows to a record, with where each was measured; of each case the last is kept."""
     before = json.loads(path.read_text("utf-8"))["rows"] if path.is_file() else []
-    cases = {json.dumps([row.get(name) for name in CASE]): row for row in [*before, *rows]}
+    cases = {
+        json.dumps([row.get(name) for name in CASE]): row
+        for row in [*before, *(row | stated for row in rows)]
+    }
     measure.write_rows(path, stated, cases.values())
 
 
