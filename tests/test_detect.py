@@ -130,6 +130,27 @@ def test_spots_about_a_lattice_are_no_pattern_of_the_light() -> None:
     assert len(match(seen.position, places, 2.0).source) >= 0.95 * max(len(places), len(seen))
 
 
+@pytest.mark.parametrize(
+    ("planes", "wide", "height"), [(2, 1.5, 60.0), (1, 0.7, 150.0)], ids=["two planes", "narrow spots"]
+)
+def test_few_planes_and_narrow_spots_are_searched_for_spots(planes: int, wide: float, height: float) -> None:
+    """Two planes were taken for bodies, and narrow spots for hot pixels."""
+    rng, side, true = np.random.default_rng(3), 160, 0
+    y, x = np.ogrid[:side, :side]
+    frames = []
+    for _ in range(3):
+        places = np.stack(np.meshgrid(*[np.arange(10, side - 8, 20)] * 2), axis=-1).reshape(-1, 2)
+        places = places + rng.uniform(-3, 3, places.shape)
+        z, light = np.arange(planes)[:, None, None], np.zeros((planes, side, side))
+        for a, b in places:
+            deep = np.exp(-((z - rng.uniform(0, planes - 1)) ** 2) / 2)
+            light += deep * np.exp(-((y - a) ** 2 + (x - b) ** 2) / (2 * wide**2))
+        frames.append(rng.poisson(100 + height * light).astype(float))
+        true += len(places)
+    seen, _ = detect(frames, DetectionSettings())
+    assert 0.97 * true <= len(seen) <= 1.05 * true
+
+
 @pytest.mark.smoke
 def test_tiles_have_the_spots_of_the_whole_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)

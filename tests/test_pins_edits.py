@@ -9,7 +9,7 @@ from commands import succeed
 from pinned_film import WAYS, film, held, pin, same
 from scenes import backward, tissue
 
-from outbid import Detections, TrackingSettings, Tracks, read_tracks, track, write_detections
+from outbid import Detections, SettingsError, TrackingSettings, Tracks, read_tracks, track, write_detections
 from outbid.edit.proofreading import hold, resolve
 from outbid.learned.learn import pinned as learned_pins
 from outbid.pins import EDITS, Pin, append_pin, edited, read_pins
@@ -113,6 +113,22 @@ def test_edits_stand_in_the_table_and_the_command_repeats_them(tmp_path: Path) -
     np.testing.assert_array_equal(twice.detections.position, seen.position)
     assert [one.kind for one in twice.unmatched] == ["remove"]
     assert "remove frame 4" in track(seen, max_distance=0.8, pins=some_edits()[:1]).warning
+
+
+def test_chains_of_edits_may_be_applied_to_what_they_have_made() -> None:
+    """What is added is moved, and what is moved is moved again; a place that no frame has is refused."""
+    seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 8, 0]])
+    a, b, c = ((1, (0.0, 8.0, far)) for far in (0.0, 3.0, 6.0))
+    p, q = (0, (0.0, 5.0, 5.0)), (0, (0.0, 5.0, 7.0))
+    pins = [Pin("add", (p,)), Pin("move", (p, q)), Pin("move", (a, b)), Pin("move", (b, c))]
+    once = edited(seen, pins)
+    again = edited(once.detections, pins)
+    assert once.unmatched == again.unmatched == ()
+    assert again.detections.position.tolist() == once.detections.position.tolist()
+    assert once.detections.position.tolist() == [[0, 0, 0], [0, 5, 7], [0, 0, 1], [0, 8, 6]]
+    assert edited(seen, [Pin("add", (p,)), Pin("remove", (p,))]).detections is seen
+    with pytest.raises(SettingsError, match="numbered below"):
+        track(seen, max_distance=1.0, pins=[Pin("add", ((2**31, (0.0, 0.0, 0.0)),))])
 
 
 @pytest.mark.parametrize("frame", [-3, 0, 2, 30])

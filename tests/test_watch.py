@@ -244,8 +244,10 @@ def test_the_stop_file_the_last_frame_and_what_is_refused(tmp_path: Path) -> Non
     assert len(read_tracks(output).detections) > 100  # the last pass has all frames
     with pytest.raises(SettingsError, match="exists"):
         watch(folder, output)
+    for k in range(8, 12):
+        write_frame(folder, k, IMAGES[k])
     record = watch(folder, output, how=How(until=7, poll=0.02, learn=4), overwrite=True)
-    assert record["live"]["ended"] == "last frame"
+    assert (record["live"]["ended"], record["live"]["frames"]) == ("last frame", 8)
     watching = "watch", folder, "-o"
     assert_refused(run(*watching, tmp_path / "tracks.csv"), 2, ".parquet")
     assert_refused(run("watch", tmp_path / "none", "-o", tmp_path / "a.parquet"), 3, "is not there")

@@ -97,6 +97,21 @@ def test_what_is_read_in_passing_is_what_was_linked(tmp_path: Path) -> None:
     assert [one.frame for one in late.new()] == [*range(FRAMES)]
 
 
+def test_frames_of_a_part_that_is_written_anew_are_read_from_its_beginning(tmp_path: Path) -> None:
+    """After a kill the same part may begin with other frames, and be as long or longer."""
+    writer, reader = Tail(tmp_path), TailReader(tmp_path)
+    writer.took(0, 0, 10, 0)
+    writer.linked(0, frame_of(0))
+    assert [one.frame for one in reader.new(0)] == [0]
+    writer.drop(0)
+    for frame in (0, 2, 3):
+        writer.linked(0, frame_of(frame))
+    again = [*reader.new(0)]
+    assert [one.frame for one in again] == [0, 2, 3]
+    assert same(again[1], frame_of(2))
+    assert [*reader.new(0)] == []
+
+
 def test_a_run_that_goes_on_after_it_was_killed_is_read_on(tmp_path: Path) -> None:
     """The last part was written, its state was not: it is written again, with more frames."""
     output = tmp_path / "tracks.parquet"

@@ -110,6 +110,7 @@ def opened(
     The links count if they are foreign, of another program: then only pins change them. Else a model is
     learned, which reports its progress.
 
+    >>> from outbid import Detections
     >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
     >>> session = opened(Tracks(seen, np.array([[0, 2], [1, 3]])), TrackingSettings(), foreign=True)
     >>> session, question = next_question(session)

@@ -111,8 +111,11 @@ def watch(
     if do is not None and not conditions:
         raise click.UsageError("--do is of events: state them with --when.")
     if how.show:
+        from .. import formats
         from ..watching.apart import show
+        from ..watching.parts import live_folder
 
+        formats.check_output(output, overwrite=how.overwrite or live_folder(output).is_dir())
         show(str(source), output, opened)
     watched = How(how.idle, how.wait, how.poll, how.learn, how.until, how.stop_file, how.keep, how.workers)
     _LOG.info(

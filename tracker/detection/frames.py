@@ -127,7 +127,8 @@ def detect_frames(
     Parameters
     ----------
     frames : iterable of (Z, Y, X) array
-        Numbered 0, 1, 2, …; Z is 1 in 2D. There are no more of them at hand than threads.
+        Numbered 0, 1, 2, …; Z is 1 in 2D. There are no more of them at hand than threads,
+        or on a GPU than two batches.
     settings : DetectionSettings, optional
         By default everything is learned from the images.
     unit : str
@@ -254,7 +255,7 @@ class _Search:
         yield from self._found_on_gpu(jobs)
         if self.on_cpu:
             _LOG.warning(_ON_CPU, self.on_cpu, self.frames)
-        if self.on_cpu == self.frames:
+        if self.on_cpu and self.on_cpu == self.frames:
             self.settings = replace(self.settings, device="cpu")
 
     def _found_on_gpu(self, jobs: Iterator[_Job]) -> Iterator[FrameSpots]:
@@ -274,7 +275,9 @@ class _Search:
 
         self.frames += len(batch)
         _, image, model = batch[0]
-        if model is not None and serves(image, self.settings):
+        if model is None:  # nothing stands out of their noise
+            return list(_in_flight(self.spots_of, batch, self.workers))
+        if serves(image, self.settings):
             try:
                 found: list[FrameSpots] = spots_of_frames(
                     [each for _, each, _ in batch], model, self.settings
@@ -329,7 +332,7 @@ class _Search:
 
 
 def _batches(jobs: Iterable[_Job]) -> Iterator[list[_Job]]:
-    """Frames of one kind and model, as many as a batch holds; what has no model is alone."""
+    """Frames of one kind and model, as many as a batch holds; what has no model apart."""
     batch: list[_Job] = []
     for job in jobs:
         _, image, model = job

@@ -28,6 +28,8 @@ _CONSTANT_SHARE = 0.02
 """Prior: least share of voxels with the least value from which its fields were not measured."""
 _CONSTANT_SIZE = 9
 """Prior: pixels of such a field along y and x: photon counts are hardly ever all alike over that."""
+_HOT = 8.0
+"""Error level: deviations by which a hot voxel exceeds its neighbours; a true spot of .7 voxels reaches 5."""
 _NOISE = 5.0
 """Error level: standard deviations that noise hardly reaches, between a hot voxel and its neighbours."""
 NEGLIGIBLE = 1e-3
@@ -93,13 +95,13 @@ def _hot(plane: NDArray[np.float32], noise: Noise, least_mean: float) -> NDArray
     """Hot voxels: single voxels far above their neighbours in the plane, which receive none of the excess."""
     hot = np.zeros(plane.shape, bool)
     side = np.maximum(plane[1:-1, :-2], plane[1:-1, 2:])
-    y, x = np.nonzero(plane[1:-1, 1:-1] - side > _NOISE * np.sqrt(noise.least))
+    y, x = np.nonzero(plane[1:-1, 1:-1] - side > _HOT * np.sqrt(noise.least))
     ring = np.stack([plane[y + i // 3, x + i % 3] for i in range(9) if i != 4])
     top, mean = ring.max(axis=0), np.maximum(ring.mean(axis=0), least_mean)
     deviation = np.sqrt(np.maximum(noise.base + noise.slope * mean, noise.least))
     excess = plane[y + 1, x + 1] - top
     alone = top - ring.min(axis=0) < _NOISE * deviation
-    single = (excess > _NOISE * deviation) & alone
+    single = (excess > _HOT * deviation) & alone
     hot[y[single] + 1, x[single] + 1] = True
     return hot
 

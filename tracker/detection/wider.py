@@ -68,6 +68,8 @@ def as_one(
     places, spots = fitted.position[:, deep] / sigma[deep], fitted.parameters()
     out, bright = FittedSpots(*(each.copy() for each in fitted)), np.maximum(fitted.amplitude, 1e-30)
     for rows in _neighbours(places, significant):
+        if not stay[rows].all():  # another wide spot has taken some
+            continue
         middle = np.average(fitted.position[rows], axis=0, weights=bright[rows])
         away = np.linalg.norm(places - middle[deep] / sigma[deep], axis=1)
         square = np.average(away[rows] ** 2, weights=bright[rows])

@@ -74,17 +74,13 @@ class Search:
         z, y, x = self.spacing
         return np.array([0.0 if self.frames[0].shape[0] == 1 else x / z, x / y, 1.0])
 
-    def filter_of(self, sigma: NDArray[np.float64], number: int = 0) -> Filter:
-        """The filter of a width, whitened with a frame as it is."""
-        return Filter(self.modes[number], sigma, self.power[number], self.dct)
-
     def score(self, wide: float, stretch: float) -> float:
         """How far spots of this width stand out."""
         key = (round(wide, 3), round(stretch, 3))
         if key not in self.scores:
-            shape = self.frames[0].shape
-            deep = wide * stretch
-            fits = wide <= min(shape[1:]) / _ROOM and (shape[0] == 1 or NARROWEST <= deep <= shape[0] / _DEEP)
+            shape, deep = self.frames[0].shape, wide * stretch
+            deepest = max(shape[0] / _DEEP, 1.0)  # a voxel, of two planes
+            fits = wide <= min(shape[1:]) / _ROOM and (shape[0] == 1 or NARROWEST <= deep <= deepest)
             sigma = np.array([deep, wide, wide])
             numbers = range(len(self.frames))
             self.scores[key] = sum(self._excess(sigma, number) for number in numbers) if fits else -np.inf

@@ -70,7 +70,7 @@ class LatestColumns:
         InputError
             If a column is missing, or has another length.
         """
-        columns = {name: np.asarray(column) for name, column in given.items()}
+        columns = {name: np.atleast_1d(np.asarray(column)) for name, column in given.items()}
         needed = [member for _, members in self.wanted.values() for member in members]
         wrong = [
             name for name in needed if len(columns.get(name, ())) != len(position) or name not in columns

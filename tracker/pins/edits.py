@@ -58,20 +58,32 @@ def edited(detections: Detections, pins: Iterable[Pin]) -> Edited:
     placed: dict[int, Place] = {}  # those that were added or moved; those added have rows from N on
     gone: set[int] = set()
     left, many = [], count
-    for pin in acts:
+    for k, pin in enumerate(acts):
         row = _row_at(detections, pin.detections[0], placed, gone)
+        end = _end_of(pin.detections[-1], acts[k + 1 :])
+        is_there = _row_at(detections, end, placed, gone) >= 0
         if pin.kind == "add":
-            if row < 0:
+            if row < 0 and not is_there:
                 placed[many], many = pin.detections[0], many + 1
         elif row >= 0 and pin.kind == "move":
             placed[row] = pin.detections[1]
         elif row >= 0:
             gone.add(row)
             placed.pop(row, None)
-        elif pin.kind == "remove" or _row_at(detections, pin.detections[1], placed, gone) < 0:
+        elif pin.kind == "remove" or not is_there:
             left.append(pin)
+    if not placed and not any(row < count for row in gone):
+        return Edited(detections, np.arange(count), np.empty(0, np.int64), tuple(left))
     now, seen = _made(detections, placed, gone, many)
     return Edited(seen, now[:count], np.sort(now[list(placed)]).astype(np.int64), tuple(left))
+
+
+def _end_of(place: Place, later: Iterable[Pin]) -> Place:
+    """Where later pins move what is at a place."""
+    for pin in later:
+        if pin.kind == "move" and pin.detections[0] == place:
+            place = pin.detections[1]
+    return place
 
 
 def _row_at(detections: Detections, place: Place, placed: dict[int, Place], gone: set[int]) -> int:

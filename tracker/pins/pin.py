@@ -151,6 +151,8 @@ def _check_form(pin: Pin) -> None:
             f"{pin}: it names {len(pin.detections)} detections; {KINDS[pin.kind]} are needed."
         )
     frames = [frame for frame, _ in pin.detections]
+    if max(map(abs, frames)) >= 2**31:
+        raise SettingsError(f"{pin}: frames are numbered below 2147483648. Give the number of the frame.")
     if pin.kind == "move":
         if frames[0] != frames[1]:
             raise SettingsError(f"{pin}: a detection moves within its frame. Remove it, and add another one.")

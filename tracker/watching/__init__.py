@@ -6,7 +6,8 @@
 `sources`   what all sources of frames offer
 `folder`, `tiff`, `zarr`, `rows`  images of a folder, a TIFF file, OME-Zarr, and tables or stdin, as they grow
 `order`     frames by their numbers: which comes next, which is missing, which is late
-`seeing`    detections of one frame, by a model that was learned from the first frames
+`seeing`    detections of one frame, by a model that was learned from the first frames, ahead of linking
+`light`     whether frames differ from those, so that it is learned again
 `following` tracks of one frame, by `Live`, whose model was learned from the first frames as well
 `dividing`  divisions, by what those of the first frames were like
 `parts`     the output while it grows: parts, the state from which a killed run goes on, the current table

@@ -65,6 +65,8 @@ class GrowingFolder:
         return sorted(found)
 
     def read(self, number: int) -> NDArray:
+        if number not in self._file:
+            raise NotYet(f"the file of image {number} is not there")
         path = self._file[number]
         try:
             movie = self._open(path)

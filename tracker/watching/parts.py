@@ -73,8 +73,8 @@ class GrowingOutput:
             if int(part.stem.removeprefix("part-")) >= self._parts:
                 part.unlink()
         self._tail = Tail(self.folder)
-        for left in self.folder.glob("tail-*.bin"):
-            left.unlink()
+        for left in (self.folder / STOP, *self.folder.glob("tail-*.bin")):
+            left.unlink(missing_ok=True)
         self._schema: pa.Schema | None = None
         if self._parts:
             self._schema = pa.parquet.read_schema(self._part(0))

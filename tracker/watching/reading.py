@@ -50,7 +50,10 @@ class Reading:
         found = list(self._fresh(self.tail.new(len(self._spans))))
         while (path := part_of(self.folder, len(self._spans))).exists():
             found += self._fresh(self.tail.new(len(self._spans)))  # which is whole now
-            found += self._of_part(path)
+            try:
+                found += self._of_part(path)
+            except OSError:  # the folder was removed after the last pass
+                break
             found += self._fresh(self.tail.new(len(self._spans)))
         return found
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +48,7 @@ class Seer:
         self._movie, self._workers = movie, workers
         self._given = self._settings = replace(settings, spacing=movie.spacing)
         self._model: SpotModel | None = None
+        self._in_tiles = Lock()
         self._light = Light()
         self.learned_from: tuple[int, ...] = ()
         self.again: list[int] = []
@@ -68,9 +71,14 @@ class Seer:
 
     def found(self, image: NDArray) -> Detections:
         """The detections of an image, in places, as of frame 0."""
-        found = detect_frame(
-            image, self._settings, self._model, unit=self._movie.unit, workers=self._workers
-        )  # fmt: skip
+        from ..detection.spots import LARGE
+
+        tiled = image.size > LARGE  # which takes all threads, and memory
+        with self._in_tiles if tiled else nullcontext():
+            found = detect_frame(
+                image, self._settings, self._model, unit=self._movie.unit,
+                workers=self._workers if tiled else 1,
+            )  # fmt: skip
         return in_places(found, self._movie.calibration)
 
     def compare(self, read: Read, number: int, frame: int, found: Detections) -> None:
@@ -124,7 +132,8 @@ class Ahead:
 
     def begin(self, seer: Seer, read: Read, numbers: Sequence[int]) -> None:
         """Begin with the first of these images that can be read; forget others."""
-        self._begun = {number: of for number, of in self._begun.items() if number in numbers}
+        now = len(seer.again)
+        self._begun = {number: of for number, of in self._begun.items() if number in numbers and of[0] == now}
         for number in numbers[: self._workers]:
             if number in self._begun:
                 continue
@@ -132,7 +141,7 @@ class Ahead:
                 image = read(number)
             except NotYet:
                 continue
-            self._begun[number] = (len(seer.again), image, self._pool.submit(seer.found, image))
+            self._begun[number] = (now, image, self._pool.submit(seer.found, image))
 
     def is_done(self, number: int, seconds: float) -> bool:
         """Whether there is nothing to wait for, after so many seconds at most."""
@@ -148,4 +157,4 @@ class Ahead:
 
     def close(self) -> None:
         """Leave what was begun."""
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from .tail import TailReader
 
 _KEPT = 4
 """Guard: images that are kept: napari takes one several times."""
-_LOOKS = 3
+LOOKS = 3
 """Looks at a source in which a file that is whole has become known to it."""
 
 
@@ -74,15 +75,23 @@ class LiveFrames:
         return self._kept[frame]
 
     def _image(self, number: int) -> NDArray | None:
-        for _ in range(_LOOKS):
+        for _ in range(LOOKS):
             try:
                 image = self._source.read(number)
                 return image if isinstance(image, np.ndarray) else None
             except (NotYet, KeyError):
-                self._source.poll()
+                if not self._polled():
+                    return None
             except (OutbidError, OSError):
                 return None
         return None
+
+    def _polled(self) -> bool:
+        """Look for new images; whether that was possible."""
+        with suppress(OutbidError, OSError):
+            self._source.poll()
+            return True
+        return False
 
     def _number(self, frame: int) -> int | None:
         """Number of the image of a frame; where it is not known, by the first and the last that are."""

@@ -5,6 +5,7 @@ A viewer in another process reads the parts and this file: it delays nothing, an
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,10 @@ from ..particles.detections import Detections
 from .following import Followed
 
 _COLUMNS = 6
-"""Of a row: track, parent, probability, z, y, x; of the row before them: frame, image, behind, rows."""
+"""Of a row: track, parent, probability, z, y, x; of the row before them: frame, image, behind, rows.
+
+Before all rows of a file stands its name: as many random bytes as a row has.
+"""
 _BYTES = _COLUMNS * 8
 _NOT_LINKED = -1.0
 """Stands for the number of rows where a frame was taken, and is not linked yet."""
@@ -52,7 +56,8 @@ class Tail:
 
     def _append(self, part: int, rows: NDArray[np.float64]) -> None:
         with tail_of(self._folder, part).open("ab") as file:
-            file.write(rows.tobytes())
+            name = b"" if file.tell() else os.urandom(_BYTES)
+            file.write(name + rows.tobytes())
 
 
 def tail_of(folder: Path, part: int) -> Path:
@@ -73,16 +78,17 @@ class TailReader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._part, self._offset = -1, 0
+        self._name, self._offset = b"", 0
         self.image: dict[int, int] = {}
         self.taken, self.behind = -1, 0
 
     def new(self, part: int) -> Iterator[Followed]:
         """The whole frames that were linked since the last look, of those that will be a part."""
-        if part != self._part:
-            self._part, self._offset = part, 0
         text = b""
         with suppress(FileNotFoundError), tail_of(self._folder, part).open("rb") as file:
+            name = file.read(_BYTES)
+            if name != self._name:  # of another part, or of a run that goes on and writes this one anew
+                self._name, self._offset = name, _BYTES
             file.seek(self._offset)
             text = file.read()
         rows = np.frombuffer(text[: len(text) // _BYTES * _BYTES]).reshape(-1, _COLUMNS)

@@ -34,6 +34,7 @@ from .seeing import Ahead, Seer, numbered
 from .sources import NotYet, Source
 
 _LOG = logging.getLogger("outbid")
+_GONE = "Looking for new frames has failed: {}. Bring the source back, and give the same command to go on."
 _NOTHING = (
     "No frame came to {} before its recording counted as ended ({}). Begin to record, and give the same "
     "command again; --idle waits longer."
@@ -162,7 +163,7 @@ class _Run:
         self._half: list[int] = []
         self._failure: InputError | None = None
         self._dark = -1  # up to here no spot stood out
-        self._ahead = Ahead(1 if self.settings.device == "gpu" else self.how.workers)
+        self._ahead = Ahead(self.how.workers)
         self._heard = self._reported
 
     def counts(self) -> dict[str, Any]:
@@ -213,6 +214,8 @@ class _Run:
                 self._heard = time.monotonic()
         except InputError as error:
             self._failure, self.account.ended = error, "error"
+        except OSError as error:  # as of a share that is gone
+            self._failure, self.account.ended = InputError(_GONE.format(error)), "error"
 
     def _poll(self, *, ended: bool) -> Sequence[int]:
         """Look for new frames."""
@@ -259,7 +262,8 @@ class _Run:
         # A file is whole when two looks saw it alike: only what the one before the last saw was waited for.
         now = self._looks[0]
         number = self.order.next(now, ended=ended)
-        if number is None:
+        until = self.how.until
+        if number is None or (until is not None and self.order.frame >= until):
             return False
         try:
             what = self.source.read(number)

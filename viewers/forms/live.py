@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+from click import ClickException
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import (
     QFileDialog,
@@ -25,6 +26,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from outbid.cli.watch import watch as watch_command
 from outbid.errors import OutbidError
 from outbid.watching.apart import Apart
 from outbid.watching.ending import sentence_of
@@ -39,6 +41,8 @@ from .live_layers import LiveLayers
 from .napari_layers import CONFIDENCE_MAP
 from .said import MessageBox
 
+_OPENED = ("axes", "channel", "scene", "level", "spacing")
+"""Options that say how images are opened."""
 _LEAST, _MOST = 30, 90
 """Milliseconds from look to look: as long as the last look took, so that the window answers."""
 _LINEAGE = 1.0, 9.0
@@ -83,7 +87,7 @@ class LiveForm(QWidget):
         """Start a process that watches, and follow it."""
         source, output = self.source.text().strip(), Path(self.output.text()).absolute()
         try:
-            words = ["watch", source, "-o", str(output), *shlex.split(self.options.text())]
+            words = [source, "-o", str(output), *shlex.split(self.options.text())]
         except ValueError as error:
             self.said.show_text(f"The options are not as in a shell: {error}.", error=True)
             return
@@ -91,11 +95,12 @@ class LiveForm(QWidget):
             self.said.show_text("Choose the folder or file to which the microscope writes.", error=True)
             return
         try:
-            self.follow(source, output)
-        except OutbidError as error:
+            given = watch_command.make_context("watch", list(words)).params
+            self.follow(source, output, Opening(**{name: given[name] for name in _OPENED}))
+        except (OutbidError, ClickException) as error:
             self.said.show_text(str(error), error=True)
             return
-        self._process = Apart(words)
+        self._process = Apart(["watch", *words])
         self._own.append(output)
 
     def follow(self, source: str, output: Path, opening: Opening | None = None) -> None:
@@ -120,9 +125,13 @@ class LiveForm(QWidget):
         reading = layers.reading
         if not self.button.isEnabled():
             stop(reading.output)
-        layers.look()
-        for event in reading.events():
-            self._list(event)
+        try:
+            layers.look()
+            for event in reading.events():
+                self._list(event)
+        except (OutbidError, OSError, ValueError) as error:
+            self._end(layers, f"What is followed cannot be read any more: {error}")
+            return
         if monotonic() >= self._lineage_due and self.isVisible():
             self._draw_lineage(layers)
         record, problem = reading.record(), "" if self._process is None else self._process.problem()
@@ -172,6 +181,7 @@ class LiveForm(QWidget):
         self.button.setText("Follow")
         self.button.setEnabled(True)
         self.said.show_text(said, error=failed)
+        layers.close()
         if not failed:
             layers.end()
 

@@ -12,11 +12,12 @@ from napari.layers import Layer as NapariLayer
 from qtpy.QtCore import QObject, QTimer
 
 from outbid import formats
+from outbid.errors import OutbidError
 from outbid.watching.choice import source_of
 from outbid.watching.following import Followed
 from outbid.watching.reading import Reading
 from outbid.watching.rows import GrowingTable
-from outbid.watching.showing import LiveFrames, joined
+from outbid.watching.showing import LOOKS, LiveFrames, joined
 from outbid.work.jobs import Opening
 
 from ..layers import Layer, image_attributes
@@ -29,8 +30,6 @@ _TAIL, _AHEAD = 30, 1
 _RECENT = 150
 """Guard: frames that are kept, for the lineage."""
 _SETTLED = 60  # milliseconds without a step after which other tracks are drawn
-_LOOKS = 3
-"""Looks at a source after which a file that is whole has become known to it."""
 
 
 class LiveLayers(QObject):
@@ -88,10 +87,13 @@ class LiveLayers(QObject):
         """Show a frame."""
         self.viewer.dims.set_point(self._axis, frame)
 
-    def end(self) -> None:
-        """Show the tracks of the last pass in place of those that were linked live."""
+    def close(self) -> None:
+        """Follow no longer: the layers stay as they are."""
         self.viewer.dims.events.current_step.disconnect(self._moved)
         self._settled.stop()
+
+    def end(self) -> None:
+        """Show the tracks of the last pass in place of those that were linked live."""
         self._settle()
         if self.tracks in self.viewer.layers:
             output, at = self.reading.output, transform_of(self.tracks)
@@ -124,7 +126,10 @@ class LiveLayers(QObject):
         source = self._source
         if source is None or isinstance(source, GrowingTable):
             return
-        if not any(source.poll() for _ in range(_LOOKS)):
+        try:
+            if not any(source.poll() for _ in range(LOOKS)):
+                return
+        except OutbidError:  # the process that watches says why
             return
         movie, self._frames = source.movie(), LiveFrames(source, self.reading.tail)
         assert movie is not None

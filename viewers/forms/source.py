@@ -147,10 +147,10 @@ class SourceFields(QObject):
         if getattr(layer, "rgb", False):
             return "The image has colours. Split its channels and choose the one with the spots."
         if layer.ndim not in (3, 4):
-            return (
-                f"The layer has {layer.ndim} axes; needed are t, y, x or t, z, y, x. Open an image as a "
-                "movie, or split its channels (right click on the layer)."
-            )
+            name, remedy = "image", "Open it as a movie, or split its channels (right click on the layer)."
+            if isinstance(layer, Points):
+                name, remedy = "layer of points", "Add a first column: the frame."
+            return f"The {name} has {layer.ndim} axes; needed are t, y, x or t, z, y, x. {remedy}"
         return ""
 
     def looked_at(self, transform: LayerTransform) -> tuple[int, tuple[float, float]]:

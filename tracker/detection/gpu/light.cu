@@ -7,10 +7,10 @@ const int FIELD = 9;  // stabilise._CONSTANT_SIZE
 const int NOT_MEASURED = 1;
 
 // What of `masked` and of saturation may be in a frame: a flag (B,) i4 zero is set where the host must look.
-// voxels (B, Z, Y, X) f4; lowest (B,) f4 of its voxels; mean (B,) f4; hot: stabilise._NOISE.
+// voxels (B, Z, Y, X) f4; lowest (B,) f4 of its voxels; mean (B,) f4; hot, flat: stabilise._HOT, _NOISE.
 extern "C" __global__ void find_faults(const float* voxels, const float* lowest, const float* mean, int frames,
                                        int depth, int height, int width, double base, double slope, double least,
-                                       double saturation, double hot, int* flag) {
+                                       double saturation, double hot, double flat, int* flag) {
     long long plane = (long long)height * width, i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= frames * depth * plane) return;
     int frame = (int)(i / (depth * plane)), y = (int)(i / width % height), x = (int)(i % width);
@@ -31,7 +31,7 @@ extern "C" __global__ void find_faults(const float* voxels, const float* lowest,
         }
         double own = sqrt(fmax(base + slope * (sum / 8), least));
         double most = sqrt(fmax(base + slope * fmax(sum / 8, mean[frame]), least));
-        fault = value - top > 0.99 * hot * own && top - low < 1.01 * hot * most;
+        fault = value - top > 0.99 * hot * own && top - low < 1.01 * flat * most;
     }
     if (fault) atomicOr(flag + frame, NOT_MEASURED);
 }
