@@ -64,7 +64,7 @@ def show(source: str, output: Path, opened: Mapping[str, Any]) -> Apart:
         How images are opened.
     """
     files = [str(output)] if source == "-" else [source, str(output)]
-    names = (name for name in ("axes", "channel", "scene", "level") if opened[name] is not None)
+    names = (name for name in ("axes", "channel", "scene") if opened[name] is not None)
     options = [word for name in names for word in (f"--{name}", str(opened[name]))]
     if opened["spacing"] is not None:
         options += ["--spacing", *map(str, opened["spacing"])]
