@@ -60,7 +60,7 @@ def ended(window: Window, form: Any) -> str:
 
 
 def written_of(output: Path) -> int:
-    """The last frame that the watch has written, whoever reads it."""
+    """The last frame that the watch has written so far."""
     from outbid.watching.reading import Reading
 
     reading = Reading(output)

@@ -98,7 +98,7 @@ def find_candidates(
     values = frame - mean if band.small == band.shape else dct.back(modes)
     dark = Background(np.full(values.shape, mean * band.gain, np.float32), noise.scaled(band.gain))
     fit, background, filter_ = _in_passes(values, modes, sigma * band.scale, dark, dct)
-    _, deep = fit.noise.maxima(fit.response, TAIL, -1.0)
+    deep = fit.noise.minima(fit.response, TAIL)
     excess = float((deep**2 - TAIL**2).sum())
     significance = fit.peaks.significance / tail_of(excess, len(deep), filter_.maxima.above(TAIL_HEIGHTS))
     return CandidateSpots(

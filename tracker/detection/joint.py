@@ -158,16 +158,11 @@ class NoiseScale(NamedTuple):
         out: NDArray[np.float64] = scales_at(self.blocks, self.size, position)
         return out
 
-    def maxima(
-        self, response: NDArray[np.float32], least: float, sign: float = 1.0
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Positions (n, 3) and heights (n,), in units of the noise, of maxima of at least this height.
-
-        With a `sign` of -1 those of the minima.
-        """
-        position, height = maxima_above(response, least * float(self.blocks.min()), sign)
-        height /= self.at(position)
-        return position[height > least], height[height > least]
+    def minima(self, response: NDArray[np.float32], least: float) -> NDArray[np.float64]:
+        """(n,) depths of minima, in units of the noise, of at least this depth."""
+        position, depth = maxima_above(response, least * float(self.blocks.min()), -1.0)
+        depth /= self.at(position)
+        return depth[depth > least]
 
 
 class JointFit(NamedTuple):

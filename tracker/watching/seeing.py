@@ -65,10 +65,6 @@ class Seer:
             self._model, self._settings, self.learned_from = model, used, tuple(numbers)
         return model is not None
 
-    def detections(self, image: NDArray, frame: int) -> Detections:
-        """The detections of a frame, in places."""
-        return numbered(self.found(image), frame)
-
     def found(self, image: NDArray) -> Detections:
         """The detections of an image, in places, as of frame 0."""
         from ..detection.spots import LARGE

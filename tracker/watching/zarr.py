@@ -75,9 +75,7 @@ class GrowingZarr:
             Path(self._path),
             *([Path(self._path, self._array.path)] if self._array is not None else []),
         ]
-        marks = [
-            folder / name for folder in folders for name in ("zarr.json", ".zgroup", ".zattrs", ".zarray")
-        ]
+        marks = [folder / name for folder in folders for name in _MARKS]
         stated = tuple(mark.read_bytes() for mark in marks if mark.is_file())
         if stated and stated == self._stated:
             return self._movie is not None

@@ -33,7 +33,7 @@ from outbid.particles.detections import Detections
 from outbid.watching.account import How
 from outbid.watching.ending import LAST
 from outbid.watching.following import Follower
-from outbid.watching.seeing import Seer
+from outbid.watching.seeing import Seer, numbered
 from outbid.watching.watch import watch
 
 RECORD = Path(__file__).resolve().parents[1] / "watch_record.json"
@@ -142,7 +142,7 @@ def cpu(name: str) -> measure.Row:
     follower, seconds, found = Follower(TrackingSettings(), LEARN, 1), list[tuple[float, float]](), 0
     for k, image in enumerate(images):
         begin = time.process_time()
-        seen = seer.detections(image, k)
+        seen = numbered(seer.found(image), k)
         middle = time.process_time()
         follower.add(k, seen)
         seconds += [(middle - begin, time.process_time() - middle)]
