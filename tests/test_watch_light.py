@@ -72,7 +72,7 @@ def seen(*parts: tuple[int, dict[str, float]]) -> tuple[Seer, float]:
     ids=["focus lost", "nearly in focus", "camera"],
 )
 def test_what_changes_is_learned_again(change: dict[str, float], count: int, again: int) -> None:
-    """Without it F1 is .17 and .85 out of focus. Nearly in focus, single frames look as before for a while."""
+    """Without it F1 is .17 and .85 out of focus. Nearly in focus, single frames look as before."""
     seer, right = seen((16, STRONG), (count, STRONG | change))
     assert seer.again == [again]
     assert right > 0.93
