@@ -29,7 +29,7 @@ def assert_alike(there, here):
     np.testing.assert_array_equal(there.frame, here.frame)
     away = np.linalg.norm(there.position - here.position, axis=1)
     assert away.max(initial=0) < 0.05
-    assert np.mean(away < 1e-3) > 0.9
+    assert np.mean(away < 1e-3) > 0.95
     for name, tolerance in {
         "quality": 1e-3,
         "probability": 1e-3,
