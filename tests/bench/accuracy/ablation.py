@@ -77,8 +77,9 @@ def keep(path: Path, rows: Sequence[Row], **origin: object) -> None:
 
 def priors() -> Iterator[str]:
     """Priors and error levels of the engine, as their docstrings say, that no compiled function holds."""
-    for path in (p for folder in _FOLDERS for p in sorted((REPOSITORY / "tracker" / folder).glob("*.py"))):
-        rows, module = ast.parse(path.read_text("utf-8")).body, f"{path.parent.name}.{path.stem}"
+    folders = (REPOSITORY / "tracker" / "learned" / name for name in _FOLDERS)
+    for path in (path for folder in folders for path in sorted(folder.glob("*.py"))):
+        rows, module = ast.parse(path.read_text("utf-8")).body, f"learned.{path.parent.name}.{path.stem}"
         module = module.removesuffix(".__init__")
         for row, after in zip(rows, rows[1:], strict=False):
             said = ast.unparse(after).strip("'\"")
