@@ -140,8 +140,10 @@ def _looked_at(
     swept: bool = False,
 ) -> list[str]:
     wrong = [fault for name in stage.writer.outputs for fault in faults(name, now, wholes, killed=was_killed)]
-    if now.without(stage.writer.outputs) != stage.before.without(stage.writer.outputs):
-        wrong.append("inputs or other files have changed")
+    others, before = now.without(stage.writer.outputs), stage.before.without(stage.writer.outputs)
+    if others != before:
+        names = [name for name in sorted({*others, *before}) if others.get(name) != before.get(name)]
+        wrong.append(f"inputs or other files have changed: {names}")
     left = [name for name in now.left if not (parts and name.endswith(".parts"))]
     alone = len(stage.writer.outputs) == 1  # else it was refused at the first of them
     if left and ((swept and alone) or not was_killed):
