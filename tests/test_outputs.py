@@ -230,12 +230,21 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from outbid.formats.files.outputs import write_whole
+touch = Path.touch
+def die(self, **how):
+    touch(self, **how)
+    os.kill(os.getpid(), 9)
+if sys.argv[2] == "at the trial":
+    Path.touch = die
 write_whole(Path(sys.argv[1]), lambda file: os.kill(os.getpid(), 9), overwrite=True)
 """
 
 
-def test_the_next_run_removes_what_a_killed_one_left(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED, "out.csv"], check=False)
+@pytest.mark.parametrize("when", ["at the trial", "while it writes"])
+def test_the_next_run_removes_what_a_killed_one_left(
+    when: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, "out.csv", when], check=False)
     (left,) = folder.glob("out.csv.*.tmp")
     assert killed.returncode == -9
     other = written(folder / "out.csv.notes.tmp", "precious")
@@ -255,7 +264,12 @@ def test_the_next_run_removes_what_a_killed_one_left(folder: Path, caplog: pytes
 def test_a_geff_survives_a_kill_between_its_moves(
     moves: int, geff: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rename, done = Path.replace, []
+    rename, discard, done = Path.replace, outputs._discard, []
+
+    def left(
+        temporary: Path, final: Path
+    ) -> bool:  # what is killed removes nothing; a trial file is gone by then
+        return False if temporary.is_dir() else discard(temporary, final)
 
     def die(self: Path, target: Path) -> Path:
         if self.name in (geff.name, outputs.AFTER):  # zarr moves files of its own
@@ -266,7 +280,7 @@ def test_a_geff_survives_a_kill_between_its_moves(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", die)
-        patch.setattr(outputs, "_discard", lambda *_: None)  # what is killed removes nothing
+        patch.setattr(outputs, "_discard", left)
         if moves == 2:
             write_tracks(geff, TWO, record={"rows": 3}, overwrite=True)
         else:

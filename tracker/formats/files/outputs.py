@@ -289,11 +289,9 @@ def _end_of_links(path: Path) -> Path:
 
 def _try_to_write(target: Path, named: Path) -> None:
     """Make and remove a file beside an output: a disk may be read-only, full, or know shorter names."""
-    # Its name is as long as the temporary one; the last letter is not hexadecimal: it is no leftover.
-    attempt = target.with_name(f"{target.name}.{secrets.token_hex(4)[:-1]}w.tmp")
     try:
-        attempt.touch(exist_ok=False)
-        attempt.unlink(missing_ok=True)
+        with staged(target, partial(Path.touch, exist_ok=False)):
+            pass
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise SettingsError(f"The name {named.name} is too long for its folder. Shorten it.") from None
