@@ -5,7 +5,8 @@ are SciPy's `gaussian_laplace` with its maxima, at the width that was found, and
 is installed. All run in a process of one thread.
 
 `python bench_detect.py --cores 16` measures megavoxels a second of wall time instead: of one thread, of so
-many threads, and of so many threads with a process each, which are started within the time.
+many threads, and of so many threads with a process each, which are started within the time. `bound` is what
+so many processes reach that have nothing to do with each other: cores share memory and clock.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ MOVIES = {
 """Shapes and numbers of spots."""
 LARGE = {"64 x 1024²": ((64, 1024, 1024), 4000)}
 FRAMES = {"64 x 1024²": 1}
-LONG = {"256²": 200, "512²": 100, "20 x 256²": 16}
-"""Frames of movies that are searched on many cores."""
+LONG = {"512²": 60, "20 x 256²": 12}
+"""Frames of movies that each of many cores searches: processes start within the time of their first ones."""
 ON_GPU = {"512²": (1000, 256), "64 x 1024²": (4, 1)}
 """Frames of movies that are searched on a GPU, and of a batch."""
 RADIUS, SNR, PHOTONS = 3.0, 5.0, 50.0
@@ -105,19 +106,36 @@ def row_of(name: str, shape: tuple[int, int, int], spots: int) -> measure.Row:
 
 def on_cores(name: str, cores: int) -> measure.Row:
     """Megavoxels a second of a movie on one core, and on many by threads and by processes."""
-    (shape, spots), count = MOVIES[name], LONG[name]
+    (shape, spots), count, voxels = MOVIES[name], LONG[name] * cores, prod(MOVIES[name][0]) / 1e6
     few = [frame_of(shape, spots, seed) for seed in range(8)]
     frames = [few[number % len(few)] for number in range(count)]
     model, used = learn_from(lambda rows: (frames[row] for row in rows), count, DetectionSettings())
-    row: measure.Row = {"movie": name, "frames": count, "cores": cores}
-    found = set()
-    for how, workers, threads in (("one", 1, 1), ("threads", cores, cores), ("processes", cores, 0)):
+    detect_frames(few[:1], used, workers=1, model=model)  # compiles
+    begin = time.perf_counter()
+    here, _ = detect_frames(few, used, workers=1, model=model)
+    seconds = time.perf_counter() - begin
+    row: measure.Row = {"movie": name, "frames": count, "cores": cores, "one": len(few) * voxels / seconds}
+    with measure.processes(cores) as pool:
+        row["bound"] = sum(
+            len(few) * voxels / each for each in pool.map(searching, [(few, used, model)] * cores)
+        )
+    alike = []
+    for how, threads in (("threads", cores), ("processes", 0)):
         with patch.multiple(searched, _FEW=threads, _WORTH=0):
             begin = time.perf_counter()
-            seen, _ = detect_frames(frames, used, workers=workers, count=count, model=model)
-            row[how] = count * prod(shape) / 1e6 / (time.perf_counter() - begin)
-        found.add(seen.position.tobytes())
-    return row | {"alike": len(found) == 1}
+            seen, _ = detect_frames(frames, used, workers=cores, count=count, model=model)
+            row[how] = count * voxels / (time.perf_counter() - begin)
+        alike.append(np.array_equal(seen.position[: len(here)], here.position))
+    return row | {"alike": all(alike)}
+
+
+def searching(given: tuple[Any, DetectionSettings, Any]) -> float:
+    """Seconds of one search of some frames, after one that compiles; all processes at the same time."""
+    frames, used, model = given
+    detect_frames(frames[:1], used, workers=1, model=model)
+    begin = time.perf_counter()
+    detect_frames(frames, used, workers=1, model=model)
+    return time.perf_counter() - begin
 
 
 def on_gpu(name: str) -> measure.Row:
