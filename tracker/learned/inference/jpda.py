@@ -58,7 +58,7 @@ def updated(
     unlinked : two (N,) float64 arrays, optional
         Weights of no successor and of no predecessor, if they are not the model's: with divisions.
     with_moments : bool
-        Whether the M-steps need them.
+        Whether the M-steps need them; on the host alone.
     """
     shifts = _displaced(movie, model, posterior)
     competing = posterior.competing.copy()  # in the order of rows, as kernels have it
