@@ -100,7 +100,7 @@ def test_sums_by_index_are_the_cpus(count):
 @pytest.mark.parametrize("classes", [1, 2, 3])
 @pytest.mark.parametrize("time", [False, True])
 def test_sweeps_are_the_cpus(axes, classes, time):
-    """Candidates, filters, smoother with its moments, propagation and marginals, twice."""
+    """Candidates, filters, smoother, propagation and marginals, twice."""
     movie = small_movie(axes, time=time)
     model, there = model_of(movie, classes), on_gpu(movie)
     of_there = placed(model, to_device)
@@ -110,16 +110,13 @@ def test_sweeps_are_the_cpus(axes, classes, time):
             to_host(getattr(found.candidates, name)), getattr(here.candidates, name)
         )
     for omega in (1.0, 0.8):
-        here = updated(movie, model, here, omega=omega)
-        found = updated(there, of_there, found, omega=omega)
+        here = updated(movie, model, here, omega=omega, with_moments=False)
+        found = updated(there, of_there, found, omega=omega, with_moments=False)
     assert on_device(found.probability)
     for name in ("probability", "competing", "ratio", "clutter", "death", "birth", "birth_forward"):
         np.testing.assert_allclose(
             to_host(getattr(found, name)), getattr(here, name), rtol=1e-3, atol=1e-6, err_msg=name
         )
-    assert here.moments is not None
-    for ours, theirs in zip(found.moments, here.moments, strict=True):
-        np.testing.assert_allclose(to_host(ours), theirs, rtol=2e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])

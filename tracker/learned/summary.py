@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -254,23 +253,25 @@ def _with_known(summary: Summary, known: Mapping[str, float | tuple[float, ...]]
 class _WhenRead(Mapping[str, float]):
     """Standard errors, computed when one is read first: that takes a sixth of the time of a small movie.
 
-    Those of what was fixed are none; those of end and start are of shares of so many detections.
+    Those of what was fixed are none; those of end and start are of shares of so many detections. Until they
+    are read, the part of the movie from which motion was learned stays in memory.
     """
 
     def __init__(self, fit: Fit, known: tuple[str, ...]) -> None:
-        part, self._known, self._rates = fit.motion_from, known, fit.model.association
-        self._given, self._detections = (
-            (replace(part.movie, near=None), part.model, part.posterior),
-            len(fit.movie),
-        )
+        part, rates, self._known = fit.motion_from, fit.model.association, known
+        rest = {"end": _rate(rates.clutter, rates.delay), "start": _rate(rates.clutter, rates.delay_back)}
+        self._ends = {name: float(np.sqrt(p * (1 - p) / len(fit.movie))) for name, p in rest.items()}
+        self._given: tuple | None = (replace(part.movie, near=None), part.model, part.posterior)
+        self._found: dict[str, float] = {}
 
-    @cached_property
+    @property
     def _errors(self) -> dict[str, float]:
-        errors = standard_errors(*self._given)
-        for name, delay in (("end", self._rates.delay), ("start", self._rates.delay_back)):
-            rest = _rate(self._rates.clutter, delay)
-            errors |= {name: float(np.sqrt(rest * (1 - rest) / self._detections))} if errors else {}
-        return {name: error for name, error in errors.items() if name not in self._known}
+        if (given := self._given) is not None:
+            errors = standard_errors(*given)
+            errors |= self._ends if errors else {}
+            self._found = {name: error for name, error in errors.items() if name not in self._known}
+            self._given = None  # after the errors, for other threads
+        return self._found
 
     def __getitem__(self, name: str) -> float:
         return self._errors[name]

@@ -56,14 +56,11 @@ class Candidates(NamedTuple):
         new, by_head, places = _running(keep), keep[self.column_link], np.flatnonzero(keep)
         column, tail = _running(by_head), self.tail[places]
         return Candidates(
-            tail=tail,
-            head=self.head[places],
-            lag=self.lag[places],
-            row_start=new[self.row_start],
+            tail=tail, head=self.head[places], lag=self.lag[places], row_start=new[self.row_start],
             row_link=array_module(keep).arange(len(tail), dtype=np.int32),
             column_start=column[self.column_start],
             column_link=new[self.column_link[np.flatnonzero(by_head)]].astype(np.int32),
-        )
+        )  # fmt: skip
 
     def between(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Places (K,) of the links between some detections (M,), which increase, and keys among these."""
@@ -185,9 +182,7 @@ def pairs_near(movie: Movie, search: Search) -> NDArray[np.int64]:
     ways = {"tails": (asking, shift), "heads": (asked, -shift)}
     ways = ways if search.asking == "both" else {search.asking: ways[search.asking]}
     for rows, offset in ((part, way) for every, way in ways.values() for part in _parts(every)):
-        near, square = nearest(
-            places, start, rows, search.count, offset=offset, within=farthest
-        )  # fmt: skip
+        near, square = nearest(places, start, rows, search.count, offset=offset, within=farthest)
         rank, place = np.nonzero(near >= 0)
         pair = (rows[rank], near[rank, place].astype(np.int64))
         first, second = pair if offset > 0 else pair[::-1]

@@ -14,16 +14,12 @@ from .candidates import Candidates
 
 
 def decide(
-    candidates: Candidates,
-    probability: NDArray[np.float64],
-    *,
-    expected: float | None = None,
-    solver: str = "bid_and_augment",
+    candidates: Candidates, probability: NDArray[np.float64], *, solver: str = "bid_and_augment",
     exact: bool = False,
-) -> Links:
+) -> Links:  # fmt: skip
     r"""The links of maximum expected F1, with at most one successor and one predecessor per detection.
 
-    For a set of links with probabilities p, if T true links are expected, the expected F1 is
+    For a set of links with probabilities p, if T true links are expected, the sum of all, the expected F1 is
 
     .. math:: F_1 = 2 \sum p / (\mathrm{links} + T)
 
@@ -36,8 +32,6 @@ def decide(
     candidates : Candidates
     probability : (E,) float64 array
         Of each.
-    expected : float, optional
-        T. Default: the sum of the probabilities.
     solver : str
     exact : bool
         Whether margins are exact instead of lower bounds.
@@ -55,8 +49,7 @@ def decide(
     >>> decide(some, np.array([0.8, 0.1, 0.15])).pairs.tolist()
     [[0, 2]]
     """
-    truth = float(probability.sum()) if expected is None else expected
-    threshold = half_f1(probability, truth)
+    threshold = half_f1(probability)
     useful = np.flatnonzero(probability > threshold)
     tail, head = candidates.tail[useful], candidates.head[useful]
     gain = log_odds(probability[useful]) - log_odds(threshold)
@@ -93,12 +86,12 @@ def log_odds(probability: NDArray[np.float64] | float) -> NDArray[np.float64]:
     return odds
 
 
-def half_f1(probability: NDArray[np.float64], truth: float) -> float:
-    """Half of the largest expected F1, given the expected number of true links: the threshold for links.
+def half_f1(probability: NDArray[np.float64]) -> float:
+    """Half of the largest expected F1, if as many links are true as are expected: the threshold for links.
 
     Two links above a threshold near 1/2 rarely share an end, so exclusion is ignored here.
     """
-    threshold = 0.5
+    threshold, truth = 0.5, float(probability.sum())
     for _ in range(ROUNDS):
         above, last = probability[probability > threshold], threshold
         threshold = float(above.sum()) / max(len(above) + truth, TINY)

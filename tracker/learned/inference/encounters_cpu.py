@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from ...compute.kernels import inner_kernel, kernel
-from .filter_cpu import FARTHEST, predicted
+from .filter_cpu import FARTHEST, add_state, match_moments, predicted, state_of
 from .records import Hypotheses
 
 MEMORY = 4  # guard: frames by whose ways hypotheses are distinguished; before these their states are alike
@@ -45,84 +45,58 @@ def _copy(weight, state, at, weight_to, state_to, to):  # pragma: no cover
 
 
 @inner_kernel(error_model="numpy")
-def _followed(movie, steps, delay, i, j, at, to, weight, state, sums):  # pragma: no cover
+def _followed(movie, steps, delay, i, j, at, to, weight, state, room):  # pragma: no cover
     """Log likelihood that detection j follows i, whose filter is in row `at`; that of j goes to row `to`.
 
-    No filter is written where `to` is -1. sums (K + 1, D, 7) f8 is room.
+    No filter is written where `to` is -1. room is stay, mass (K,), part (D, 5) and total (K, D, 5), all f8.
     """
     position, flow, when, frame = movie
     noise, variance = steps.noise, steps.variance
     classes, axes = variance.shape
+    stay, mass, part, total = room
     ahead, lag, start = frame[j] - frame[i], when[j] - when[i], when[i]
-    if ahead > len(delay) or delay[ahead - 1] == NEVER:
-        if to >= 0:
-            _begin(steps, to, weight, state)
-        return NEVER
-    renewed, total = 0.0, 0.0
+    renewed, likelihood = 0.0, 0.0
     for c in range(classes):
-        stay = 1.0
+        stay[c], mass[c] = 1.0, 0.0
         for _ in range(lag):
-            stay *= 1 - steps.renewal[c]
-        sums[c, 0, 6] = stay
-        renewed += weight[at, c] * (1 - stay)
+            stay[c] *= 1 - steps.renewal[c]
+        renewed += weight[at, c] * (1 - stay[c])
         for d in range(axes):
-            for m in range(6):
-                sums[c, d, m] = 0.0
-    for k in range(2 * classes):
+            for m in range(5):
+                total[c, d, m] = 0.0
+    may = ahead <= len(delay) and delay[ahead - 1] != NEVER
+    for k in range(2 * classes if may else 0):
         c, fresh = k // 2, k % 2 == 1
-        w = steps.entry[c] * renewed if fresh else weight[at, c] * sums[c, 0, 6]
+        w = steps.entry[c] * renewed if fresh else weight[at, c] * stay[c]
         if not w > 0:
             continue
         quad, det = 0.0, 1.0
         for d in range(axes):
-            x, s, xx, xs, ss = 0.0, 0.0, noise[d], 0.0, variance[c, d]
-            if not fresh:
-                x, s = np.float64(state[at, c, d, 0]), np.float64(state[at, c, d, 1])
-                xx, xs = np.float64(state[at, c, d, 2]), np.float64(state[at, c, d, 3])
-                ss = np.float64(state[at, c, d, 4])
+            x, s, xx, xs, ss = state_of(state, -1 if fresh else at, c, d, noise[d], variance[c, d])
             x, s, xx, xs, ss = predicted(
                 steps.correlation[c], variance[c, d], steps.step_scale, lag, start, 1, x, s, xx, xs, ss
             )
             x += position[i, d] + ahead * flow[i, d] - position[j, d]
-            precision = 1 / (xx + noise[d])
-            quad += x * x * precision
+            quad += x * x * (1 / (xx + noise[d]))
             det *= math.tau * (xx + noise[d])
-            sums[classes, d, 0], sums[classes, d, 1], sums[classes, d, 2] = x, s, xx
-            sums[classes, d, 3], sums[classes, d, 4], sums[classes, d, 5] = xs, ss, precision
+            part[d, 0], part[d, 1], part[d, 2], part[d, 3], part[d, 4] = x, s, xx, xs, ss
         if quad > FARTHEST:
             continue
         w *= math.exp(-0.5 * quad) / math.sqrt(det)
-        total += w
-        if to < 0:
-            continue
-        for d in range(axes):
-            x, s, xx = sums[classes, d, 0], sums[classes, d, 1], sums[classes, d, 2]
-            xs, ss, precision = sums[classes, d, 3], sums[classes, d, 4], sums[classes, d, 5]
+        likelihood += w
+        mass[c] += w
+        for d in range(axes if to >= 0 else 0):
+            x, s, xx, xs, ss = part[d, 0], part[d, 1], part[d, 2], part[d, 3], part[d, 4]
+            precision = 1 / (xx + noise[d])
             gain, of_step = xx * precision, xs * precision
             s -= of_step * x
             x -= gain * x
-            sums[c, d, 0] += w * x
-            sums[c, d, 1] += w * s
-            sums[c, d, 2] += w * (xx - gain * xx + x * x)
-            sums[c, d, 3] += w * (xs - gain * xs + x * s)
-            sums[c, d, 4] += w * (ss - of_step * xs + s * s)
-            sums[c, d, 5] += w
-    if to >= 0:
-        _begin(steps, to, weight, state)
-    if not total > 0:
-        return NEVER
+            add_state(total, c, d, w, x, s, xx - gain * xx, xs - gain * xs, ss - of_step * xs)
     if to >= 0:
         for c in range(classes):
-            weight[to, c] = sums[c, 0, 5] / total
-            if sums[c, 0, 5] > 0:
-                factor = 1 / sums[c, 0, 5]
-                for d in range(axes):
-                    x, s = sums[c, d, 0] * factor, sums[c, d, 1] * factor
-                    state[to, c, d, 0], state[to, c, d, 1] = x, s
-                    state[to, c, d, 2] = sums[c, d, 2] * factor - x * x
-                    state[to, c, d, 3] = sums[c, d, 3] * factor - x * s
-                    state[to, c, d, 4] = sums[c, d, 4] * factor - s * s
-    return math.log(total) + delay[ahead - 1]
+            weight[to, c] = mass[c] / likelihood if likelihood > 0 else steps.share[c]
+        match_moments(to, noise, variance, mass, total, state)
+    return math.log(likelihood) + delay[ahead - 1] if likelihood > 0 else NEVER
 
 
 @kernel(error_model="numpy")
@@ -132,7 +106,8 @@ def follow_tracks(first, last, movie, steps, delay, after, starts, own, weight, 
     movie is of position and flow (N, D) f8, when and frame (N,) i8; delay (L,) f8; after (N,) i8 is the next
     detection in the track, or -1; starts (T,) i8 are the first ones, of which these are first:last.
     """
-    sums = np.empty((len(steps.share) + 1, len(steps.noise), 7))
+    classes, axes = steps.variance.shape
+    room = np.empty(classes), np.empty(classes), np.empty((axes, 5)), np.empty((classes, axes, 5))
     at, count = starts[first:last].copy(), last - first
     for t in range(count):
         _begin(steps, at[t], weight, state)
@@ -143,7 +118,7 @@ def follow_tracks(first, last, movie, steps, delay, after, starts, own, weight, 
             i = at[t]
             j = after[i]
             if j >= 0:
-                own[j] = _followed(movie, steps, delay, i, j, i, j, weight, state, sums)
+                own[j] = _followed(movie, steps, delay, i, j, i, j, weight, state, room)
                 at[left] = j
                 left += 1
         count = left
@@ -159,7 +134,8 @@ def may_exchange(
     single is as `meet` has it.
     """
     frame, (after, before) = movie[3], tracks
-    sums = np.empty((len(steps.share) + 1, len(steps.noise), 7))
+    classes, axes = steps.variance.shape
+    room = np.empty(classes), np.empty(classes), np.empty((axes, 5)), np.empty((classes, axes, 5))
     came, to = np.empty(2, np.int64), np.empty(2, np.int64)
     for k in range(first, last):
         likely[k] = False
@@ -179,7 +155,7 @@ def may_exchange(
                 if j >= 0:
                     odds -= own[j]
                     if i >= 0:
-                        odds += _followed(movie, steps, delay, i, j, i, -1, weight, state, sums)
+                        odds += _followed(movie, steps, delay, i, j, i, -1, weight, state, room)
             if odds >= LEAST_LOG:
                 likely[k] = True
                 break
@@ -202,7 +178,7 @@ def _mix(share, t, led, turned, wrong, now, h, then, g):  # pragma: no cover
 
 
 @inner_kernel(error_model="numpy")
-def _go_on(t, may, movie, steps, delay, single, tracks, at, known, now, sums):  # pragma: no cover
+def _go_on(t, may, movie, steps, delay, single, tracks, at, known, now, room):  # pragma: no cover
     """Make the hypotheses after the detections (2,) of frame t, or -1; returns how many are left.
 
     may is whether tracks may exchange there.
@@ -236,7 +212,7 @@ def _go_on(t, may, movie, steps, delay, single, tracks, at, known, now, sums):  
                 else:
                     total -= single * known.alone[now, h, side]
                     own = (now * many + h) * 2 + side
-                    total += _followed(movie, steps, delay, i, j, own, to, known.weight, known.state, sums)
+                    total += _followed(movie, steps, delay, i, j, own, to, known.weight, known.state, room)
             if total < best + LEAST_LOG:
                 continue
             best, g = max(best, total), ((h << 1) | way) & (many - 1)
@@ -277,15 +253,16 @@ def meet(
     `follow_tracks`; single is the log weight of a detection alone, over that of a track's start and end.
     """
     many, most = 1 << MEMORY, 1
-    room = 4 * many + 2, len(steps.share)
+    classes, axes = steps.variance.shape
+    room = np.empty(classes), np.empty(classes), np.empty((axes, 5)), np.empty((classes, axes, 5))
     for e in range(first, last):
         most = max(most, meetings[e, 3] + window)
     known = Hypotheses(
         np.empty((2, many)), np.zeros((2, many, 2), np.int64), np.zeros((2, many, 2), np.int64),
-        np.zeros((2, many, 2), np.int64), np.zeros((2, many, most, 2)), np.empty(room, np.float32),
-        np.empty((*room, len(steps.noise), 5), np.float32),
+        np.zeros((2, many, 2), np.int64), np.zeros((2, many, most, 2)),
+        np.empty((4 * many + 2, classes), np.float32),
+        np.empty((4 * many + 2, classes, axes, 5), np.float32),
     )  # fmt: skip
-    sums = np.empty((len(steps.share) + 1, len(steps.noise), 7))
     at, path, ended = np.empty(2, np.int64), np.empty(2, np.int64), np.empty(2, np.int64)
     for e in range(first, last):
         start, frames, now, left = meetings[e, 2], meetings[e, 3], 0, 0
@@ -314,7 +291,7 @@ def meet(
                 continue
             ends = min(ended[0], ended[1]) if min(ended[0], ended[1]) >= 0 else max(ended[0], ended[1])
             may = t < frames and (ends < 0 or start + t <= ends + 1)
-            left = _go_on(t, may, movie, steps, delay, single, tracks, at, known, now, sums)
+            left = _go_on(t, may, movie, steps, delay, single, tracks, at, known, now, room)
             now = 1 - now
             if left == 1 and t >= frames:
                 break

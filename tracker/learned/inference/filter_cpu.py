@@ -44,6 +44,15 @@ def prepare_links(
 
 
 @inner_kernel(error_model="numpy", forceinline=True)
+def state_of(of, e, c, d, noise, variance):  # pragma: no cover
+    """State of link e in class c along axis d, from states (E, K, D, 5) f4; of a fresh step if e is -1."""
+    if e < 0:
+        return 0.0, 0.0, noise, 0.0, variance
+    x, s, xx = np.float64(of[e, c, d, 0]), np.float64(of[e, c, d, 1]), np.float64(of[e, c, d, 2])
+    return x, s, xx, np.float64(of[e, c, d, 3]), np.float64(of[e, c, d, 4])
+
+
+@inner_kernel(error_model="numpy", forceinline=True)
 def predicted(a, variance, scale, lag, start, way, x, s, xx, xs, ss):  # pragma: no cover
     """State `lag` intervals on in a class of correlation a: start, start + way, …"""
     q = variance * (1 - a * a)
@@ -111,7 +120,17 @@ def _normalise(i, in_start, in_link, competing, n, likelihood, weight, fresh, to
 
 
 @inner_kernel(error_model="numpy", forceinline=True)
-def _match_moments(f, noise, variance, mass, total, state):  # pragma: no cover
+def add_state(total, c, d, w, x, s, xx, xs, ss):  # pragma: no cover
+    """Add a state along axis d, of weight w, to the sums total (K, D, 5) of class c."""
+    total[c, d, 0] += w * x
+    total[c, d, 1] += w * s
+    total[c, d, 2] += w * (xx + x * x)
+    total[c, d, 3] += w * (xs + x * s)
+    total[c, d, 4] += w * (ss + s * s)
+
+
+@inner_kernel(error_model="numpy", forceinline=True)
+def match_moments(f, noise, variance, mass, total, state):  # pragma: no cover
     """Write the state of link f: the moments of the components whose sums are mass (K,), total (K, D, 5)."""
     for c in range(len(mass)):
         if not mass[c] > 0:
@@ -161,9 +180,8 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
                         e = np.int64(in_link[p]) if p >= in_start[i] else np.int64(-1)
                         for c in range(classes):
                             w = incoming[e, c] * stay[c] if e >= 0 else fresh[c]
-                            if (
-                                e < 0 and lag == last_lag and start == last_start
-                            ):  # as for the detection before
+                            known = e < 0 and lag == last_lag and start == last_start
+                            if known:  # as for the detection before
                                 weight[m] = w * norm[c] if w >= NEGLIGIBLE * share[c] else 0.0
                                 m += 1
                                 continue
@@ -171,11 +189,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
                                 continue
                             det, a = 1.0, correlation[c]
                             for d in range(axes):
-                                x, s, xx, xs, ss = 0.0, 0.0, noise[d], 0.0, variance[c, d]
-                                if e >= 0:
-                                    x, s = np.float64(state[e, c, d, 0]), np.float64(state[e, c, d, 1])
-                                    xx, xs = np.float64(state[e, c, d, 2]), np.float64(state[e, c, d, 3])
-                                    ss = np.float64(state[e, c, d, 4])
+                                x, s, xx, xs, ss = state_of(state, e, c, d, noise[d], variance[c, d])
                                 x, s, xx, xs, ss = predicted(
                                     a, variance[c, d], scale, lag, start, way, x, s, xx, xs, ss
                                 )
@@ -202,11 +216,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
                         x = way * away[f, d] + part[k, d, 0]
                         s = part[k, d, 1] - part[k, d, 4] * x
                         x *= part[k, d, 3]
-                        total[c, d, 0] += w * x
-                        total[c, d, 1] += w * s
-                        total[c, d, 2] += w * (part[k, d, 5] + x * x)
-                        total[c, d, 3] += w * (part[k, d, 6] + x * s)
-                        total[c, d, 4] += w * (part[k, d, 7] + s * s)
-                _match_moments(f, noise, variance, mass, total, state)
+                        add_state(total, c, d, w, x, s, part[k, d, 5], part[k, d, 6], part[k, d, 7])
+                match_moments(f, noise, variance, mass, total, state)
                 for c in range(classes):
                     likelihood[f, c] = mass[c] * prior[f]

@@ -12,11 +12,10 @@ from ...compute.cuda import cuda_function, launch
 _SOURCE = "learned/inference/filter.cu"
 
 
-def kernel(source, name, steps, *, moments=False):
-    """A kernel compiled for the number of classes and axes, and with or without moments."""
+def kernel(source, name, steps):
+    """A kernel compiled for the number of classes and axes."""
     classes, axes = steps.variance.shape
-    given = (f"-DCLASSES={classes}", f"-DAXES={axes}", f"-DMOMENTS={str(moments).lower()}")
-    return cuda_function(source, name, options=given)
+    return cuda_function(source, name, options=(f"-DCLASSES={classes}", f"-DAXES={axes}"))
 
 
 def packed(steps):
@@ -29,7 +28,7 @@ def packed(steps):
 def prepare_links(first, last, links, delay, survival, density, competing, omega, *made):
     """Write what a sweep needs of links; see filter_cpu.prepare_links."""
     given = (*links, to_device(delay), *survival, density, *competing, np.float64(omega), *made)
-    function = cuda_function(_SOURCE, "prepare_links", options=("-DMOMENTS=false", "-DCLASSES=1", "-DAXES=1"))
+    function = cuda_function(_SOURCE, "prepare_links", options=("-DCLASSES=1", "-DAXES=1"))
     launch(function, last - first, (np.int64(first), np.int64(last), *given))
 
 

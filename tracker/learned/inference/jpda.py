@@ -33,7 +33,7 @@ from .features import feature_ratios, odds_of_clutter
 from .posterior import Displacements, LinkPosterior
 from .records import Direction, Messages, Moments, Places, Steps
 
-Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]] | NDArray[np.float64]
 """Weights (N,) of no successor and of no predecessor."""
 OMEGA = 0.75, 0.875
 """Weight of the row and column entropies: n equivalent tails and heads have n! matchings, which is right with
@@ -58,7 +58,7 @@ def updated(
     unlinked : two (N,) float64 arrays, optional
         Weights of no successor and of no predecessor, if they are not the model's: with divisions.
     with_moments : bool
-        Whether the M-steps need them.
+        Whether the M-steps need them; on the host alone.
     """
     shifts = _displaced(movie, model, posterior)
     competing = posterior.competing.copy()  # in the order of rows, as kernels have it
@@ -97,9 +97,11 @@ def _displaced(movie: Movie, model: Model, posterior: LinkPosterior) -> Displace
     return Displacements(flow, displacements(movie, flow, posterior.candidates))
 
 
-def _ends(movie: Movie, model: Model, unlinked: Ends | None) -> Ends:
+def _ends(
+    movie: Movie, model: Model, unlinked: Ends | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weights of no successor and of no predecessor: the given ones or those of the model, under pins."""
-    death, birth = unlinked or no_link(movie, model)
+    death, birth = no_link(movie, model) if unlinked is None else unlinked
     if movie.pins is not None:
         death, birth = death.copy(), birth.copy()
         death[movie.pins.forced[:, 0]] = birth[movie.pins.forced[:, 1]] = LEAST * LEAST  # all but never
@@ -197,12 +199,8 @@ def _half(
     omega: float, moved: NDArray[np.uint8],
 ) -> tuple[Callable[[tuple[int, int]], int], int]:  # fmt: skip
     """What passes over blocks of contested rows, or columns, and their number; weights: own, of others."""
-    n, (start, link), on = (
-        raised(unlinked, 1 / omega),
-        segments,
-        kernels("outbid.learned.inference.propagation", ratio),
-    )
-    contested = on.begin(start, link, n, competing[0], moved[0])
+    n, on = raised(unlinked, 1 / omega), kernels("outbid.learned.inference.propagation", ratio)
+    contested = on.begin(*segments, n, competing[0], moved[0])
     arrays = (contested, *segments, ratio, n, *competing, omega, *moved)
     return lambda block: on.compete(*block, *arrays), len(contested)
 
@@ -251,16 +249,8 @@ def log_evidence(
 
 def steps_of(movie: Movie, model: Model) -> Steps:
     """The motion model as kernels take it: of one type, however it was made."""
-    motion = model.motion
-    return Steps(
-        variance=_plain(motion.variance), correlation=_plain(motion.correlation), share=_plain(motion.share),
-        renewal=_plain(motion.renewal), entry=_plain(motion.entry),
-        step_scale=_plain(np.repeat(motion.step_scale, movie.intervals)), noise=_plain(motion.noise),
-    )  # fmt: skip
-
-
-def _plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.array(values, np.float64, order="C")
+    motion = replace(model.motion, step_scale=np.repeat(model.motion.step_scale, movie.intervals))
+    return Steps(*(np.array(getattr(motion, name), np.float64, order="C") for name in Steps._fields))
 
 
 def displacements(movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float32]:
@@ -280,8 +270,7 @@ def _places(
     on = kernels("outbid.learned.inference.filter", tail)
     # A movie in reverse is a view with strides, for which the kernel would be compiled once more.
     plain = array_module(tail).ascontiguousarray
-    survival = plain(around.survival), plain(around.survival_back)
-    density = plain(movie.density)
+    survival, density = (plain(around.survival), plain(around.survival_back)), plain(movie.density)
 
     def prepare(block: tuple[int, int]) -> None:
         ends, delay = (tail, head, lag), model.association.delay

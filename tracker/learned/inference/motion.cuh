@@ -3,7 +3,6 @@
 #ifndef CLASSES  // launchers give them to the compiler
 #define CLASSES 2
 #define AXES 3
-#define MOMENTS true
 #endif
 constexpr int K = CLASSES, D = AXES;
 constexpr double kLeastWeight = 1e-3, kFarthest = 600.0, kNothing = 1e-290, kTwoPi = 6.283185307179586;

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...compute.kernels import inner_kernel, kernel
 from ...compute.tolerances import LEAST, NEGLIGIBLE, TINY
-from .filter_cpu import FARTHEST, fresh_weights, predicted
+from .filter_cpu import FARTHEST, fresh_weights, predicted, state_of
 from .powers_cpu import gauss
 
 HOPELESS = 1e-5  # error level: odds by the past and by the future below which a link is not smoothed
@@ -70,7 +70,7 @@ def _past(
     m = 0
     for p in range(in_start[i], in_start[i + 1] + 1):
         begins = p == in_start[i + 1]
-        e = np.int64(0) if begins else np.int64(in_link[p])
+        e = np.int64(-1) if begins else np.int64(in_link[p])
         for c in range(classes):
             w = fresh[c] if begins else entering[e, c] * stay[c]
             if w >= NEGLIGIBLE * (share[c] if begins else 1.0):
@@ -78,12 +78,7 @@ def _past(
                 weight[m] = w
                 a = correlation[c]
                 for d in range(len(noise)):
-                    x, s, xx, xs, ss = 0.0, 0.0, noise[d], 0.0, variance[c, d]
-                    if not begins:
-                        x, s = np.float64(of[e, c, d, 0]), np.float64(of[e, c, d, 1])
-                        xx, xs, ss = (
-                            np.float64(of[e, c, d, 2]), np.float64(of[e, c, d, 3]), np.float64(of[e, c, d, 4])
-                        )  # fmt: skip
+                    x, s, xx, xs, ss = state_of(of, e, c, d, noise[d], variance[c, d])
                     c1 = a * ss
                     c0, mean, stays = xs + scale * c1, s, ss
                     x, s, xx, xs, ss = predicted(a, variance[c, d], scales, lag, start, 1, x, s, xx, xs, ss)

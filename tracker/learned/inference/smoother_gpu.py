@@ -21,14 +21,13 @@ def future_as_observations(first, last, steps, messages, factor):
 
 
 def smooth_rows(first, last, steps, places, behind, ahead, past, future, factor, G, moments):
-    """Write the likelihood ratios of links, and their moments; see smoother_cpu.smooth_rows."""
+    """Write the likelihood ratios of links; see smoother_cpu.smooth_rows. The CPU alone computes moments."""
+    assert not len(moments.residual)
     xp = array_module(G)
     links = behind.out_start[xp.asarray([first, last])].tolist()
     given = places.when, places.away, places.prior, places.exclusion, places.lag
     sides = behind.in_start, behind.in_link, behind.near, behind.far, ahead.in_start, ahead.in_link
     earlier = past.likelihood, past.weight, past.state, past.fresh
     after = future.likelihood, future.weight, future.state, future.fresh, factor
-    function = kernel(_SOURCE, "smooth_rows", steps, moments=len(moments.residual) > 0)
-    bounds = (np.int64(links[0]), np.int64(links[1]))
-    given = (*bounds, *packed(steps), *given, *sides, *earlier, *after, G, *moments)
-    launch(function, links[1] - links[0], given, block=128)
+    given = (*map(np.int64, links), *packed(steps), *given, *sides, *earlier, *after, G)
+    launch(kernel(_SOURCE, "smooth_rows", steps), links[1] - links[0], given, block=128)

@@ -39,14 +39,7 @@ from .field import Fields
 from .m_steps import by_moments
 from .options import LearnOptions
 from .sample import part_of, sample_of
-from .starts import (
-    FirstOrder,
-    first_candidates,
-    first_order,
-    narrow,
-    start_models,
-    whiten,
-)
+from .starts import FirstOrder, first_candidates, first_order, narrow, start_models, whiten
 from .whole import extend_to_movie
 
 

@@ -13,8 +13,6 @@ from ...geometry.neighbours import nearest
 from ..inference.blocks import in_blocks
 from ..model.movie import NEIGHBOURS, OUTER, Movie, summed, weighted
 
-_WINDOW = 3
-"""Cells along an axis that hold, in all frames, the detections by which births and deaths are judged."""
 _RIDGE = 20.0
 """Prior: weight, in detections, of no common step."""
 
@@ -62,10 +60,8 @@ class Fields(Arrays):
         movie, axes = self.movie, self.movie.axes
         if not self.near.shape[1]:
             return np.zeros_like(step)
-        predictor, on = (
-            np.empty_like(step, shape=(len(movie), 4, axes)),
-            kernels("outbid.learned.learn.field", step),
-        )
+        predictor = np.empty_like(step, shape=(len(movie), 4, axes))
+        on = kernels("outbid.learned.learn.field", step)
 
         def predict(block: tuple[int, int]) -> None:
             near, position = self.near, movie.position
@@ -115,7 +111,7 @@ class Fields(Arrays):
 
 
 def cells(position: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """(N,) cell of each place and the shape of the grid; 3 cells along each axis hold 24 places on average.
+    """(N,) cell of each place, and the shape of the grid: a cell and those that touch it hold some 24 places.
 
     Examples
     --------
@@ -127,7 +123,7 @@ def cells(position: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, 
     extent = to_host(np.maximum(np.ptp(position, axis=0), TINY)) if count else np.ones(axes)
     share = OUTER / max(count, 1)
     edge = max(float((np.prod(extent) * share) ** (1 / axes)), float(extent.max()) * share)
-    shape = tuple(max(round(_WINDOW * size / edge), 1) for size in extent.tolist())
+    shape = tuple(max(round(3 * size / edge), 1) for size in extent.tolist())
     cell = array_module(position).zeros(count, np.int64)
     for values, size, many in zip(position.T, extent.tolist(), shape, strict=True):
         at = ((values - (values.min() if count else 0)) / size * many).astype(np.int64)

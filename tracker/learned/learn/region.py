@@ -41,11 +41,8 @@ class Region:
         tail, head, *_ = posterior.candidates
         inner = posterior.candidates.kept(whole[tail] & whole[head])
         away = Displacements(near.local.flow, displacements(movie, flow, inner))
-        odds = posterior.ratio * (posterior.competing[0] * posterior.competing[1]) ** -posterior.omega
-        incoming_weight, count = posterior.competing * odds * (whole[tail] != whole[head]), len(movie)
-        others = np.stack(
-            [summed(end, each, count) for end, each in zip((tail, head), incoming_weight, strict=True)]
-        )
+        leave, ratio, competing = whole[tail] != whole[head], posterior.ratio, posterior.competing
+        others = left_out((tail, head), leave, (ratio, competing, posterior.omega), len(movie))
         region = cls(movie=part, model=near, rows=rows, core=core, links=links, others=others[:, rows])
         return region, replace(begun, displaced=away)
 
@@ -67,6 +64,19 @@ class Region:
         links = self.core[tail[self.links]] & self.core[head[self.links]]
         rows = self.core[self.rows]
         return whole.paste(part, "link", self.links[links], links).paste(part, "row", self.rows[rows], rows)
+
+
+def left_out(
+    ends: tuple[NDArray[np.integer], NDArray[np.integer]], out: NDArray[np.bool_],
+    weights: tuple[NDArray[np.float64], NDArray[np.float64], float], count: int,
+) -> NDArray[np.float64]:  # fmt: skip
+    """(2, N) weights, to the power 1 / omega, of the links (E,) that are left out, in their rows and columns.
+
+    weights are ratio (E,), competing (2, E) and omega.
+    """
+    ratio, competing, omega = weights
+    incoming = ratio * (competing[0] * competing[1]) ** -omega * competing * out
+    return np.stack([summed(end, each, count) for end, each in zip(ends, incoming, strict=True)])
 
 
 def ends_of(posterior: LinkPosterior, links: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

@@ -31,7 +31,7 @@ def divided_again(solved: Solved, lineage: Lineage, pins: PinnedRows, links: NDA
     fit = under(context, near, lineage.model, log_factor)
     region, part = Region.of(movie, model, posterior, core)
     for _ in range(FEW):
-        unlinked = np.where(core, np.stack(no_link_beside(context, fit)), lineage.unlinked)
+        unlinked = np.where(core, no_link_beside(context, fit), lineage.unlinked)
         part = region.updated(part, unlinked)
         posterior = region.pasted(posterior, part)
         context = Context.of(movie, model, posterior).near(near)

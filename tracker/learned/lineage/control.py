@@ -61,8 +61,7 @@ def division_evidence(
     if large := len(movie) > most:
         rows, near = _central(movie, reach, model.association.longest, most)
         many = float(starts[rows][near & (np.abs(movie.frame[rows] - (movie.frames - 1) / 2) <= reach)].sum())
-        movie = movie.at(rows)
-        model = model.take("row", rows)
+        movie, model = movie.at(rows), model.take("row", rows)
         posterior, _ = posterior.at(rows, movie.frame)
     forward, context = _first_fit(movie, model, posterior, near, reach, many)
     count = _count(forward)
@@ -82,12 +81,12 @@ def division_evidence(
 
 def likely_divisions(
     movie: Movie, model: Model, posterior: LinkPosterior, known: DaughterModel
-) -> tuple[Divisions, DivisionFit]:
-    """Divisions that may be, and their fit from a known model."""
+) -> tuple[Divisions, DivisionFit, Context]:
+    """Divisions that may be; and the fit of all candidates from a known model, and its context."""
     every = candidate_divisions(movie, model.local.flow, posterior, np.ones_like(movie.frame, bool))
     whole = Context.of(movie, model, posterior).near(every)
     fit = fitted(whole, every, known, 0.0, rounds_over(movie))
-    return every.take("division", fit.probability > TINY), fit
+    return every.take("division", fit.probability > TINY), fit, whole
 
 
 def rounds_over(movie: Movie) -> int:

@@ -71,10 +71,10 @@ class DaughterModel:
     @classmethod
     def initial(cls, rate: float, axes: int) -> DaughterModel:
         """The model from which EM starts."""
-        offset, growth = _OFFSET**2, _OFFSET**2
+        offset = _OFFSET**2
         return cls(
             rate=rate, death=1.0, birth=1.0, along=offset, across=offset, log_distance=log(_DISTANCE),
-            spread=_SPREAD**2 / 4, growth=0.0, growth_spread=growth, other_spread=growth, scaling=0.0,
+            spread=_SPREAD**2 / 4, growth=0.0, growth_spread=offset, other_spread=offset, scaling=0.0,
             shape=np.eye(axes),
         )  # fmt: skip
 

@@ -35,8 +35,8 @@ def decide_jointly(
     of_pair = np.minimum(summed(place, np.concatenate([link_probability, both]), len(every)), 1.0)
     of_division = summed(place[candidates.size :], both, len(every))
     as_link, as_division = (
-        log_odds(each) - log_odds(half_f1(all_, float(all_.sum())))
-        for each, all_ in ((of_pair, of_pair), (of_division, probability))
+        log_odds(each) - log_odds(half_f1(every_one))
+        for each, every_one in ((of_pair, of_pair), (of_division, probability))
     )
     benefit = np.maximum(as_link, np.where(of_division > 0, as_division, -np.inf))
     useful = np.flatnonzero(benefit > 0)

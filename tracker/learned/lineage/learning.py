@@ -13,6 +13,7 @@ from ..inference.candidates import distinct
 from ..inference.features import odds_of_clutter
 from ..inference.jpda import no_link
 from ..inference.posterior import LinkPosterior
+from ..learn.region import left_out
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Divisions
@@ -68,8 +69,8 @@ class Context(Arrays):
         odds = xp.broadcast_to(xp.asarray(odds_of_clutter(movie, model)), (len(movie),))
         return cls(
             links=xp.arange(len(tail)), tail=tail, head=head, ratio=posterior.ratio,
-            competing=posterior.competing,
-            unlinked=np.stack(no_link(movie, model)), clutter=posterior.clutter_weight,
+            competing=posterior.competing, unlinked=np.stack(no_link(movie, model)),
+            clutter=posterior.clutter_weight,
             scaled=np.stack([movie.left > 0, movie.frame > 0]), clutter_share=odds / (1 + odds),
             others=xp.zeros((2, len(movie))), omega=posterior.omega,
         )  # fmt: skip
@@ -82,14 +83,9 @@ class Context(Arrays):
         row, column = np.zeros_like(self.unlinked, bool)
         row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
         keep = row[self.tail] | column[self.head]
-        incoming_weight = (
-            self.ratio * (self.competing[0] * self.competing[1]) ** -self.omega * self.competing * ~keep
-        )
-        others = np.stack([
-            summed(end, each, len(row))
-            for end, each in zip((self.tail, self.head), incoming_weight, strict=True)
-        ])  # fmt: skip
-        return replace(self.take("link", keep), scaled=self.scaled & inside, others=self.others + others)
+        weights = self.ratio, self.competing, self.omega
+        others = self.others + left_out((self.tail, self.head), ~keep, weights, len(row))
+        return replace(self.take("link", keep), scaled=self.scaled & inside, others=others)
 
     def of_rows(self, divisions: Divisions) -> tuple[Context, Divisions]:
         """The same without the detections that take no part, which are most in a large movie."""
@@ -117,9 +113,8 @@ class Context(Arrays):
         count = np.int64(self.unlinked.shape[1])
         links = self.tail * count + self.head
         wanted = divisions.mother * count + np.stack([divisions.first, divisions.second])
-        more = distinct([wanted.ravel()])
+        more, xp = distinct([wanted.ravel()]), array_module(links)
         at = np.searchsorted(links, more)
-        xp = array_module(links)
         more = more[np.concatenate([links, xp.full(1, -1)])[at] != more]
         every = np.concatenate([links, more])
         order = np.argsort(every)
@@ -239,14 +234,12 @@ def bethe_evidence(context: Context, fit: DivisionFit) -> float:
     return float(z - births - more.sum())
 
 
-def no_link_beside(context: Context, fit: DivisionFit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
+def no_link_beside(context: Context, fit: DivisionFit) -> NDArray[np.float64]:
+    """(2, N) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
     incoming_weight = summed(fit.pairs.column, fit.beliefs.daughter, context.unlinked.shape[1])
     incoming = np.stack([fit.beliefs.rows.divided, incoming_weight])
-    death, birth = (
-        context.deaths_and_births(fit.next_model) ** (1 / context.omega) + incoming
-    ) ** context.omega
-    return death, birth
+    ends: NDArray[np.float64] = context.deaths_and_births(fit.next_model) ** (1 / context.omega) + incoming
+    return ends**context.omega
 
 
 def beside(posterior: LinkPosterior, context: Context, fit: DivisionFit) -> LinkPosterior:

@@ -60,9 +60,7 @@ class Lifetimes:
         first, last = xp.arange(len(frame)), xp.arange(len(frame))
         first[target[plain]], last[source[plain]] = source[plain], target[plain]
         first, last = chain_ends(first), chain_ends(last)
-        return cls(
-            frame=frame, born=frame[first], seen_born=seen_born[first], end=frame[last], divides=divides[last]
-        )
+        return cls(frame, frame[first], seen_born[first], frame[last], divides[last])
 
 
 def log_factors(cells: Lifetimes, divisions: Divisions) -> NDArray[np.float64]:

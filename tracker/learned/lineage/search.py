@@ -68,9 +68,8 @@ def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Line
 
 def divisions_by(evidence: DivisionEvidence, movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
     """Divisions by evidence that is known. Other parameters are those of `find_divisions`."""
-    divisions, fit = likely_divisions(movie, model, posterior, evidence.model)
+    divisions, fit, context = likely_divisions(movie, model, posterior, evidence.model)
     fields = Fields.of(movie)
-    context = Context.of(movie, model, posterior).near(fit.divisions)
     posterior, unlinked = beside(posterior, context, fit), no_link_beside(context, fit)
     for turn in range(FEW):  # links, divisions, flow, rates and ages in turn
         log_factor = np.log(evidence.real) + _ages(movie, posterior, fit, divisions)
@@ -84,7 +83,7 @@ def divisions_by(evidence: DivisionEvidence, movie: Movie, model: Model, posteri
             model = adapt(movie, model, posterior, fields)
     return Lineage(
         divisions=divisions, probability=fit.probability, model=fit.model, posterior=posterior,
-        evidence=evidence, rates=model, unlinked=np.stack(unlinked),
+        evidence=evidence, rates=model, unlinked=unlinked,
     )  # fmt: skip
 
 
