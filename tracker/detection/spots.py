@@ -36,9 +36,8 @@ FEATURES = (
 )  # fmt: skip
 """Columns of a detection: see `outbid.detect`."""
 LARGE = 1 << 22
-"""Guard: voxels of a frame beyond which it is searched in tiles: some 60 bytes each are in use."""
-_TILE = 2
-"""Guard: voxels of a tile with its margins, in these."""
+"""Guard: voxels of a frame beyond which it is searched in tiles, of at most twice as many with their margins:
+some 60 bytes each are in use."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +249,7 @@ def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
     rows, columns = min(
         product(*(_divisions(n, margin) for n in shape[1:])),
         key=lambda axes: (
-            max(shape[0] * axes[0].side * axes[1].side - _TILE * LARGE, 0),
+            max(shape[0] * axes[0].side * axes[1].side - 2 * LARGE, 0),
             prod(len(axis.starts) * axis.side for axis in axes),
         ),
     )

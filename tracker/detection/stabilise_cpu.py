@@ -57,8 +57,8 @@ def stand_out(light, dark, values, line):  # pragma: no cover
     dark, values: the background in grey values and in units of the noise.
     """
     base, slope, least = line
-    unit = math.sqrt(max(base, least))
+    unit, zero = np.float32(math.sqrt(max(base, least))), np.float32(0)
     for i in range(len(light)):
         value = dark[i] + light[i]
         high = (value / unit if slope == 0 else transformed(value, line)) - values[i]
-        light[i] = high if light[i] != 0 else 0.0
+        light[i] = high if light[i] != 0 else zero
