@@ -90,7 +90,7 @@ def test_a_bead_out_of_focus_is_one_spot():
 
 
 def test_tiles(monkeypatch):
-    monkeypatch.setattr(spots, "LARGE", 10_000)
+    monkeypatch.setattr(spots, "LARGE", 5_000)
     movie = [frame((1, 130, 220), seed, spots=60) for seed in range(2)]
     assert len(spots.tiles(movie[0].shape, np.array([0.0, 2.0, 2.0]))) > 3
     assert_searched_alike(movie, DetectionSettings())

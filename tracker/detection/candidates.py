@@ -72,8 +72,8 @@ class CandidateSpots(NamedTuple):
 
     def smoothed(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Uneven light of this frame without spots, in the band and no finer than a spot."""
-        dct, band = self.filter_.dct, self.band
-        return dct.back(dct.forward(values, band.small) * self.filter_.wiener, band.shape)
+        dct, share = self.filter_.dct, self.filter_.wiener
+        return dct.back(dct.forward(values, share.shape) * share, self.band.shape)
 
 
 def find_candidates(
@@ -97,7 +97,7 @@ def find_candidates(
     modes = dct.forward(frame - mean, band.small)
     values = frame - mean if band.small == band.shape else dct.back(modes)
     dark = Background(np.full(values.shape, mean * band.gain, np.float32), noise.scaled(band.gain))
-    fit, background, filter_ = _in_passes(values, modes, sigma * band.scale, dark, dct)
+    fit, uneven, filter_ = _in_passes(values, modes, sigma * band.scale, dark, dct)
     deep = fit.noise.minima(fit.response, TAIL)
     excess = float((deep**2 - TAIL**2).sum())
     significance = fit.peaks.significance / tail_of(excess, len(deep), filter_.maxima.above(TAIL_HEIGHTS))
@@ -108,7 +108,7 @@ def find_candidates(
         significance > filter_.threshold(),
         fit.least,
         frame,
-        Background(band.up(background.values, dct), noise),
+        Background(dct.back(uneven, frame.shape) + mean, noise),
         band,
         filter_,
     )
@@ -126,8 +126,8 @@ def _in_passes(
     sigma: NDArray[np.float64],
     dark: Background,
     dct: CosineTransform,
-) -> tuple[JointFit, Background, Filter]:
-    """The last joint fit of a frame, its background, and the filter that is whitened without spots.
+) -> tuple[JointFit, NDArray[np.float32], Filter]:
+    """The last joint fit of a frame, modes of its uneven light, and the filter whitened without spots.
 
     Values and modes are without the mean, `dark`, which would drown a dim frame in rounding.
     """
@@ -140,9 +140,10 @@ def _in_passes(
         before = len(significant.position)
         significant = fit.peaks.of(fit.peaks.significance > filter_.threshold())
         without = dct.forward(significant.taken_out_of(values, background, filter_))
-        background = Background(dct.back(without * filter_.wiener) + dark.values, dark.noise)
+        uneven = without[tuple(map(slice, filter_.wiener.shape))] * filter_.wiener
         if turn == _PASSES - 1 or (turn and len(significant.position) <= _MORE * before):
             break
+        background = Background(dct.back(uneven, values.shape) + dark.values, dark.noise)
         residual = spectrum(numbers, without, floor)
         with np.errstate(invalid="ignore"):
             power = residual + _KEPT * np.maximum(first - residual, 0)
@@ -150,7 +151,7 @@ def _in_passes(
         height = significant.amplitude / filter_.scale
         filter_ = Filter(numbers, sigma, power, dct)
         significant = replace(significant, amplitude=height * filter_.scale)
-    return fit, background, filter_
+    return fit, uneven, filter_
 
 
 def tail_of(excess: ArrayLike, count: ArrayLike, above: NDArray[np.float64]) -> NDArray[np.float64]:

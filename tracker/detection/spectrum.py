@@ -266,8 +266,10 @@ class Filter:
 
     @cached_property
     def wiener(self) -> NDArray[np.float32]:
-        """Share of the power of every mode that is uneven light, no finer than a spot."""
-        return (1 - 1 / np.maximum(self.power, np.float32(1))).astype(np.float32) * self.spot
+        """Share of the power of modes that is uneven light, no finer than a spot; it is 0 of those beyond."""
+        share = (1 - 1 / np.maximum(self.power, np.float32(1))).astype(np.float32) * self.spot
+        low = [slice(np.flatnonzero(share.any(axis=other))[-1] + 1) for other in ((1, 2), (0, 2), (0, 1))]
+        return share[tuple(low)]
 
     @cached_property
     def maxima(self) -> Maxima:

@@ -6,9 +6,11 @@ frame.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from math import ceil, sqrt
+from itertools import pairwise, product
+from math import ceil, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +35,9 @@ FEATURES = (
     "position_error_z", "position_error_y", "position_error_x",
 )  # fmt: skip
 """Columns of a detection: see `outbid.detect`."""
-LARGE = 4_000_000
-"""Guard: voxels of a frame beyond which it is searched in tiles: some 60 bytes each are in use."""
+LARGE = 1 << 22
+"""Guard: voxels of a frame beyond which it is searched in tiles, of at most twice as many with their margins:
+some 60 bytes each are in use."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,37 +238,46 @@ def _blobs(voxels: NDArray[np.float32], model: SpotModel, settings: DetectionSet
 def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
     """Divide a frame into tiles of one size; they depend only on its shape and the width of spots.
 
+    Of the sizes that memory allows it is that with the fewest voxels in all tiles with their margins.
+
     Examples
     --------
-    >>> [tile.columns for tile in tiles((64, 300, 400), np.full(3, 2.0))]
-    [slice(0, 216, None), slice(184, 400, None)]
+    >>> [tile.columns for tile in tiles((64, 300, 800), np.full(3, 2.0))]
+    [slice(0, 432, None), slice(368, 800, None)]
     """
     margin = ceil(_KERNEL * float(max(sigma[1:])))
-    side = max(sqrt(LARGE / shape[0]), LEAST_SIDE, 4 * margin)
-    edges = [
-        np.linspace(0, n, max(1, ceil(n / side - 0.25)) + 1).round().astype(int).tolist() for n in shape[1:]
-    ]
-    sides = [_side(axis, margin, n) for axis, n in zip(edges, shape[1:], strict=True)]
-    out = []
-    for y0, y1 in zip(edges[0], edges[0][1:], strict=False):
-        for x0, x1 in zip(edges[1], edges[1][1:], strict=False):
-            rows = _extended(y0 - margin, sides[0], shape[1])
-            columns = _extended(x0 - margin, sides[1], shape[2])
-            share = (y1 - y0) * (x1 - x0) / (sides[0] * sides[1])
-            out.append(Tile(rows, columns, ((y0, y1), (x0, x1)), share))
-    return out
-
-
-def _side(edges: list[int], margin: int, size: int) -> int:
-    """Pixels of all tiles along an axis, with their margins; longer where that has a faster transform."""
-    most = max(
-        min(stop + margin, size) - max(start - margin, 0)
-        for start, stop in zip(edges, edges[1:], strict=False)
+    rows, columns = min(
+        product(*(_divisions(n, margin) for n in shape[1:])),
+        key=lambda axes: (
+            max(shape[0] * axes[0].side * axes[1].side - 2 * LARGE, 0),
+            prod(len(axis.starts) * axis.side for axis in axes),
+        ),
     )
-    return min(next_fast_len(most, real=True), size)
+    return [
+        Tile(
+            slice(y, y + rows.side),
+            slice(x, x + columns.side),
+            (high, wide),
+            (high[1] - high[0]) * (wide[1] - wide[0]) / (rows.side * columns.side),
+        )
+        for y, high in zip(rows.starts, pairwise(rows.edges), strict=True)
+        for x, wide in zip(columns.starts, pairwise(columns.edges), strict=True)
+    ]
 
 
-def _extended(start: int, side: int, size: int) -> slice:
-    """So many pixels of an axis."""
-    start = min(max(start, 0), size - side)
-    return slice(start, start + side)
+class _Division(NamedTuple):
+    """Parts of an axis with their margins, all of one length, and the boundaries between them."""
+
+    side: int
+    starts: list[int]
+    edges: list[int]
+
+
+def _divisions(size: int, margin: int) -> Iterator[_Division]:
+    """Those of an axis into more and more parts; they are longer where that has a faster transform."""
+    for count in range(1, max(size // max(LEAST_SIDE, 4 * margin), 1) + 1):
+        most = ceil((size + 2 * margin * (count - 1)) / count)
+        side = min(next_fast_len(most, real=True), size)
+        starts = [(size - side) * number // max(count - 1, 1) for number in range(count)]
+        inner = [(before + side + after) // 2 for before, after in pairwise(starts)]
+        yield _Division(side, starts, [0, *inner, size])

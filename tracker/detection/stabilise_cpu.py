@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..compute.kernels import inner_kernel, kernel
 
 
 @inner_kernel
 def transformed(value, line):  # pragma: no cover
     """A grey value in units of the noise; not-a-number stays what it is, and no branch slows a row."""
-    base, slope, least = line
+    base, slope, least = np.float32(line[0]), np.float32(line[1]), np.float32(line[2])
     variance = base + slope * value
     below = variance < least
-    bright, dark = least if below else variance, variance - least if below else 0.0
-    return (2 * math.sqrt(bright) + dark / math.sqrt(least)) / slope
+    bright, dark = least if below else variance, variance - least if below else np.float32(0)
+    return (np.float32(2) * math.sqrt(bright) + dark / math.sqrt(least)) / slope
 
 
 @kernel
@@ -55,8 +57,8 @@ def stand_out(light, dark, values, line):  # pragma: no cover
     dark, values: the background in grey values and in units of the noise.
     """
     base, slope, least = line
-    unit = math.sqrt(max(base, least))
+    unit, zero = np.float32(math.sqrt(max(base, least))), np.float32(0)
     for i in range(len(light)):
         value = dark[i] + light[i]
         high = (value / unit if slope == 0 else transformed(value, line)) - values[i]
-        light[i] = high if light[i] != 0 else 0.0
+        light[i] = high if light[i] != 0 else zero

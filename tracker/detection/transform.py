@@ -19,7 +19,7 @@ from scipy.fft import next_fast_len
 
 from .transform_cpu import cosines
 
-_SHORT = 48
+_SHORT = 96
 """Guard: voxels of an axis up to which products with its cosines are quicker than a fast transform."""
 _SAMPLES = 1.25
 """Guard: voxels of a smaller frame that a width has at least: 4e-4 of a spot's amplitude is beyond."""
@@ -112,10 +112,6 @@ class Band(NamedTuple):
     def gain(self) -> float:
         """Of a value of both frames, in units of white noise."""
         return float(np.prod(self.scale)) ** -0.5
-
-    def up(self, values: NDArray[np.float32], dct: CosineTransform) -> NDArray[np.float32]:
-        """The frame without what the smaller one lacks."""
-        return values if self.small == self.shape else dct.back(dct.forward(values), self.shape)
 
     def in_frame(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, 3): positions in the frame of those in the smaller one."""
