@@ -43,9 +43,7 @@ _FALSE = 0.5
 PROFILE = 0.1
 """Prior: share of its light by which a spot may differ from the profile."""
 _NEIGHBOURS = 10
-"""Guard: neighbours that widen an error."""
-_OVERLAP = 0.1
-"""Guard: least overlap of these."""
+"""Guard: neighbours that widen an error; less overlap than a profile may differ by is none."""
 _RIDGE = 0.02
 """Guard: ridge of the matrix of their overlaps."""
 WINDOW = 4.0
@@ -60,13 +58,12 @@ _SAME = 0.33
 """Prior: overlap of neighbours of which the weaker leaves."""
 _SPARROW = 2.0
 """Prior: distance in widths from which two spots have a maximum each."""
-_ONE_SPOT = 1.0
+ONE_SPOT = 1.0
 """Prior: distance in widths below which two spots are one, by an eighth wider: so much do widths differ."""
 _STEP = 0.4
 """Guard: widths that a candidate moves in a round."""
 _MOST = 1.5
 """Guard: largest amplitude relative to the largest response."""
-_ONE = np.float32(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +109,7 @@ class Peaks:
 
 def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
     """(n, 3) int64: voxels above `low` that no neighbour exceeds; among equal neighbours, the first."""
-    out: NDArray[np.int64] = peaks_above(values, _ONE, np.float32(low))
+    out: NDArray[np.int64] = peaks_above(values, np.float32(1), np.float32(low))
     return out
 
 
@@ -240,8 +237,7 @@ def fit_together(
 
 def _resolved(peaks: Peaks, sigma: NDArray[np.float64], significant: NDArray[np.bool_] | bool) -> Peaks:
     """Without the dimmer of spots nearer than the Sparrow limit, unless significant: they may be one."""
-    apart = _SPARROW * np.where(sigma > 0, sigma, 1)
-    return peaks.of(resolved(peaks.position, peaks.amplitude, apart) | significant)
+    return peaks.of(resolved(peaks.position, peaks.amplitude, _SPARROW * sigma) | significant)
 
 
 def _joined(
@@ -251,11 +247,9 @@ def _joined(
 
     A Gauss-Newton step from the candidates `before`, whose light is taken out of the response.
     """
-    limits = (
-        _WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE, _STEP, _SAMPLED_PEAK,
-    )  # fmt: skip
+    limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, _RIDGE, _STEP, _SAMPLED_PEAK)
     response, half = filter_.kernel
     return Peaks(*joined(
         residual, filter_.boundary_gain, *noise, least, before.position, before.amplitude, response, half,
-        filter_.curvature, filter_.sigma, _ONE_SPOT * filter_.sigma, np.array(limits),
+        filter_.curvature, filter_.sigma, ONE_SPOT * filter_.sigma, np.array(limits),
     ))  # fmt: skip

@@ -28,8 +28,6 @@ _TRIMMED = 0.9
 """Prior: share of |e| that a trimmed variance is of."""
 _FLAT_RISE = 0.02
 """Error level: rise of the variance over the range of means, relative to it, below which it is no slope."""
-_FULL_DEPTH = 255
-"""Prior: least grey value at which a camera saturates below the largest value of its data type."""
 _SATURATED = 3
 """Error level: voxels of the largest value from which it is that of saturation."""
 
@@ -52,13 +50,13 @@ def noise_of(frames: Sequence[NDArray], sample: Sample, settings: DetectionSetti
 
 
 def _saturation(frames: Sequence[NDArray]) -> float:
-    """The grey value at which the camera saturates: the largest value of its bit depth."""
+    """The grey value at which the camera saturates: the largest value of its bit depth, of 8 bits or more."""
     if frames[0].dtype.kind not in "iu":
         return np.inf
     value = max(int(frame.max()) for frame in frames)
     several = sum(int((frame == value).sum()) for frame in frames) >= _SATURATED
     largest = value == np.iinfo(frames[0].dtype).max
-    full = largest or (value >= _FULL_DEPTH and (value + 1).bit_count() == 1)
+    full = largest or (value >= np.iinfo(np.uint8).max and (value + 1).bit_count() == 1)
     return value if full and several else np.inf
 
 

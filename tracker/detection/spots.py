@@ -21,9 +21,10 @@ from .blobs import find_blobs
 from .candidates import find_candidates
 from .decision import Decision, beside_bright, decide
 from .fit import FittedSpots, fit_in_grey
+from .fit_cpu import REACH
 from .model import SpotModel
 from .prepare import LEAST_SIDE, prepared
-from .spectrum import _KERNEL, Maxima
+from .spectrum import Maxima
 from .stabilise import masked
 from .transform import CosineTransform
 from .wider import as_one
@@ -240,7 +241,7 @@ def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
     >>> [tile.columns for tile in tiles((64, 300, 400), np.full(3, 2.0))]
     [slice(0, 216, None), slice(184, 400, None)]
     """
-    margin = ceil(_KERNEL * float(max(sigma[1:])))
+    margin = ceil(2 * REACH * float(max(sigma[1:])))
     side = max(sqrt(LARGE / shape[0]), LEAST_SIDE, 4 * margin)
     edges = [
         np.linspace(0, n, max(1, ceil(n / side - 0.25)) + 1).round().astype(int).tolist() for n in shape[1:]
