@@ -2,7 +2,18 @@
 
 import numpy as np
 import pytest
-from detection_accuracy import agree, cells, grid, optics, precision, real, run, scmos, separated
+from detection_accuracy import (
+    agree,
+    cells,
+    grid,
+    optics,
+    precision,
+    real,
+    run,
+    scmos,
+    sensitivity,
+    separated,
+)
 
 from outbid import DetectionSettings, detect
 
@@ -161,3 +172,17 @@ def test_bodies_that_touch_are_divided() -> None:
     one = cells.view(cell, 911)
     seen, _ = detect([one.image], spacing=cell.voxel, bodies=True)
     assert agree.jaccard(agree.counts(seen.position, one, cell)) > 0.72
+
+
+def test_every_constant_of_detection_is_varied_where_it_is_used() -> None:
+    names = list(sensitivity.names())
+    public = [name for _, name in names if not name.startswith("_")]
+    assert len(set(public)) == len(public)  # `homes` tells them apart by name
+    assert {("candidates", "TAIL"), ("prepare", "SAMPLED"), ("prepare", "LEAST_SIDE")} < set(names)
+    for module, name in names:
+        homes = sensitivity.homes(module, name)
+        value = getattr(sensitivity.module_of(module), name)
+        assert homes, (module, name)
+        assert all(getattr(home, name) == value for home in homes)
+    used = {home.__name__.rpartition(".")[2] for home in sensitivity.homes("width", "NARROWEST")}
+    assert used == {"blobs", "width"}

@@ -26,8 +26,6 @@ _NEW = 0.01
 """Guard: share of candidates that are new, below which the rounds end."""
 _BELOW = 2.0
 """Prior: standard deviations below 0 at which the scale of noise is read, where no spot is."""
-_SHARE = float(ndtr(-_BELOW))
-"""The share of noise that is lower."""
 _UNIT_PRIOR = 2.0
 """Prior: weight of a scale of 1, in maxima above that height."""
 _SAMPLED_PEAK = 0.75
@@ -124,7 +122,8 @@ def maxima_above(
 
 def noise_scale(response: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
-    measured = -float(quantile(response, max(1, response.size // _SAMPLED), _SHARE)) / _BELOW
+    lower = quantile(response, max(1, response.size // _SAMPLED), float(ndtr(-_BELOW)))
+    measured = -float(lower) / _BELOW
     maxima = float(filter_.maxima.above(_BELOW))
     return max(float(np.sqrt((maxima * measured**2 + _UNIT_PRIOR) / (maxima + _UNIT_PRIOR))), 1e-9)
 
@@ -208,7 +207,7 @@ def fit_together(
     def without(spots: Peaks) -> NDArray[np.float32]:
         if modes is not None and not len(spots.position):
             return filter_.respond(modes)
-        return filter_.response_to(spots.taken_out_of(values, background, filter_))
+        return filter_.respond(filter_.dct.forward(spots.taken_out_of(values, background, filter_)))
 
     def noise_without(significant: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NoiseScale]:
         """The response without the significant ones, and its noise: fitted noise would take noise away."""

@@ -313,7 +313,3 @@ class Filter:
     def respond(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame of this cosine transform."""
         return self.dct.back(modes * self.taps)
-
-    def response_to(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Response at every voxel, in standard deviations, to a frame."""
-        return self.respond(self.dct.forward(values))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
 from math import ceil, sqrt
 from typing import NamedTuple
 
@@ -99,14 +100,18 @@ class Tile(NamedTuple):
         Of the frame, with the margin.
     inner : ((int, int), (int, int))
         First row and the one after the last, columns likewise, without the margin.
-    share : float
-        Of the part with its margin that is inner.
     """
 
     rows: slice
     columns: slice
     inner: tuple[tuple[int, int], tuple[int, int]]
-    share: float
+
+    @property
+    def share(self) -> float:
+        """Of the part with its margin, that which is inner."""
+        (top, bottom), (left, right) = self.inner
+        whole = (self.rows.stop - self.rows.start) * (self.columns.stop - self.columns.start)
+        return (bottom - top) * (right - left) / whole
 
     @property
     def start(self) -> tuple[int, int]:
@@ -243,30 +248,21 @@ def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
     """
     margin = ceil(2 * REACH * float(max(sigma[1:])))
     side = max(sqrt(LARGE / shape[0]), LEAST_SIDE, 4 * margin)
-    edges = [
-        np.linspace(0, n, max(1, ceil(n / side - 0.25)) + 1).round().astype(int).tolist() for n in shape[1:]
+    rows, columns = (_along(size, side, margin) for size in shape[1:])
+    return [
+        Tile(whole_rows, whole_columns, (inner_rows, inner_columns))
+        for (whole_rows, inner_rows), (whole_columns, inner_columns) in product(rows, columns)
     ]
-    sides = [_side(axis, margin, n) for axis, n in zip(edges, shape[1:], strict=True)]
-    out = []
-    for y0, y1 in zip(edges[0], edges[0][1:], strict=False):
-        for x0, x1 in zip(edges[1], edges[1][1:], strict=False):
-            rows = _extended(y0 - margin, sides[0], shape[1])
-            columns = _extended(x0 - margin, sides[1], shape[2])
-            share = (y1 - y0) * (x1 - x0) / (sides[0] * sides[1])
-            out.append(Tile(rows, columns, ((y0, y1), (x0, x1)), share))
-    return out
 
 
-def _side(edges: list[int], margin: int, size: int) -> int:
-    """Pixels of all tiles along an axis, with their margins; longer where that has a faster transform."""
-    most = max(
-        min(stop + margin, size) - max(start - margin, 0)
-        for start, stop in zip(edges, edges[1:], strict=False)
-    )
-    return min(next_fast_len(most, real=True), size)
+def _along(size: int, side: float, margin: int) -> list[tuple[slice, tuple[int, int]]]:
+    """Parts of an axis with their margins, and the first pixel and the one after the last without.
 
-
-def _extended(start: int, side: int, size: int) -> slice:
-    """So many pixels of an axis."""
-    start = min(max(start, 0), size - side)
-    return slice(start, start + side)
+    All have one length with their margins, one that has a fast transform.
+    """
+    edges = np.linspace(0, size, max(1, ceil(size / side - 0.25)) + 1).round().astype(int).tolist()
+    inner = list(pairwise(edges))
+    most = max(min(stop + margin, size) - max(start - margin, 0) for start, stop in inner)
+    length = min(next_fast_len(most, real=True), size)
+    starts = [min(max(start - margin, 0), size - length) for start, _ in inner]
+    return [(slice(start, start + length), part) for start, part in zip(starts, inner, strict=True)]
