@@ -121,7 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--record", type=Path, default=RECORD)
-    parser.add_argument("--only", nargs="*", default=[], help="of the constants, such as joint._ONE_SPOT")
+    parser.add_argument("--only", nargs="*", default=[], help="of the constants, such as joint.ONE_SPOT")
     chosen = parser.parse_args()
     wanted = [name for name in names() if not chosen.only or ".".join(name) in chosen.only]
     changes = [(*name, factor) for name in wanted for factor in FACTORS]
