@@ -2,18 +2,8 @@
 
 import numpy as np
 import pytest
-from detection_accuracy import (
-    agree,
-    cells,
-    grid,
-    optics,
-    precision,
-    real,
-    run,
-    scmos,
-    sensitivity,
-    separated,
-)
+from detection_accuracy import agree, cells, grid, optics, precision, real, run, scmos, separated
+from detection_accuracy.sensitivity import homes, module_of, names
 
 from outbid import DetectionSettings, detect
 
@@ -175,14 +165,12 @@ def test_bodies_that_touch_are_divided() -> None:
 
 
 def test_every_constant_of_detection_is_varied_where_it_is_used() -> None:
-    names = list(sensitivity.names())
-    public = [name for _, name in names if not name.startswith("_")]
+    every = list(names())
+    public = [name for _, name in every if not name.startswith("_")]
     assert len(set(public)) == len(public)  # `homes` tells them apart by name
-    assert {("candidates", "TAIL"), ("prepare", "SAMPLED"), ("prepare", "LEAST_SIDE")} < set(names)
-    for module, name in names:
-        homes = sensitivity.homes(module, name)
-        value = getattr(sensitivity.module_of(module), name)
-        assert homes, (module, name)
-        assert all(getattr(home, name) == value for home in homes)
-    used = {home.__name__.rpartition(".")[2] for home in sensitivity.homes("width", "NARROWEST")}
-    assert used == {"blobs", "width"}
+    assert {("candidates", "TAIL"), ("prepare", "SAMPLED"), ("prepare", "LEAST_SIDE")} < set(every)
+    for module, name in every:
+        value, used_in = getattr(module_of(module), name), homes(module, name)
+        assert used_in, (module, name)
+        assert all(getattr(home, name) == value for home in used_in)
+    assert set(homes("width", "NARROWEST")) == {module_of("blobs"), module_of("width")}
