@@ -6,7 +6,8 @@ from test_detect import blob, speckled
 
 from outbid import match
 from outbid.detection import detect
-from outbid.detection.noise import noise_line
+from outbid.detection.noise import noise_of
+from outbid.detection.prepare import sample_of
 from outbid.settings.detection import DetectionSettings
 
 
@@ -15,9 +16,12 @@ def test_noise_is_measured_as_the_camera_made_it(gain: float) -> None:
     light = 200 * np.linspace(0.1, 1, 150)[:, None] + 300 * blob((1, 150, 150), (0, 60, 70), 2)
     rng = np.random.default_rng(1)
     image = 100 + gain * (rng.poisson(light) + rng.normal(0, 2, light.shape))
-    base, slope = noise_line([image.astype(np.float32)])
-    assert slope == pytest.approx(gain, rel=0.1)
-    assert base + slope * (100 + 100 * gain) == pytest.approx(gain**2 * (100 + 4), rel=0.1)
+    settings = DetectionSettings()
+    sample = sample_of([image], settings)
+    noise = noise_of([image], sample, settings)
+    assert noise.slope == pytest.approx(gain, rel=0.1)
+    there = 100 + 100 * gain - sample.middle
+    assert noise.base + noise.slope * there == pytest.approx(gain**2 * (100 + 4), rel=0.1)
 
 
 @pytest.mark.smoke

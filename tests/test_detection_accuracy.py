@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from detection_accuracy import agree, cells, grid, optics, precision, real, run, scmos, separated
+from detection_accuracy.sensitivity import homes, module_of, names
 
 from outbid import DetectionSettings, detect
 
@@ -161,3 +162,15 @@ def test_bodies_that_touch_are_divided() -> None:
     one = cells.view(cell, 911)
     seen, _ = detect([one.image], spacing=cell.voxel, bodies=True)
     assert agree.jaccard(agree.counts(seen.position, one, cell)) > 0.72
+
+
+def test_every_constant_of_detection_is_varied_where_it_is_used() -> None:
+    every = list(names())
+    public = [name for _, name in every if not name.startswith("_")]
+    assert len(set(public)) == len(public)  # `homes` tells them apart by name
+    assert {("candidates", "TAIL"), ("prepare", "SAMPLED"), ("prepare", "LEAST_SIDE")} < set(every)
+    for module, name in every:
+        value, used_in = getattr(module_of(module), name), homes(module, name)
+        assert used_in, (module, name)
+        assert all(getattr(home, name) == value for home in used_in)
+    assert set(homes("width", "NARROWEST")) == {module_of("blobs"), module_of("width")}

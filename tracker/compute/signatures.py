@@ -50,8 +50,8 @@ detection.response.vertices f4:3 f4 i8:2
 detection.response.scales_at f8:3 i8:1 f8:2
 detection.fit.render (i8,i8,i8) f8:2 f8:1 f8
 detection.fit.without f4:3 f8:2 f8:1 f8 (f8,f8,f8)
-detection.fit.fit_spots f4:3 f4:3 f8:2 f8:2 f8:1 f8:1 f8 f8:1 f8:1 f8 i8 b1:1
-detection.fit.errors_of f4:3 f4:3 f8:2 f8:1 f8:1 f8 f8:1
+detection.fit.fit_spots f4:3 f4:3 f8:2 f8:2 f8:1 (f8,f8,f8,f8) f8 f8:1 f8:1 f8 i8 b1:1
+detection.fit.errors_of f4:3 f4:3 f8:2 f8:1 (f8,f8,f8,f8) f8 f8:1
 detection.transform.cosines f4:2 f4:2 b1
 detection.stabilise.to_noise f4:1 f4:1 (f8,f8,f8)
 detection.stabilise.to_grey f4:1 f4:1 (f8,f8,f8)

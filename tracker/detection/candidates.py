@@ -22,8 +22,6 @@ _KEPT = 0.05
 """Prior: share of the spots' power that remains in the residual, as their profiles differ."""
 TAIL = 3.0
 """Error level: standard deviations of the minima whose depths give the width of noise's tail."""
-TAIL_HEIGHTS = np.linspace(TAIL, TAIL + 5, 200)
-"""Guard: heights at which their expected number is taken."""
 _TAIL_PRIOR = 4
 """Prior: weight of the computed depth, in minima."""
 
@@ -100,7 +98,7 @@ def find_candidates(
     fit, uneven, filter_ = _in_passes(values, modes, sigma * band.scale, dark, dct)
     deep = fit.noise.minima(fit.response, TAIL)
     excess = float((deep**2 - TAIL**2).sum())
-    significance = fit.peaks.significance / tail_of(excess, len(deep), filter_.maxima.above(TAIL_HEIGHTS))
+    significance = fit.peaks.significance / tail_of(excess, len(deep), filter_.maxima.above(tail_heights()))
     return CandidateSpots(
         band.in_frame(fit.peaks.position),
         fit.peaks.amplitude / (filter_.scale * band.gain),
@@ -114,10 +112,8 @@ def find_candidates(
     )
 
 
-@lru_cache(8)
-def _modes_of(shape: tuple[int, ...]) -> Modes:
-    """Wave numbers, which the frames of a movie share."""
-    return Modes(shape)
+_modes_of = lru_cache(8)(Modes)
+"""Wave numbers, which the frames of a movie share."""
 
 
 def _in_passes(
@@ -154,6 +150,11 @@ def _in_passes(
     return fit, uneven, filter_
 
 
+def tail_heights() -> NDArray[np.float64]:
+    """Heights at which the expected number of minima is taken, to where there are none."""
+    return np.linspace(TAIL, TAIL + 5, 200)
+
+
 def tail_of(excess: ArrayLike, count: ArrayLike, above: NDArray[np.float64]) -> NDArray[np.float64]:
     """How much wider than a Gaussian's the tail of the minima is, at least 1: of a frame or of several.
 
@@ -162,11 +163,10 @@ def tail_of(excess: ArrayLike, count: ArrayLike, above: NDArray[np.float64]) -> 
     excess, count : (...) array
         Sum of depth² - `TAIL`² over the minima deeper than `TAIL`, and their number.
     above : (..., heights) float64 array
-        Expected number of minima deeper than each of `TAIL_HEIGHTS`.
+        Expected number of minima deeper than each of `tail_heights`.
     """
-    expected = np.average(
-        np.broadcast_to(TAIL_HEIGHTS**2 - TAIL**2, above.shape), -1, weights=-np.gradient(above, axis=-1)
-    )
-    mean = (excess + _TAIL_PRIOR * expected) / (np.asarray(count) + _TAIL_PRIOR)
+    beyond = np.broadcast_to(tail_heights() ** 2 - TAIL**2, above.shape)
+    expected: NDArray[np.float64] = np.average(beyond, -1, weights=-np.gradient(above, axis=-1))
+    mean = (np.asarray(excess) + _TAIL_PRIOR * expected) / (np.asarray(count) + _TAIL_PRIOR)
     tail: NDArray[np.float64] = np.sqrt(np.maximum(1.0, mean / expected))
     return tail

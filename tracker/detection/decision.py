@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import expit
 
+from ..compute.tolerances import TINY
 from .decision_cpu import fitted_mixture
 
 _WIDER = 0.35
@@ -33,8 +34,6 @@ _PRESENT = 6.9
 """Error level: logarithm of 1,000 : 1, odds of any spots: some 30 widths are tried."""
 _STARTS = (0.5, 0.8, 0.95)
 """Where the fit starts: shares of the candidates that are noise."""
-_NO_SPOTS = 1e-9
-"""Guard: number of spots where there are none."""
 _HALO = 0.15
 """Prior: amplitude of the halo of a spot relative to the spot."""
 _HALO_WIDTH, _HALO_REACH = 2.2, 5.0
@@ -94,7 +93,7 @@ class Mixture:
 
     def fitted(self) -> tuple[NDArray[np.float64], float]:
         """The parameters of the largest posterior, and its logarithm over that without spots."""
-        none, most, low, top = np.log([_NO_SPOTS, len(self.u) + 1, self.low, self.u.max()]).tolist()
+        none, most, low, top = np.log([TINY, len(self.u) + 1, self.low, self.u.max()]).tolist()
         log_sd, far = float(np.log(_UNEQUAL)), 10 * _UNEQUAL_BY  # guards: exponentials stay finite
         bounds = np.array([
             [0, -_NUMBER, none, low, log_sd - far], [_WIDER, _NUMBER, 2 * most, top, log_sd + far],

@@ -26,7 +26,6 @@ _CLOSE = 1e-10
 """Guard: relative fall of the loss that ends the fit."""
 _FLAT = 1e-5
 """Guard: slope that ends the fit."""
-_LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
 @inner_kernel
@@ -43,13 +42,12 @@ def loss_of(theta, u, logs, low, noise, unequal, by, gradient):  # pragma: no co
     """Negative logarithm of the posterior of significances u above `low`; its gradient (5,) in place."""
     wide, share, number, mean, log_sd = theta[0], theta[1], theta[2], theta[3], theta[4]
     sd, tail = math.exp(log_sd), math.exp(wide)
-    edge, total = (mean - math.log(low)) / sd, 0.0
-    for i in range(5):
-        gradient[i] = 0.0
+    edge, total, log_root = (mean - math.log(low)) / sd, 0.0, 0.5 * math.log(2 * math.pi)
+    gradient[:] = 0.0
     for i in range(len(u)):
         t, h = (logs[i] - mean) / sd, u[i] / tail
         dark = share - wide + looked_up(noise, 2, h)
-        spot = number - t * t / 2 - logs[i] - log_sd - _LOG_ROOT
+        spot = number - t * t / 2 - logs[i] - log_sd - log_root
         both = max(dark, spot) + math.log1p(math.exp(-abs(dark - spot)))
         p = math.exp(spot - both)
         total += both
@@ -59,11 +57,8 @@ def loss_of(theta, u, logs, low, noise, unequal, by, gradient):  # pragma: no co
         gradient[3] -= p * t / sd
         gradient[4] -= p * (t * t - 1)
     false = math.exp(share) * looked_up(noise, 1, low / tail)
-    spots, at_edge = (
-        math.exp(number) * 0.5 * math.erfc(-edge / math.sqrt(2.0)),
-        math.exp(number - edge**2 / 2),
-    )
-    at_edge /= math.sqrt(2 * math.pi)
+    spots = math.exp(number) * 0.5 * math.erfc(-edge / math.sqrt(2.0))
+    at_edge = math.exp(number - edge**2 / 2) / math.sqrt(2 * math.pi)
     away = (log_sd - math.log(unequal)) / by
     gradient[0] += math.exp(share + looked_up(noise, 2, low / tail)) * low / tail
     gradient[1] += false

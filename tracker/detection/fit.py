@@ -8,24 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compute.tolerances import LEAST
 from .candidates import CandidateSpots
-from .fit_cpu import (
-    AMPLITUDE,
-    DEPTH,
-    ERROR_DEPTH,
-    ERROR_SIZE,
-    LEVEL,
-    MISFIT,
-    PARAMETERS,
-    REACH,
-    SIZE,
-    X,
-    Z,
-    errors_of,
-    fit_spots,
-    without,
-)  # fmt: skip
-from .stabilise import grey
+from .fit_cpu import AMPLITUDE, DEPTH, LEVEL, PARAMETERS, REACH, SIZE, X, errors_of, fit_spots, without
+from .stabilise import Noise, grey
 
 SWEEPS = (4, 1, 1, 1, 1, 1)
 """Guard: sweeps of the fit; before each group the background is estimated without the spots as they are."""
@@ -37,9 +23,7 @@ SIZES = 0.12
 """Prior: standard deviation of the logarithm of a spot's size."""
 _LEAST_AMPLITUDE = 0.1
 """Guard: least amplitude at the start, in standard deviations of the camera's noise."""
-_FLAT_PRIOR = 1e-6
-"""Guard: information of the prior on amplitude and level, relative to that of a voxel."""
-_STEPS = np.array([0.3, 0.3, 0.3, 0.5, np.inf, 0.2, 0.2])
+STEPS = np.array([0.3, 0.3, 0.3, 0.5, np.inf, 0.2, 0.2])
 """Guard: largest steps of a sweep: of a position in widths, of an amplitude relative to it, of a level (no
 limit), of the logarithms of sizes."""
 
@@ -73,6 +57,17 @@ class FittedSpots(NamedTuple):
     log_width_error: NDArray[np.float64]
     log_depth_error: NDArray[np.float64]
     misfit: NDArray[np.float64]
+
+    @staticmethod
+    def of_columns(
+        spots: NDArray[np.float64], error: NDArray[np.float64], background: NDArray[np.float64]
+    ) -> FittedSpots:
+        """From what kernels fit: parameters (n, 7), and errors (n, 6) as `errors_of` returns them."""
+        width_error, depth_error, misfit = error[:, X + 1 :].T
+        return FittedSpots(
+            spots[:, : X + 1], error[:, : X + 1], spots[:, AMPLITUDE], background,
+            spots[:, SIZE], spots[:, DEPTH], width_error, depth_error, misfit,
+        )  # fmt: skip
 
     def of(self, rows: NDArray) -> FittedSpots:
         """Some of them, by a mask or in an order."""
@@ -123,6 +118,18 @@ def weighted_median(values: NDArray[np.float64], weight: NDArray[np.float64]) ->
     return float(values[order[np.searchsorted(sums, sums[-1] / 2)]])
 
 
+def limits_of(
+    sigma: NDArray[np.float64], noise: Noise
+) -> tuple[tuple[float, ...], NDArray[np.float64], NDArray[np.float64]]:
+    """What `fit_spots` needs besides light: the camera's noise, the prior (7,), and the largest steps (7,).
+
+    The prior on amplitude and level is negligible beside the information of a voxel.
+    """
+    wide = np.where(sigma > 0, sigma, 1.0)
+    prior = np.array([*1 / wide**2, *[LEAST / noise.least] * 2, *[1 / SIZES**2] * 2])
+    return (*noise.line, noise.saturation), prior, STEPS * [*wide, 1, 1, 1, 1]
+
+
 def fit_in_grey(
     voxels: NDArray[np.float32], candidates: CandidateSpots, sigma: NDArray[np.float64]
 ) -> FittedSpots:
@@ -138,14 +145,10 @@ def fit_in_grey(
         Widths of spots in voxels.
     """
     noise, start = candidates.background.noise, candidates.position
-    wide = np.where(sigma > 0, sigma, 1.0)
-    flat = _FLAT_PRIOR / noise.least
-    prior = np.array([*1 / wide**2, flat, flat, *[1 / SIZES**2] * 2])
-    most = _STEPS * [*wide, 1, 1, 1, 1]
-    camera = np.array([*noise.line, noise.saturation])
+    camera, prior, most = limits_of(sigma, noise)
     whole, light = grey(candidates.values, noise), candidates.background.grey
     spots = np.zeros((len(start), PARAMETERS))
-    spots[:, Z : X + 1] = start
+    spots[:, : X + 1] = start
     peaks = candidates.background.peaks(start, candidates.height)
     spots[:, AMPLITUDE] = np.maximum(peaks, _LEAST_AMPLITUDE * np.sqrt(noise.least))
     for number, sweeps in enumerate(SWEEPS):
@@ -158,7 +161,4 @@ def fit_in_grey(
         fit_spots(voxels, model, spots, start, sigma, camera, REACH, prior, most, _FAR, sweeps, moving)
     error = errors_of(voxels, model, spots, sigma, camera, REACH, prior)
     under = light[tuple(np.rint(start).astype(int).T)].astype(np.float64)
-    return FittedSpots(
-        spots[:, Z : X + 1], error[:, Z : X + 1], spots[:, AMPLITUDE], under + spots[:, LEVEL],
-        spots[:, SIZE], spots[:, DEPTH], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],
-    )  # fmt: skip
+    return FittedSpots.of_columns(spots, error, under + spots[:, LEVEL])

@@ -19,10 +19,6 @@ from .stabilise_cpu import to_noise
 PARAMETERS = 7
 Z, Y, X, AMPLITUDE, LEVEL, SIZE, DEPTH = range(PARAMETERS)
 """Columns of a spot: voxels, grey values, logarithms of its widths over the common ones."""
-ERROR_SIZE, ERROR_DEPTH, MISFIT = range(X + 1, X + 4)
-"""Columns of errors after those of z, y, x: standard errors, and the reduced chi-square."""
-BASE, SLOPE, LEAST, SATURATION = range(4)
-"""Entries of the camera's noise."""
 TERMS = np.array([
     [Z, 1, 0, 0], [Y, 0, 1, 0], [X, 0, 0, 1], [AMPLITUDE, 0, 0, 0],
     [SIZE, 0, 2, 0], [SIZE, 0, 0, 2], [DEPTH, 2, 0, 0],
@@ -66,11 +62,8 @@ def profile(centre, wide, low, stop, base, room):  # pragma: no cover
         return
     step = 1 / wide
     away = (low - centre) * step
-    gauss, ratio, bend = (
-        math.exp(-0.5 * away * away),
-        math.exp(-step * (away + step / 2)),
-        math.exp(-step * step),
-    )
+    gauss, bend = math.exp(-0.5 * away * away), math.exp(-step * step)
+    ratio = math.exp(-step * (away + step / 2))
     for i in range(low - base, stop - base):
         room[0, i], room[1, i] = gauss, away
         gauss, ratio, away = gauss * ratio, ratio * bend, away + step
@@ -179,17 +172,10 @@ def plane_sums(n, room, level, noise, squares, flat, left):  # pragma: no cover
     `MONOMIALS`, g the Gaussian at a distance of y and x widths. flat, left (5,): Σ w g y^a x^b and Σ w r g
     y^a x^b for the first five. room: (7, n) f4 of grey values, model, g, y, x; and for w and r.
     """
-    value, model, gauss, far_y, far_x, weight, rest = (
-        room[0],
-        room[1],
-        room[2],
-        room[3],
-        room[4],
-        room[5],
-        room[6],
-    )
-    base, slope = np.float32(noise[BASE]), np.float32(noise[SLOPE])
-    least, cut = np.float32(noise[LEAST]), np.float32(noise[SATURATION])
+    value, model, gauss = room[0], room[1], room[2]
+    far_y, far_x, weight, rest = room[3], room[4], room[5], room[6]
+    base, slope, least, cut = noise
+    base, slope, least, cut = np.float32(base), np.float32(slope), np.float32(least), np.float32(cut)
     one, zero = np.float32(1), np.float32(0)
     w0 = r0 = square = count = zero
     for k in range(n):
@@ -283,7 +269,7 @@ def normal_equations(
     """Information (7, 7) and gradient (7, 1) of a spot; returns the sum of weighted squares and voxels used.
 
     Derivatives are a Gaussian times powers of the distances from the centre, so sums of these suffice.
-    noise: (4,) base, slope, least variance, saturation. prior: (7,) information of each parameter about 0;
+    noise: base, slope, least variance, saturation. prior: (7,) information of each parameter about 0;
     that of the position is about where it is. axes (3, 2, size), plane (7, size²) f4: to work in.
     """
     wide, level = grown(spot, sigma), np.float32(spot[LEVEL])
@@ -380,20 +366,17 @@ def fit_spots(
 @kernel
 def errors_of(image, model, spots, sigma, noise, reach, prior):  # pragma: no cover
     """(n, 6): standard errors of z, y, x and of both sizes, and the reduced chi-square."""
-    out, inverse = np.zeros((len(spots), MISFIT + 1)), np.zeros((PARAMETERS, PARAMETERS))
+    out = np.zeros((len(spots), 6))
     information, gradient = np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, 1))
     _, axes, room = rooms_for(image.shape, sigma, reach)
     for i in range(len(spots)):
         square, count = normal_equations(
             image, model, spots[i], sigma, noise, reach, prior, information, gradient, axes, room
         )
-        inverse[:] = 0.0
-        for p in range(PARAMETERS):
-            inverse[p, p] = 1.0
+        inverse = np.eye(PARAMETERS)
         eliminate(information, inverse, PARAMETERS, PARAMETERS)
-        for axis in range(3):
-            out[i, axis] = math.sqrt(max(inverse[axis, axis], 0.0)) if sigma[axis] > 0 else 0.0
-        out[i, ERROR_SIZE] = math.sqrt(max(inverse[SIZE, SIZE], 0.0))
-        out[i, ERROR_DEPTH] = math.sqrt(max(inverse[DEPTH, DEPTH], 0.0))
-        out[i, MISFIT] = square / max(count - PARAMETERS, 1)
+        for column, p in enumerate((Z, Y, X, SIZE, DEPTH)):
+            fixed = p <= X and sigma[p] == 0
+            out[i, column] = 0.0 if fixed else math.sqrt(max(inverse[p, p], 0.0))
+        out[i, -1] = square / max(count - PARAMETERS, 1)
     return out

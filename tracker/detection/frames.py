@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, islice
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,8 @@ if TYPE_CHECKING:  # kernels are loaded when they are needed
 
 _Job = tuple[int, NDArray, "SpotModel | None"]
 """A frame with its number, and what is known of the movie then."""
+_Given = TypeVar("_Given")
+_Result = TypeVar("_Result")
 _LOG = logging.getLogger("outbid")
 _FEW = 3
 """Guard: threads up to which frames are searched by threads: more wait for Python's lock."""
@@ -169,7 +170,9 @@ def detect_frames(
     """
     settings = settings or DetectionSettings()
     if model is None and isinstance(frames, Sequence | np.ndarray):
-        model, settings = learn_from(partial(_some, frames), len(frames), settings, workers=workers)
+        model, settings = learn_from(
+            lambda numbers: (frames[number] for number in numbers), len(frames), settings, workers=workers
+        )
         count = count or len(frames)
     spots: list[FrameSpots] = []
     with ProcessOfEach() as processes:
@@ -200,22 +203,18 @@ def detect_frame(
     return _as_detections([spots_of_frame(image, model, settings, CosineTransform(workers)).accepted()], unit)
 
 
-def _some(frames: Sequence[NDArray] | NDArray, numbers: Sequence[int]) -> Iterator[NDArray]:
-    return (frames[number] for number in numbers)
-
-
 def _in_flight(
-    work: Callable[[_Job], FrameSpots], jobs: Iterable[_Job], workers: int
-) -> Iterator[FrameSpots]:
-    """Results in the order of the jobs; the next job is requested when the first of `workers` has ended."""
-    if workers <= 1:
+    work: Callable[[_Given], _Result], jobs: Iterable[_Given], workers: int, ahead: int
+) -> Iterator[_Result]:
+    """Results in the order of the jobs, by threads; a job is requested when fewer than `ahead` wait."""
+    if ahead <= 1:
         yield from map(work, jobs)
         return
-    timed, waiting = timed_beside(work), deque[Future["FrameSpots"]]()
+    timed, waiting = timed_beside(work), deque[Future[_Result]]()
     with ThreadPoolExecutor(workers) as pool:
         for job in jobs:
             waiting.append(pool.submit(timed, job))
-            if len(waiting) == workers:
+            if len(waiting) == ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -250,24 +249,18 @@ class _Search:
         first = list(islice(jobs, 1))  # the first chooses the device
         jobs = chain(first, jobs)
         if self.settings.device != "gpu":
-            yield from _in_flight(self.spots_of, jobs, self.workers)
+            yield from self._by_threads(jobs)
             return
-        yield from self._found_on_gpu(jobs)
+        for in_batch in _in_flight(self._of_batch, _batches(jobs), 1, _AHEAD):
+            yield from in_batch
         if self.on_cpu:
             _LOG.warning(_ON_CPU, self.on_cpu, self.frames)
         if self.on_cpu and self.on_cpu == self.frames:
             self.settings = replace(self.settings, device="cpu")
 
-    def _found_on_gpu(self, jobs: Iterator[_Job]) -> Iterator[FrameSpots]:
-        """By batches, one after the other, while the next are read."""
-        waiting = deque[Future[list["FrameSpots"]]]()
-        with ThreadPoolExecutor(1) as pool:
-            for batch in _batches(jobs):
-                waiting.append(pool.submit(timed_beside(self._of_batch), batch))
-                if len(waiting) == _AHEAD:
-                    yield from waiting.popleft().result()
-            while waiting:
-                yield from waiting.popleft().result()
+    def _by_threads(self, jobs: Iterable[_Job]) -> Iterator[FrameSpots]:
+        """By the CPU."""
+        return _in_flight(self.spots_of, jobs, self.workers, self.workers)
 
     def _of_batch(self, batch: list[_Job]) -> list[FrameSpots]:
         """The spots of a batch; by the CPU where the GPU cannot search it."""
@@ -275,19 +268,14 @@ class _Search:
 
         self.frames += len(batch)
         _, image, model = batch[0]
-        if model is None:  # nothing stands out of their noise
-            return list(_in_flight(self.spots_of, batch, self.workers))
-        if serves(image, self.settings):
-            try:
-                found: list[FrameSpots] = spots_of_frames(
-                    [each for _, each, _ in batch], model, self.settings
-                )
-            except MemoryError:
-                release_device_memory()
-            else:
-                return found
-        self.on_cpu += len(batch)
-        return list(_in_flight(self.spots_of, batch, self.workers))
+        if model is not None:  # else nothing stands out of their noise
+            if serves(image, self.settings):
+                try:
+                    return list(spots_of_frames([each for _, each, _ in batch], model, self.settings))
+                except MemoryError:
+                    release_device_memory()
+            self.on_cpu += len(batch)
+        return list(self._by_threads(batch))
 
     def jobs(self, frames: Iterable[NDArray]) -> Iterator[_Job]:
         """Frames, checked, with their numbers and the model as it is known then."""

@@ -26,8 +26,6 @@ _NEW = 0.01
 """Guard: share of candidates that are new, below which the rounds end."""
 _BELOW = 2.0
 """Prior: standard deviations below 0 at which the scale of noise is read, where no spot is."""
-_SHARE = float(ndtr(-_BELOW))
-"""The share of noise that is lower."""
 _UNIT_PRIOR = 2.0
 """Prior: weight of a scale of 1, in maxima above that height."""
 _SAMPLED_PEAK = 0.75
@@ -43,9 +41,7 @@ _FALSE = 0.5
 PROFILE = 0.1
 """Prior: share of its light by which a spot may differ from the profile."""
 _NEIGHBOURS = 10
-"""Guard: neighbours that widen an error."""
-_OVERLAP = 0.1
-"""Guard: least overlap of these."""
+"""Guard: neighbours that widen an error; less overlap than a profile may differ by is none."""
 _RIDGE = 0.02
 """Guard: ridge of the matrix of their overlaps."""
 WINDOW = 4.0
@@ -60,13 +56,12 @@ _SAME = 0.33
 """Prior: overlap of neighbours of which the weaker leaves."""
 _SPARROW = 2.0
 """Prior: distance in widths from which two spots have a maximum each."""
-_ONE_SPOT = 1.0
+ONE_SPOT = 1.0
 """Prior: distance in widths below which two spots are one, by an eighth wider: so much do widths differ."""
 _STEP = 0.4
 """Guard: widths that a candidate moves in a round."""
 _MOST = 1.5
 """Guard: largest amplitude relative to the largest response."""
-_ONE = np.float32(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +107,7 @@ class Peaks:
 
 def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
     """(n, 3) int64: voxels above `low` that no neighbour exceeds; among equal neighbours, the first."""
-    out: NDArray[np.int64] = peaks_above(values, _ONE, np.float32(low))
+    out: NDArray[np.int64] = peaks_above(values, np.float32(1), np.float32(low))
     return out
 
 
@@ -127,7 +122,8 @@ def maxima_above(
 
 def noise_scale(response: NDArray, filter_: Filter) -> float:
     """Standard deviation of noise, from the quantile two of them below 0, where no spot is; 1 a priori."""
-    measured = -float(quantile(response, max(1, response.size // _SAMPLED), _SHARE)) / _BELOW
+    lower = quantile(response, max(1, response.size // _SAMPLED), float(ndtr(-_BELOW)))
+    measured = -float(lower) / _BELOW
     maxima = float(filter_.maxima.above(_BELOW))
     return max(float(np.sqrt((maxima * measured**2 + _UNIT_PRIOR) / (maxima + _UNIT_PRIOR))), 1e-9)
 
@@ -211,7 +207,7 @@ def fit_together(
     def without(spots: Peaks) -> NDArray[np.float32]:
         if modes is not None and not len(spots.position):
             return filter_.respond(modes)
-        return filter_.response_to(spots.taken_out_of(values, background, filter_))
+        return filter_.respond(filter_.dct.forward(spots.taken_out_of(values, background, filter_)))
 
     def noise_without(significant: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NoiseScale]:
         """The response without the significant ones, and its noise: fitted noise would take noise away."""
@@ -240,8 +236,7 @@ def fit_together(
 
 def _resolved(peaks: Peaks, sigma: NDArray[np.float64], significant: NDArray[np.bool_] | bool) -> Peaks:
     """Without the dimmer of spots nearer than the Sparrow limit, unless significant: they may be one."""
-    apart = _SPARROW * np.where(sigma > 0, sigma, 1)
-    return peaks.of(resolved(peaks.position, peaks.amplitude, apart) | significant)
+    return peaks.of(resolved(peaks.position, peaks.amplitude, _SPARROW * sigma) | significant)
 
 
 def _joined(
@@ -251,11 +246,9 @@ def _joined(
 
     A Gauss-Newton step from the candidates `before`, whose light is taken out of the response.
     """
-    limits = (
-        _WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE, _STEP, _SAMPLED_PEAK,
-    )  # fmt: skip
+    limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, _RIDGE, _STEP, _SAMPLED_PEAK)
     response, half = filter_.kernel
     return Peaks(*joined(
         residual, filter_.boundary_gain, *noise, least, before.position, before.amplitude, response, half,
-        filter_.curvature, filter_.sigma, _ONE_SPOT * filter_.sigma, np.array(limits),
+        filter_.curvature, filter_.sigma, ONE_SPOT * filter_.sigma, np.array(limits),
     ))  # fmt: skip

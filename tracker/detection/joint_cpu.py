@@ -12,12 +12,10 @@ import math
 import numpy as np
 
 from ..compute.kernels import inner_kernel, kernel
+from ..compute.tolerances import NEGLIGIBLE
 from .fit_cpu import AMPLITUDE, PARAMETERS, add, eliminate
 from .response_cpu import at_place, peaks_above, vertices
 from .stabilise_cpu import stand_out, to_grey
-
-_STILL = 1e-3
-"""Guard: change of amplitudes, in standard deviations, that ends the sweeps."""
 
 
 @inner_kernel
@@ -40,7 +38,11 @@ def moved(position, amplitude, residual, curvature, sigma, most):  # pragma: no 
 
 @inner_kernel
 def interpolated(values, position, weight, index):  # pragma: no cover
-    """The value at a position (3,), see `between`; weight and index (3, 6) are room to work in."""
+    """The value at a position (3,) in voxels: Lagrange polynomials through six voxels along an axis.
+
+    Beyond the boundaries the image is mirrored, as a cosine transform has it. weight (3, 6) f8 and index
+    (3, 6) i8 are room to work in.
+    """
     for axis in range(3):
         size = values.shape[axis]
         low = math.floor(position[axis])
@@ -69,18 +71,6 @@ def interpolated(values, position, weight, index):  # pragma: no cover
 
 
 @inner_kernel
-def between(values, position):  # pragma: no cover
-    """Values (n,) f8 at positions (n, 3) in voxels: Lagrange polynomials through six voxels along an axis.
-
-    Beyond the boundaries the image is mirrored, as a cosine transform has it.
-    """
-    out, weight, index = np.empty(len(position)), np.zeros((3, 6)), np.zeros((3, 6), np.int64)
-    for i in range(len(position)):
-        out[i] = interpolated(values, position[i], weight, index)
-    return out
-
-
-@inner_kernel
 def sorted_along_y(position):  # pragma: no cover
     """Rows of positions (n, 3) in the order of y, and these y."""
     y = np.empty(len(position))
@@ -93,19 +83,6 @@ def sorted_along_y(position):  # pragma: no cover
 
 
 @inner_kernel
-def first_from(values, least):  # pragma: no cover
-    """The first of ascending values that is not below `least`."""
-    low, high = 0, len(values)
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < least:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inner_kernel
 def overlaps(position, other, kernel_, half):  # pragma: no cover
     """Responses of spots at `other` (m, 3) at each position (n, 3): rows of a sparse matrix."""
     order, y = sorted_along_y(other)
@@ -114,22 +91,16 @@ def overlaps(position, other, kernel_, half):  # pragma: no cover
     indices, data = np.empty(room, np.int32), np.empty(room)
     weight, index = np.zeros((3, 6)), np.zeros((3, 6), np.int64)
     for i in range(len(position)):
-        k = first_from(y, position[i, 1] - reach[1])
-        while k < len(y) and y[k] <= position[i, 1] + reach[1]:
+        for k in range(np.searchsorted(y, position[i, 1] - reach[1]), len(y)):
             j = order[k]
+            if y[k] > position[i, 1] + reach[1]:
+                break
             if abs(other[j, 2] - position[i, 2]) > reach[2] or abs(other[j, 0] - position[i, 0]) > reach[0]:
-                k += 1
                 continue
-            k += 1
-            if total == room:
-                room *= 2
-                more, longer = np.empty(room, np.int32), np.empty(room)
-                more[:total], longer[:total] = indices, data
-                indices, data = more, longer
-            indices[total], data[total] = (
-                j,
-                interpolated(kernel_, middle + position[i] - other[j], weight, index),
-            )
+            if total == len(data):
+                indices, data = np.append(indices, indices), np.append(data, data)
+            indices[total] = j
+            data[total] = interpolated(kernel_, middle + position[i] - other[j], weight, index)
             total += 1
         indptr[i + 1] = total
     return indptr, indices[:total].copy(), data[:total].copy()
@@ -137,7 +108,10 @@ def overlaps(position, other, kernel_, half):  # pragma: no cover
 
 @inner_kernel
 def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: no cover
-    """Amplitudes from 0 to `most` whose responses add up to the measured one, by Gauss-Seidel."""
+    """Amplitudes from 0 to `most` whose responses add up to the measured one, by Gauss-Seidel.
+
+    Sweeps end when the largest change, in standard deviations, is negligible.
+    """
     for _ in range(sweeps):
         change = 0.0
         for i in range(len(amplitude)):
@@ -149,7 +123,7 @@ def sweep(indptr, indices, data, response, amplitude, most, sweeps):  # pragma: 
             residual = min(max(residual, 0.0), most)
             change = max(change, abs(residual - amplitude[i]))
             amplitude[i] = residual
-        if change < _STILL:
+        if change < NEGLIGIBLE:
             break
 
 
@@ -160,7 +134,7 @@ def widen(overlap, limits, wide):  # pragma: no cover
     sqrt(1 / (1 - bᵀ B⁻¹ b)), B the overlaps of the nearest neighbours with each other and b with the spot.
     """
     indptr, indices, data = overlap
-    most, least, ridge = int(limits[5]), limits[6], limits[7]
+    least, most, ridge = limits[4], int(limits[5]), limits[6]
     near, own = np.empty(most, np.int64), np.empty(most)
     block, right = np.empty((most, most)), np.empty((most, 1))
     for i in range(len(wide)):
@@ -225,13 +199,13 @@ def without_rows(overlap, stay):  # pragma: no cover
 
 
 @inner_kernel
-def near(position, i, j, apart):  # pragma: no cover
-    """Whether two positions are nearer than `apart` (3,) voxels; an axis of 0 counts nothing."""
+def square_distance(position, i, j, unit):  # pragma: no cover
+    """Of two positions, in units (3,) of voxels; an axis of 0 counts nothing."""
     square = 0.0
     for axis in range(3):
-        if apart[axis] > 0:
-            square += ((position[i, axis] - position[j, axis]) / apart[axis]) ** 2
-    return square < 1
+        if unit[axis] > 0:
+            square += ((position[i, axis] - position[j, axis]) / unit[axis]) ** 2
+    return square
 
 
 @inner_kernel
@@ -247,7 +221,7 @@ def staying(position, overlap, significance, least, same, apart):  # pragma: no 
                 continue
             less = significance[j] < significance[i] or (significance[j] == significance[i] and j > i)
             stay[i] |= data[q] > same and less
-            if near(position, i, j, apart):
+            if square_distance(position, i, j, apart) < 1:
                 weaker |= less
                 stronger |= not less
         stay[i] &= weaker or not stronger
@@ -268,9 +242,10 @@ def fitted(
     turns, sweeps, largest, same = int(limits[0]), int(limits[1]), limits[2], limits[3]
     if len(position) == 0:
         return position, np.empty(0), np.empty(0)
-    response = between(residual, position)
     indptr, indices, data = overlaps(position, before, kernel_, half)
+    response, weight, index = np.empty(len(position)), np.zeros((3, 6)), np.zeros((3, 6), np.int64)
     for i in range(len(position)):
+        response[i] = interpolated(residual, position[i], weight, index)
         for q in range(indptr[i], indptr[i + 1]):
             response[i] += data[q] * light[indices[q]]
     overlap = overlaps(position, position, kernel_, half)
@@ -309,10 +284,7 @@ def resolved(position, amplitude, apart):  # pragma: no cover
             i, j = min(order[a], order[b]), max(order[a], order[b])
             if y[b] - y[a] > apart[1]:
                 break
-            square = 0.0
-            for axis in range(3):
-                square += ((position[i, axis] - position[j, axis]) / apart[axis]) ** 2
-            if square <= 1:
+            if square_distance(position, i, j, apart) <= 1:
                 out[i if amplitude[i] < amplitude[j] else j] = False
     return out
 
@@ -324,11 +296,8 @@ def taken_out(values, ground, grey, position, height, sigma, reach, line):  # pr
     values, ground, grey (Z, Y, X) f4: the frame and its light without spots in units of the noise, and the
     latter in grey values.
     """
-    spots, above, top = (
-        np.zeros((len(position), PARAMETERS)),
-        np.empty(1, np.float32),
-        np.empty(1, np.float32),
-    )
+    spots = np.zeros((len(position), PARAMETERS))
+    above, top = np.empty(1, np.float32), np.empty(1, np.float32)
     for i in range(len(position)):
         z, y, x = int(np.rint(position[i, 0])), int(np.rint(position[i, 1])), int(np.rint(position[i, 2]))
         above[0] = ground[z, y, x] + np.float32(height[i])
@@ -355,9 +324,9 @@ def joined(
     over, left, wall = response.ravel(), residual.ravel(), gain.ravel()
     for i in range(len(over)):
         over[i] = left[i] / wall[i]
-    fresh, height = vertices(response, one, peaks_above(response, one, np.float32(limits[9] * low)))
+    fresh, height = vertices(response, one, peaks_above(response, one, np.float32(limits[8] * low)))
     position, n = np.empty((len(before) + len(fresh), 3)), len(before)
-    position[:n] = moved(before, light, residual, curvature, sigma, limits[8])
+    position[:n] = moved(before, light, residual, curvature, sigma, limits[7])
     for i in range(len(fresh)):
         scale = at_place(blocks, (fresh[i] - (size - 1) / 2) / size)
         if height[i] > low and height[i] > least * scale:

@@ -17,7 +17,7 @@ from .fit import FittedSpots
 from .joint import local_maxima
 from .noise import noise_of
 from .prepare import VOXELS, sample_of
-from .stabilise import Noise, masked, stabilised
+from .stabilise import STANDS_OUT, Noise, masked, stabilised
 from .transform import CosineTransform
 from .width import Search, find_widths, refine_widths
 
@@ -40,8 +40,6 @@ _DIFFERS = 0.15
 """Error level: logarithm of the ratio of both from which this is said."""
 _DIM = 0.1
 """Prior: share of bodies that may be dimmer."""
-_STANDS_OUT = 5.0
-"""Error level: standard deviations that noise hardly reaches; nine bodies in ten do."""
 _SIGN_WIDTHS = (1.5, 3.0)
 """Prior: widths in the plane, in voxels, at which signs are compared besides the given one."""
 _SIGN_RATIO = 5.0
@@ -158,7 +156,7 @@ def _bodies_instead(
         return None
     blobs = [find_blobs(frame, wide, settings.fdr) for frame in search.frames]
     height = np.concatenate([each.height[: each.decision.keep] for each in blobs])
-    if not len(height) or np.quantile(height, _DIM) < _STANDS_OUT * noise_of_response(search.modes[0], wide):
+    if not len(height) or np.quantile(height, _DIM) < STANDS_OUT * noise_of_response(search.modes[0], wide):
         return None
     counts = round(np.mean([len(fit.position) for fit in fits] or [0])), round(len(height) / len(blobs))
     bodies = evidence.ratio > 1
@@ -202,5 +200,5 @@ def other_sign_stands_out(image: NDArray, settings: DetectionSettings) -> bool:
 
 def _excess(values: NDArray[np.float32], scale: float) -> float:
     """Sum of (q/s - 5)³ over maxima q."""
-    voxel = local_maxima(values, _STANDS_OUT * scale)
-    return float(((values[tuple(voxel.T)].astype(np.float64) / scale - _STANDS_OUT) ** 3).sum())
+    voxel = local_maxima(values, STANDS_OUT * scale)
+    return float(((values[tuple(voxel.T)].astype(np.float64) / scale - STANDS_OUT) ** 3).sum())

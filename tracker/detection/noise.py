@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ..compute.tolerances import NEGLIGIBLE
 from ..settings.detection import DetectionSettings
 from .prepare import SAMPLED, Sample
-from .stabilise import NEGLIGIBLE, Noise
+from .stabilise import Noise
 
 _BINS = (*np.linspace(0, 0.9, 18), 0.93, 0.96, 0.98, 0.99, 0.997, 1.0)
 """Shares of the voxels, in the order of their means, that bound the bins."""
@@ -28,14 +29,23 @@ _TRIMMED = 0.9
 """Prior: share of |e| that a trimmed variance is of."""
 _FLAT_RISE = 0.02
 """Error level: rise of the variance over the range of means, relative to it, below which it is no slope."""
-_FULL_DEPTH = 255
-"""Prior: least grey value at which a camera saturates below the largest value of its data type."""
 _SATURATED = 3
 """Error level: voxels of the largest value from which it is that of saturation."""
 
 
 def noise_of(frames: Sequence[NDArray], sample: Sample, settings: DetectionSettings) -> Noise:
-    """The noise of a movie in the scale of the sample, from the settings or measured in its parts."""
+    """The noise of a movie in the scale of the sample, from the settings or measured in its parts.
+
+    Examples
+    --------
+    >>> from outbid.detection.prepare import sample_of
+    >>> light = np.random.default_rng(0).poisson(np.linspace(10, 90, 200), (1, 200, 200))
+    >>> frames, settings = [100 + 2.0 * light], DetectionSettings()
+    >>> sample = sample_of(frames, settings)
+    >>> noise = noise_of(frames, sample, settings)
+    >>> round((noise.base - noise.slope * sample.middle) / -200, 1), round(noise.slope, 1)
+    (1.0, 2.0)
+    """
     parts, middle, unit = sample.parts, sample.middle, sample.unit
     sign, differences = -1.0 if settings.dark else 1.0, [_differences(part) for part in parts]
     if settings.gain is not None:
@@ -52,36 +62,18 @@ def noise_of(frames: Sequence[NDArray], sample: Sample, settings: DetectionSetti
 
 
 def _saturation(frames: Sequence[NDArray]) -> float:
-    """The grey value at which the camera saturates: the largest value of its bit depth."""
+    """The grey value at which the camera saturates: the largest value of its bit depth, of 8 bits or more."""
     if frames[0].dtype.kind not in "iu":
         return np.inf
     value = max(int(frame.max()) for frame in frames)
     several = sum(int((frame == value).sum()) for frame in frames) >= _SATURATED
     largest = value == np.iinfo(frames[0].dtype).max
-    full = largest or (value >= _FULL_DEPTH and (value + 1).bit_count() == 1)
+    full = largest or (value >= np.iinfo(np.uint8).max and (value + 1).bit_count() == 1)
     return value if full and several else np.inf
 
 
-def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:
-    """Intercept and slope (at least 0) of the variance as a function of the mean.
-
-    Parameters
-    ----------
-    images : sequence of (Z, Y, X) float32 array
-        Images in which light is bright; NaN marks voxels that were not measured.
-
-    Examples
-    --------
-    >>> light = np.random.default_rng(0).poisson(np.linspace(10, 90, 200), (1, 200, 200))
-    >>> base, slope = noise_line([(100 + 2.0 * light).astype(np.float32)])
-    >>> round(base / -200, 1), round(slope, 1)
-    (1.0, 2.0)
-    """
-    return _line([_differences(image) for image in images])
-
-
 def _line(differences: Sequence[tuple[NDArray, NDArray]]) -> tuple[float, float]:
-    """Intercept and slope of means and mixed second differences of some images."""
+    """Intercept and slope (at least 0) of the variance, from means and differences of some images."""
     if not any(len(mean) for mean, _ in differences):
         return NEGLIGIBLE, 0.0
     mean, rough = (np.concatenate(column) for column in zip(*differences, strict=True))

@@ -69,9 +69,14 @@ def middle_of(image: NDArray) -> float:
 
     A background much larger than the spots would reduce the precision.
     """
-    part = np.asarray(image).ravel()[:: max(1, image.size // SAMPLED)].astype(np.float64)
-    part = part[np.isfinite(part)]
-    return float(np.round(np.median(part))) if len(part) else 0.0
+    values = _sampled(image)
+    return float(np.round(np.median(values))) if len(values) else 0.0
+
+
+def _sampled(image: NDArray) -> NDArray[np.float64]:
+    """Finite grey values of every so many voxels."""
+    values = np.asarray(image).ravel()[:: max(1, image.size // SAMPLED)].astype(np.float64)
+    return values[np.isfinite(values)]
 
 
 def unit_of(images: Sequence[NDArray]) -> float:
@@ -83,8 +88,7 @@ def unit_of(images: Sequence[NDArray]) -> float:
     >>> unit_of([image]), unit_of([1e-12 * image]) == 2.0**-38
     (1.0, True)
     """
-    parts = [np.asarray(image).ravel()[:: max(1, image.size // SAMPLED)] for image in images]
-    values = np.concatenate([part[np.isfinite(part)].astype(np.float64) for part in parts])
+    values = np.concatenate([_sampled(image) for image in images])
     extent = float(np.ptp(values)) if len(values) else 0.0
     as_cameras = extent == 0 or not np.isfinite(extent) or 1 <= extent < 2**20
     return 1.0 if as_cameras else 2.0 ** (floor(log2(extent)) - 10)

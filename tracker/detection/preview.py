@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..settings.detection import DetectionSettings
 from .frames import checked
 from .model import SpotModel, learn, other_sign_stands_out
-from .spots import spots_of_frame
+from .spots import FrameSpots, spots_of_frame
 from .transform import CosineTransform
 
 Learned = tuple[SpotModel | None, DetectionSettings]
@@ -139,12 +139,9 @@ def preview(
     frames, dct = [checked(image, number) for number, image in enumerate(given)], CosineTransform()
     other = other_sign_stands_out(frames[0], settings)
     model, used = learned or learn(frames, settings, dct)
-    if model is None:
-        return Preview(
-            np.empty(0, np.int64), np.empty((0, 3)), np.empty(0), np.empty(0), 0.0, settings, other
-        )
-    free = replace(used, threshold=None, device="cpu")
-    spots = [spots_of_frame(image, model, free, dct) for image in frames]
+    free, spots = replace(used, threshold=None, device="cpu"), [FrameSpots.none()]
+    if model is not None:
+        spots = [spots_of_frame(image, model, free, dct) for image in frames]
     quality = np.concatenate([each.features["quality"] for each in spots])
     order = np.argsort(-quality, kind="stable")
     return Preview(

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.optimize import isotonic_regression
 
+from .fit_cpu import REACH
 from .transform import CosineTransform
 
 _RATIO = 1.12
@@ -32,8 +33,6 @@ _CHANCE = 3.0
 """Error level: standard errors of a ring's power within which it is that of the camera."""
 _CAMERA = 0.1
 """Prior: relative error of the camera's noise."""
-_KERNEL = 7.0
-"""Guard: widths from a spot beyond which its response counts as 0."""
 _NEGLIGIBLE = 0.01
 """Guard: least response to a spot, relative to its peak, that counts for others."""
 _LOWEST = 2.0
@@ -290,9 +289,12 @@ class Filter:
 
     @cached_property
     def kernel(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Response to a spot over its peak, by offset in voxels, and the offset's largest values (3,)."""
+        """Response to a spot over its peak, by offset in voxels, and the offset's largest values (3,).
+
+        Spot and filter have a reach each, beyond which the response counts as 0.
+        """
         size = [
-            min(n, 2 * int(_KERNEL * max(s, 0.0)) + 3) if n > 1 else 1
+            min(n, 2 * int(2 * REACH * s) + 3) if n > 1 else 1
             for n, s in zip(self.modes.shape, self.sigma, strict=True)
         ]
         half = np.array([(n - 1) // 2 for n in size])
@@ -313,7 +315,3 @@ class Filter:
     def respond(self, modes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Response at every voxel, in standard deviations, to a frame of this cosine transform."""
         return self.dct.back(modes * self.taps)
-
-    def response_to(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Response at every voxel, in standard deviations, to a frame."""
-        return self.respond(self.dct.forward(values))

@@ -23,9 +23,10 @@ from .blobs import find_blobs
 from .candidates import find_candidates
 from .decision import Decision, beside_bright, decide
 from .fit import FittedSpots, fit_in_grey
+from .fit_cpu import REACH
 from .model import SpotModel
 from .prepare import LEAST_SIDE, prepared
-from .spectrum import _KERNEL, Maxima
+from .spectrum import Maxima
 from .stabilise import masked
 from .transform import CosineTransform
 from .wider import as_one
@@ -101,14 +102,18 @@ class Tile(NamedTuple):
         Of the frame, with the margin.
     inner : ((int, int), (int, int))
         First row and the one after the last, columns likewise, without the margin.
-    share : float
-        Of the part with its margin that is inner.
     """
 
     rows: slice
     columns: slice
     inner: tuple[tuple[int, int], tuple[int, int]]
-    share: float
+
+    @property
+    def share(self) -> float:
+        """Of the part with its margin, that which is inner."""
+        (top, bottom), (left, right) = self.inner
+        whole = (self.rows.stop - self.rows.start) * (self.columns.stop - self.columns.start)
+        return (bottom - top) * (right - left) / whole
 
     @property
     def start(self) -> tuple[int, int]:
@@ -245,7 +250,7 @@ def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
     >>> [tile.columns for tile in tiles((64, 300, 800), np.full(3, 2.0))]
     [slice(0, 432, None), slice(368, 800, None)]
     """
-    margin = ceil(_KERNEL * float(max(sigma[1:])))
+    margin = ceil(2 * REACH * float(max(sigma[1:])))
     rows, columns = min(
         product(*(_divisions(n, margin) for n in shape[1:])),
         key=lambda axes: (
@@ -254,12 +259,7 @@ def tiles(shape: tuple[int, ...], sigma: NDArray[np.float64]) -> list[Tile]:
         ),
     )
     return [
-        Tile(
-            slice(y, y + rows.side),
-            slice(x, x + columns.side),
-            (high, wide),
-            (high[1] - high[0]) * (wide[1] - wide[0]) / (rows.side * columns.side),
-        )
+        Tile(slice(y, y + rows.side), slice(x, x + columns.side), (high, wide))
         for y, high in zip(rows.starts, pairwise(rows.edges), strict=True)
         for x, wide in zip(columns.starts, pairwise(columns.edges), strict=True)
     ]

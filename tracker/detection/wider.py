@@ -15,24 +15,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from .fit import SIZES, SWEEPS, FittedSpots
-from .fit_cpu import (
-    AMPLITUDE,
-    DEPTH,
-    ERROR_DEPTH,
-    ERROR_SIZE,
-    MISFIT,
-    PARAMETERS,
-    REACH,
-    SIZE,
-    X,
-    Z,
-    errors_of,
-    fit_spots,
-    render,
-)
-from .joint import _ONE_SPOT as ONE_SPOT
-from .joint import PROFILE
+from .fit import SWEEPS, FittedSpots, limits_of
+from .fit_cpu import AMPLITUDE, DEPTH, PARAMETERS, REACH, SIZE, X, errors_of, fit_spots, render
+from .joint import ONE_SPOT, PROFILE
 from .stabilise import WIDEST, Noise
 
 PIECES = 3
@@ -112,19 +97,17 @@ def _wider(
 ) -> FittedSpots | None:
     """The spot, about `grown` times as wide, that explains the light of its pieces; None if none does."""
     wide = grown * sigma
-    unit = np.where(wide > 0, wide, 1.0)
+    camera, prior, most = limits_of(wide, noise)
     low = np.maximum(np.floor(middle - REACH * wide).astype(int), 0)
     stop = np.ceil(middle + REACH * wide).astype(int) + 1
     voxels, light = map(np.ascontiguousarray, look(tuple(map(slice, low.tolist(), stop.tolist()))))
     shift = np.concatenate([low, np.zeros(PARAMETERS - 3)])
     single = light + render(light.shape, beside - shift, sigma, REACH)
     several, spot = single + render(light.shape, pieces - shift, sigma, REACH), np.zeros((1, PARAMETERS))
-    spot[0, Z : X + 1], spot[0, AMPLITUDE] = middle - low, pieces[:, AMPLITUDE].max()
-    camera = np.array([*noise.line, noise.saturation])
-    prior = np.array([*1 / unit**2, *[1e-6 / noise.least] * 2, *[1 / SIZES**2] * 2])
-    most = np.array([*0.3 * unit, 0.5, np.inf, 0.2, 0.2])
-    start, moving = spot[:, Z : X + 1].copy(), np.ones(1, bool)
+    spot[0, : X + 1], spot[0, AMPLITUDE] = middle - low, pieces[:, AMPLITUDE].max()
+    start, moving = spot[:, : X + 1].copy(), np.ones(1, bool)
     fit_spots(voxels, single, spot, start, wide, camera, REACH, prior, most, 1.0, sum(SWEEPS), moving)
+    unit = np.where(wide > 0, wide, 1.0)
     apart = [(np.arange(n) - c) / u for n, c, u in zip(light.shape, spot[0], unit, strict=False)]
     near = apart[0][:, None, None] ** 2 + apart[1][:, None] ** 2 + apart[2] ** 2 < REACH**2
     near &= np.isfinite(voxels) & (voxels < noise.saturation)
@@ -134,11 +117,9 @@ def _wider(
     if not (near.any() and excess <= PROFILE**2 * own):
         return None
     error = errors_of(voxels, single, spot, wide, camera, REACH, prior)
-    return FittedSpots(
-        spot[:, Z : X + 1] + low, error[:, Z : X + 1], spot[:, AMPLITUDE], spot[:, AMPLITUDE],
-        spot[:, SIZE] + np.log(grown), spot[:, DEPTH] + np.log(grown), error[:, ERROR_SIZE],
-        error[:, ERROR_DEPTH], error[:, MISFIT],
-    )  # fmt: skip
+    spot[:, : X + 1] += low
+    spot[:, SIZE : DEPTH + 1] += np.log(grown)
+    return FittedSpots.of_columns(spot, error, spot[:, AMPLITUDE])
 
 
 def _square(rest: NDArray[np.float32], weight: NDArray[np.float64]) -> float:

@@ -121,11 +121,8 @@ def find_widths(
     flat = search.frames[0].shape[0] == 1
     fixed = wide is not None and deep is not None
     ladder = (wide * NEXT ** np.arange(-1, 2) if wide else NARROWEST * NEXT ** np.arange(TRIED)).tolist()
-    ladder, low, high = (
-        [wide] if fixed else ladder,
-        (wide or 0) / np.exp(_MOST),
-        (wide or np.inf) * np.exp(_MOST),
-    )
+    ladder = [wide] if fixed else ladder
+    low, high = (wide or 0) / np.exp(_MOST), (wide or np.inf) * np.exp(_MOST)
     stretches: tuple[float, ...] = (0.0,) if flat else _STRETCHES
     if wide and deep:
         stretches = (deep / wide,)
@@ -162,8 +159,7 @@ def refine_widths(
             significance, maxima = candidates.significance, candidates.filter_.maxima
             decision = decide(significance, maxima.above, candidates.least, settings.fdr)
             if decision.keep:
-                kept = np.isin(np.arange(len(significance)), decision.order[: decision.keep])
-                fits.append(fit_in_grey(part, candidates, sigma).of(kept))
+                fits.append(fit_in_grey(part, candidates, sigma).of(np.sort(decision.order[: decision.keep])))
             else:
                 fits.append(FittedSpots.none())
         grown = [fit.growth() for fit in fits if len(fit.position)]

@@ -8,16 +8,19 @@ record that the docs show. Shares above a half are scaled by what they lack of 1
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from benchmarks import measure
 
-from outbid import DetectionSettings, detect
+from outbid import DetectionSettings, detect, detection
 
 from . import agree, cells, grid, uneven
 
@@ -27,26 +30,37 @@ MODULES = (
     "transform", "wider", "width",
 )  # fmt: skip
 """Modules whose constants act with nothing set."""
-SHARED = {
-    ("fit", "SIZES"): ("choice", "wider"), ("choice", "MARGIN"): ("model",),
-    ("joint", "PROFILE"): ("wider",), ("joint", "WINDOW"): ("blobs",),
-    ("stabilise", "WIDEST"): ("wider",), ("stabilise", "NEGLIGIBLE"): ("noise",),
-    ("prepare", "VOXELS"): ("model",), ("wider", "PIECES"): (),
-    ("fit", "REACH"): ("blobs", "choice", "joint", "stabilise", "wider"),
-}  # fmt: skip
-"""Constants that other modules use as well, and these modules."""
+ELSEWHERE = ("fit_cpu", "REACH"), ("stabilise", "NEGLIGIBLE")
+"""Constants that these modules take from others."""
 FACTORS = (0.5, 2.0)
 SEED = 361
+_CONSTANT = re.compile(r"^([A-Z_]+) = ", re.MULTILINE)
+"""Of a module's source."""
 Change = tuple[str, str, float]
+
+
+def module_of(name: str) -> ModuleType:
+    """A module of detection."""
+    return import_module(f"outbid.detection.{name}")
 
 
 def names() -> Iterator[tuple[str, str]]:
     """Modules of detection and their constants that are numbers."""
     for module in MODULES:
-        for name, value in vars(import_module(f"outbid.detection.{module}")).items():
-            if name.startswith("_") and name.isupper() and isinstance(value, int | float):
+        home = module_of(module)
+        for name in _CONSTANT.findall(inspect.getsource(home)):
+            if isinstance(getattr(home, name), int | float):
                 yield module, name
-    yield from SHARED
+    yield from ELSEWHERE
+
+
+def homes(module: str, name: str) -> list[ModuleType]:
+    """Modules that use a constant: its own, and those that import it if it is public, but for kernels."""
+    if name.startswith("_"):
+        return [module_of(module)]
+    paths = sorted(Path(detection.__file__).parent.glob("[a-z]*.py"))
+    every = [module_of(path.stem) for path in paths if not path.stem.endswith("_cpu")]
+    return [home for home in every if name in vars(home)]
 
 
 def changed(value: float, factor: float) -> float:
@@ -83,14 +97,13 @@ def measured(change: Change | None) -> list[float]:
     if change is None:
         return scores()
     module, name, factor = change
-    homes = [import_module(f"outbid.detection.{one}") for one in (module, *SHARED.get((module, name), ()))]
-    value = getattr(homes[0], name)
+    used_in, value = homes(module, name), getattr(module_of(module), name)
     try:
-        for home in homes:
+        for home in used_in:
             setattr(home, name, changed(value, factor))
         return scores()
     finally:
-        for home in homes:
+        for home in used_in:
             setattr(home, name, value)
 
 
@@ -108,7 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--record", type=Path, default=RECORD)
-    parser.add_argument("--only", nargs="*", default=[], help="of the constants, such as joint._ONE_SPOT")
+    parser.add_argument("--only", nargs="*", default=[], help="of the constants, such as joint.ONE_SPOT")
     chosen = parser.parse_args()
     wanted = [name for name in names() if not chosen.only or ".".join(name) in chosen.only]
     changes = [(*name, factor) for name in wanted for factor in FACTORS]

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...compute.arrays import cupy_module, to_device
 from ...compute.cuda import cuda_function
+from ...compute.tolerances import TINY
 from ..decision import (
     _HEIGHTS,
-    _NO_SPOTS,
     _NUMBER,
     _PRESENT,
     _STARTS,
@@ -58,7 +58,7 @@ def decided(u, frame, least, volumes, curvatures, fdr):
         u[order], starts(frame[order], frames), to_device(least), noise, np.int32(frames), np.int32(_HEIGHTS)
     )  # fmt: skip
     theta, loss = xp.zeros((frames, 4, 5)), xp.zeros((frames, 4))
-    limits = _WIDER, _NUMBER, _UNEQUAL, _UNEQUAL_BY, _NO_SPOTS
+    limits = _WIDER, _NUMBER, _UNEQUAL, _UNEQUAL_BY, TINY
     cuda_function(SOURCE, "fit_mixtures")(
         (4 * frames,), (128,), (*given, to_device(np.array(_STARTS)), *map(np.float64, limits), theta, loss)
     )

@@ -11,8 +11,8 @@ import numpy as np
 from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
 from ..decision import _HALO, _HALO_REACH, _HALO_WIDTH
-from ..fit import _FAR, _FLAT_PRIOR, _LEAST_AMPLITUDE, _STEPS, SIZES, SWEEPS, FittedSpots
-from ..fit_cpu import AMPLITUDE, DEPTH, ERROR_DEPTH, ERROR_SIZE, LEVEL, MISFIT, PARAMETERS, REACH, SIZE, X
+from ..fit import _FAR, _LEAST_AMPLITUDE, SWEEPS, FittedSpots, limits_of
+from ..fit_cpu import LEVEL, PARAMETERS, REACH
 from .joint import levels
 from .light import grey, spot_rows, with_spots
 from .modes import back, forward
@@ -45,14 +45,12 @@ class GreyFit:
     noise: object
 
     def __post_init__(self):
-        wide, flat = np.where(self.sigma > 0, self.sigma, 1.0), _FLAT_PRIOR / self.noise.least
+        camera, prior, most = limits_of(self.sigma, self.noise)
         self.widths = to_device(np.asarray(self.sigma, float))
-        self.prior = to_device(np.array([*1 / wide**2, flat, flat, *[1 / SIZES**2] * 2]))
-        self.most = to_device(_STEPS * [*wide, 1, 1, 1, 1])
+        self.prior, self.most = to_device(prior), to_device(most)
         self.team = _TEAM[self.voxels.shape[1] == 1]
         shape = map(np.int32, self.voxels.shape[1:])
-        camera = map(np.float64, (*self.noise.line, self.noise.saturation, REACH))
-        self.given = *shape, self.widths, *camera
+        self.given = *shape, self.widths, *map(np.float64, (*camera, REACH))
 
     def fitted(self, rows, height, significant):
         """Results (n, 14) of the fit of rows (Rows) that stand out of the background by heights (n,)."""
@@ -108,7 +106,7 @@ class GreyFit:
     def _results(self, model, light, spots, rows):
         """Spots, their errors, and the light under them."""
         xp, n = cupy_module(), len(rows)
-        error = xp.empty((n, MISFIT + 1))
+        error = xp.empty((n, 6))
         if n:
             given = (self.voxels, model, spots, rows.frame, *self.given, self.prior, error)
             cuda_function(SOURCE, "errors_of")((n,), (self.team,), given)
@@ -119,11 +117,8 @@ class GreyFit:
 
 def on_host(results):
     """Fitted spots of rows that `GreyFit.fitted` returned."""
-    spots, error, under = np.split(to_host(results), [PARAMETERS, PARAMETERS + MISFIT + 1], axis=1)
-    return FittedSpots(
-        spots[:, : X + 1], error[:, : X + 1], spots[:, AMPLITUDE], under[:, 0] + spots[:, LEVEL],
-        spots[:, SIZE], spots[:, DEPTH], error[:, ERROR_SIZE], error[:, ERROR_DEPTH], error[:, MISFIT],
-    )  # fmt: skip
+    spots, error, under = np.split(to_host(results), [PARAMETERS, -1], axis=1)
+    return FittedSpots.of_columns(spots, error, under[:, 0] + spots[:, LEVEL])
 
 
 def beside_bright(rows, height, significance, sigma):

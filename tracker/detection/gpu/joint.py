@@ -18,8 +18,6 @@ from ..joint import (
     _MOST,
     _NEIGHBOURS,
     _NEW,
-    _ONE_SPOT,
-    _OVERLAP,
     _RIDGE,
     _ROUNDS,
     _SAME,
@@ -27,6 +25,7 @@ from ..joint import (
     _STEP,
     _SWEEPS,
     _WEAKEST,
+    ONE_SPOT,
     PROFILE,
 )
 from .light import spot_rows, taken_out
@@ -222,13 +221,13 @@ class JointSearch:
         indices, data = xp.empty(total, np.int32), xp.empty(total)
         launch(find, n, (*given, null, indptr, indices, data), block=64)
         level = levels(rows.start, indptr, indices)
-        limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, _OVERLAP, _RIDGE)
+        limits = (_WEAKEST, _SWEEPS, _MOST, _SAME, PROFILE, _NEIGHBOURS, PROFILE, _RIDGE)
         amplitude, error, wide = xp.empty(n), xp.empty(n), xp.empty(n)
         stay, alive = xp.zeros(n, bool), xp.zeros(n, bool)
         cuda_function(SOURCE, "settle")(
             (rows.frames,), (512,),
             (rows.position, response, rows.start, indptr, indices, data, level, self.filters.gain, *shape,
-             *self.scales.arguments, to_device(self.least), to_device(_ONE_SPOT * self.sigma),
+             *self.scales.arguments, to_device(self.least), to_device(ONE_SPOT * self.sigma),
              to_device(np.array(limits)), amplitude, error, wide, stay, alive),
         )  # fmt: skip
         return replace(rows, amplitude=amplitude, error=error).of(alive)

@@ -9,7 +9,7 @@ import numpy as np
 from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
 from ..prepare import SAMPLED, prepared
-from ..stabilise import _HOT, _NOISE
+from ..stabilise import _HOT, STANDS_OUT
 
 SOURCE = "detection/gpu/light.cu"
 
@@ -39,7 +39,7 @@ def faulty(voxels, noise):
         cuda_function(SOURCE, "find_faults"),
         voxels.size,
         (voxels, low.min(axis=1), xp.ascontiguousarray(mean, dtype=np.float32), *map(np.int32, voxels.shape),
-         *map(np.float64, (*noise.line, noise.saturation, _HOT, _NOISE)), flag),
+         *map(np.float64, (*noise.line, noise.saturation, _HOT, STANDS_OUT)), flag),
     )  # fmt: skip
     return to_host(flag) > 0
 

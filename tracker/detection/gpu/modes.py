@@ -11,10 +11,10 @@ import numpy as np
 
 from ...compute.arrays import array_module, cupy_module, to_device
 from ...compute.cuda import cuda_function, launch
+from ..fit_cpu import REACH
 from ..spectrum import (
     _CAMERA,
     _CHANCE,
-    _KERNEL,
     _LEAST_VARIANCE,
     _LOWEST,
     _NEGLIGIBLE,
@@ -233,7 +233,7 @@ def _octant(weight, modes, sigma):
     """Response to a spot by offset (B, z, y, x), and the largest that counts (B, 3); see `Filter.kernel`."""
     xp = cupy_module()
     sizes = [
-        (min(n, 2 * int(_KERNEL * max(s, 0.0)) + 3) - 1) // 2 if n > 1 else 0
+        (min(n, 2 * int(2 * REACH * s) + 3) - 1) // 2 if n > 1 else 0
         for n, s in zip(modes.shape, sigma, strict=True)
     ]
     cosines = [_offset_cosines(n, most) for n, most in zip(modes.shape, sizes, strict=True)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 import numpy as np
+from scipy.special import ndtr
 
 from ...compute.arrays import cupy_module, to_device
 from ...compute.cuda import cuda_function, launch
@@ -18,7 +19,6 @@ from ..joint import (
     _LEAST,
     _SAMPLED,
     _SAMPLED_PEAK,
-    _SHARE,
     _UNIT_PRIOR,
     WINDOW,
 )
@@ -113,7 +113,7 @@ def _everywhere(response, deep):
     xp = cupy_module()
     voxels = int(np.prod(response.shape[1:]))
     step = max(1, voxels // _SAMPLED)
-    rank, out = round(_SHARE * (-(-voxels // step) - 1)), xp.empty(len(response), np.float32)
+    rank, out = round(float(ndtr(-_BELOW)) * (-(-voxels // step) - 1)), xp.empty(len(response), np.float32)
     cuda_function(SOURCE, "ranked")(
         (len(response),), (512,), (response, np.int64(voxels), np.int64(step), np.int64(rank), out)
     )

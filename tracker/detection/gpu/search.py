@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...compute.arrays import cupy_module, free_device_memory, to_device, to_host
 from ...settings.detection import DetectionSettings
-from ..candidates import TAIL, TAIL_HEIGHTS, tail_of
+from ..candidates import TAIL, tail_heights, tail_of
 from ..model import SpotModel
 from ..prepare import prepared
 from ..spots import FrameSpots, columns_of, one_of_each, tiles
@@ -164,7 +164,7 @@ def _tails(search):
     )
     frame, deep = to_host(frame), to_host(deep)
     excess = np.bincount(frame, deep**2 - TAIL**2, frames)
-    return tail_of(excess, np.bincount(frame, minlength=frames), search.noise_above(TAIL_HEIGHTS))
+    return tail_of(excess, np.bincount(frame, minlength=frames), search.noise_above(tail_heights()))
 
 
 def _measured(voxels, rows, height, frames, items, noise):

@@ -13,9 +13,10 @@ from scipy.spatial import cKDTree
 
 from ...compute.arrays import cupy_module, to_device, to_host
 from ...compute.cuda import cuda_function, launch
-from ..fit import SIZES
+from ...compute.tolerances import LEAST
+from ..fit import SIZES, STEPS
 from ..fit_cpu import AMPLITUDE, DEPTH, LEVEL, PARAMETERS, REACH, SIZE, X
-from ..joint import _ONE_SPOT, PROFILE
+from ..joint import ONE_SPOT, PROFILE
 from ..stabilise import WIDEST
 from ..wider import PIECES
 from .light import grey, with_spots
@@ -90,7 +91,7 @@ def _maybe(fit, rows, significant, results):
         return out
 
     middle = near(significant, WIDEST) >= PIECES - 1
-    together = near(significant, _ONE_SPOT) > 0
+    together = near(significant, ONE_SPOT) > 0
     return to_host(xp.flatnonzero(middle | (near(middle, WIDEST) > 0) | together))
 
 
@@ -114,7 +115,7 @@ def _groups(maybe, rows, results, sigma):
     grown = np.sqrt(1 + spread / deep.sum())
     second = np.minimum(edges + 1, len(own) - 1)
     apart = np.linalg.norm(places[own[edges]] - places[own[second]], axis=1)
-    several = (members >= PIECES) | ((members == 2) & (apart < _ONE_SPOT))
+    several = (members >= PIECES) | ((members == 2) & (apart < ONE_SPOT))
     kept = np.flatnonzero(several & (grown <= WIDEST))
     number = np.full(len(edges), -1)
     number[kept] = np.arange(len(kept))
@@ -157,10 +158,10 @@ def _fitted(fit, rows, results, groups):
     spot = np.zeros((len(grown), PARAMETERS))
     spot[:, : X + 1] = middle - low
     spot[:, AMPLITUDE] = np.maximum.reduceat(to_host(level[to_device(pieces), AMPLITUDE]), first[:-1])
-    unit, flat, size_prior = np.where(wide > 0, wide, 1.0), 1e-6 / fit.noise.least, 1 / SIZES**2
-    prior, most = [flat, flat, size_prior, size_prior], [0.5, np.inf, 0.2, 0.2]
+    unit, flat, size_prior = np.where(wide > 0, wide, 1.0), LEAST / fit.noise.least, 1 / SIZES**2
+    prior, most = [flat, flat, size_prior, size_prior], STEPS[AMPLITUDE:]
     prior, most = (np.tile(each, (len(grown), 1)) for each in (prior, most))
-    prior, most = np.hstack([1 / unit**2, prior]), np.hstack([0.3 * unit, most])
+    prior, most = np.hstack([1 / unit**2, prior]), np.hstack([STEPS[: X + 1] * unit, most])
     spot, error, is_one = to_device(spot), xp.empty((len(grown), 6)), xp.empty(len(grown), bool)
     camera = map(np.float64, (*fit.noise.line, fit.noise.saturation, REACH, PROFILE))
     cuda_function(SOURCE, "fit_wider")(
