@@ -92,7 +92,8 @@ def evidence_of_bodies(
     drawn = [
         render(part.shape, fit.parameters(), sigma, REACH) for part, fit in zip(whole, fits, strict=True)
     ]
-    if _left(search, whole, drawn, sigma, noise) < _LEFT:
+    left = _left(search, whole, drawn, sigma, noise)
+    if left < _LEFT:
         return Evidence(0.0, "spots of some size leave little")
     related = _relation(whole, drawn, fits, wide)
     if related == 0:
@@ -103,7 +104,7 @@ def evidence_of_bodies(
     ]
     if sum(len(fit.position) for fit in whole_ones) < _FEWEST:
         return Evidence(0.0, "few spots are not saturated")
-    scatter = _beside(fits, sigma) * _scatter(FittedSpots.joined(whole_ones)) / SIZES
+    scatter = max(left, _beside(fits, sigma)) * _scatter(FittedSpots.joined(whole_ones)) / SIZES
     flat = _flatness(whole, drawn, whole_ones, sigma) / _FLAT
     return Evidence(related * max(scatter, flat), "what is found as spots has no common profile")
 
