@@ -1,9 +1,10 @@
 """Spots or bodies: which of the two a movie holds, by the profile of what is found as spots.
 
-Spots have one profile, that of the optics; each body has its own, with a flat top and an edge. Spots do not
-care where wider structure is; the parts and the texture of bodies are where the bodies are. Drawn spots leave
-the noise of the camera alone; of bodies they leave edges and texture. If no spot stands out, structure with
-edges is bodies; light has none.
+Spots have one profile, that of the optics; each body has its own, with a flat top and an edge. Spots out of
+focus or of unequal size differ as well, but stand alone, while parts of a body are beside each other. Spots
+do not care where wider structure is; the parts and the texture of bodies are where the bodies are. Drawn
+spots leave little but the camera's noise; of bodies they leave edges and texture. If no spot stands out,
+structure with edges is bodies; light has none.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, map_coordinates
+from scipy.spatial import cKDTree
 
 from .blobs import laplacian, width_of_blobs
 from .fit import SIZES, FittedSpots, weighted_median, without_prior
 from .fit_cpu import REACH, render
+from .joint import WINDOW
 from .stabilise import Noise, stabilised
 from .width import Search
 
@@ -37,8 +40,8 @@ _EDGES = 0.01
 """Error level: power at `_FINE` over that at `_COARSE`: of a disc .02, of a Gaussian .001, of lumps .009."""
 _COARSE, _FINE = (1.0, 1.8), (3.6, 4.4)
 """Prior: wave numbers, times the width of the filter of bodies, of bodies and of their edges."""
-_LEFT = 1.3
-"""Error level: power that drawn spots leave, over the camera's: at most 1.2 of crowds in haze."""
+_LEFT = 0.2
+"""Error level: share of the power beyond the camera's that drawn spots leave: of any size .1, bodies .5."""
 _SHELL = (2.2, 2.8)
 """Prior: wave numbers, times the width of spots, at which it is measured: finer than haze."""
 _FEWEST = 5
@@ -89,8 +92,9 @@ def evidence_of_bodies(
     drawn = [
         render(part.shape, fit.parameters(), sigma, REACH) for part, fit in zip(whole, fits, strict=True)
     ]
-    if _left(search, whole, drawn, sigma, noise) < _LEFT:
-        return Evidence(0.0, "spots leave the camera's noise alone")
+    left = _left(search, whole, drawn, sigma, noise)
+    if left < _LEFT:
+        return Evidence(0.0, "spots of some size leave little")
     related = _relation(whole, drawn, fits, wide)
     if related == 0:
         return Evidence(0.0, "spots do not follow wider structure")
@@ -100,7 +104,7 @@ def evidence_of_bodies(
     ]
     if sum(len(fit.position) for fit in whole_ones) < _FEWEST:
         return Evidence(0.0, "few spots are not saturated")
-    scatter = _scatter(FittedSpots.joined(whole_ones)) / SIZES
+    scatter = max(left, _beside(fits, sigma)) * _scatter(FittedSpots.joined(whole_ones)) / SIZES
     flat = _flatness(whole, drawn, whole_ones, sigma) / _FLAT
     return Evidence(related * max(scatter, flat), "what is found as spots has no common profile")
 
@@ -112,21 +116,30 @@ def _left(
     sigma: NDArray[np.float64],
     noise: Noise,
 ) -> float:
-    """Power of what drawn spots leave, over that of the camera's noise, at the scale of spots."""
-    power, count = 0.0, 0
-    for part, light, frame, modes in zip(whole, drawn, search.frames, search.modes, strict=True):
-        rest = frame - stabilised(light + np.median(part - light), noise)
+    """Power that drawn spots leave beyond the camera's noise, over what was there, at the scale of spots."""
+    power, count = np.zeros(2), 0
+    for number, (part, light) in enumerate(zip(whole, drawn, strict=True)):
+        modes, seen = search.modes[number], search.transforms[number]
+        rest = search.dct.forward(search.frames[number] - stabilised(light + np.median(part - light), noise))
         z, y, x = (k * width for k, width in zip(modes.k, sigma, strict=True))
         wave = np.sqrt((z**2)[:, None, None] + (y**2)[:, None] + x**2)
         shell = (wave > _SHELL[0]) & (wave < _SHELL[1])
-        power += float(np.square(search.dct.forward(rest)[shell]).sum())
+        power += [float(np.square(each[shell]).sum()) for each in (seen, rest)]
         count += int(shell.sum())
-    return power / max(count, 1)
+    before, left = (power / max(count, 1)).tolist()
+    return (left - 1) / max(before, 1.0)
 
 
 def _voxels(fit: FittedSpots, shape: tuple[int, ...]) -> NDArray[np.int64]:
     """(n, 3): the voxels of spots."""
     return np.clip(np.rint(fit.position).astype(np.int64), 0, np.array(shape) - 1)
+
+
+def _beside(fits: Sequence[FittedSpots], sigma: NDArray[np.float64]) -> float:
+    """Share of spots with another in their window, as parts of a body; one out of focus may stand alone."""
+    unit = np.where(sigma > 0, sigma, 1.0)
+    places = [fit.position / unit for fit in fits if len(fit.position)]
+    return float(np.mean(np.concatenate([cKDTree(p).query(p, 2)[0][:, 1] for p in places]) < WINDOW))
 
 
 def _scatter(spots: FittedSpots) -> float:
