@@ -58,7 +58,7 @@ LAYERS = (
         "formats",
         "bad_input field_images field_kept field_labels field_tables formats_ fuzz hostile_files images "
         "open_images outputs torture",
-        "formats particles.arrow particles.svg particles.tables",
+        "formats particles.arrow particles.html particles.tables",
     ),
     Layer(
         "detection",

@@ -121,6 +121,78 @@ def test_spots_are_added_moved_and_removed_and_saved(window: Window, opened: Any
     assert np.array_equal(layer.data, first)
 
 
+def places_of(form: Any) -> list[list[float]]:
+    """Frame and place of all detections of the form."""
+    seen = form.tracks.detections
+    return sorted(np.column_stack([seen.frame, seen.position]).tolist())
+
+
+def test_what_was_saved_and_opened_again_is_undone_and_redone(window: Window, opened: Any) -> None:
+    """Also detections that the saved file has, or has no more, because of the pins next to it."""
+    _, form = opened
+    steps = [places_of(form)]
+    window.viewer.reset_view()
+    window.viewer.dims.set_point(0, 2)
+    for key, at in (("A", [60.0, 30.0]), ("M", [50.0, 40.0])):
+        before = form.session
+        window.click(form.buttons[key])
+        window.click_in_image(at)
+        window.wait(lambda before=before: form.session is not before and form._work is None)
+        steps.append(places_of(form))
+    click_at(form, row_at(form, 3, 40))
+    press(window, form, "D")
+    steps.append(places_of(form))
+    window.click(form.save_button)
+    window.wait(lambda: "is written" in form.message.text())
+    path, table = Path(form.file.text()).absolute(), form.pins_path.absolute()
+    (layer,) = window.viewer.open(str(path), plugin="outbid")
+    form.layers.choose(layer)
+    assert form.session is None
+    assert form.pins_path.absolute() == table
+    assert places_of(form) == steps[-1]
+    click_at(form, row_at(form, 0, 40))
+    press(window, form, "F")
+    assert [pin.kind for pin in read_pins(table)] == ["add", "move", "remove", "forbid"]
+    for back in (steps[-1], steps[2], steps[1], steps[0]):
+        press(window, form, "Z")
+        assert places_of(form) == back
+    assert len(form.layers.layer().data) == len(steps[0])
+    assert not form.buttons["Z"].isEnabled()
+    assert read_pins(table) == ()
+    for ahead in (steps[1], steps[2], steps[-1], steps[-1]):
+        press(window, form, "R")
+        assert places_of(form) == ahead
+    assert [pin.kind for pin in read_pins(table)] == ["add", "move", "remove", "forbid"]
+    assert not window.errors
+
+
+@pytest.mark.parametrize("key", ["A", "M"])
+def test_no_spot_is_put_onto_another_one(window: Window, opened: Any, key: str) -> None:
+    """The act goes on to wait: a click beside the spot is taken, also a close one when the image is near."""
+    layer, form = opened
+    first = layer.data.copy()
+    click_at(form, row_at(form, 3, 14))
+    window.viewer.reset_view()
+    window.click(form.buttons[key])
+    at = np.array([80.2, 80.0])
+    window.click_in_image(at)
+    window.wait(lambda: "there already" in form.message.text(), 20)
+    assert form.message.text() == (
+        f"{form.name(row_at(form, 3, 40)).capitalize()} is there already. Click farther away from it; zoom "
+        "in to put a spot close to it."
+    )
+    assert form.session is None
+    assert np.array_equal(layer.data, first)
+    window.viewer.scene.camera.center = (0, *at)
+    window.viewer.scene.camera.zoom = 60
+    window.click_in_image(at)
+    window.wait(lambda: form.session is not None and form._work is None)
+    there = form.tracks.detections.position[form.selected[0], 1:]
+    assert there == pytest.approx(at, abs=0.1)
+    assert len(layer.data) == len(first) + (key == "A")
+    assert not window.errors
+
+
 def test_what_cannot_be_done_is_said(window: Window, opened: Any) -> None:
     _, form = opened
     assert not form.buttons["D"].isEnabled()

@@ -187,6 +187,38 @@ def test_detections_are_added_moved_removed_and_all_of_it_is_undone(kind: str) -
     assert np.array_equal(session.tracks.detections.position, first.tracks.detections.position)
 
 
+@pytest.mark.parametrize("kind", ["learned", "gated", "foreign"])
+def test_edits_that_the_opened_tracks_have_are_undone_and_redone(kind: str) -> None:
+    """The last edit was not saved; one was undone before the tracks were saved."""
+    session, place = begun(kind), (5, (0.5, -3.0, -3.0))
+    steps = [session]
+    one, other = (session.spot(int(row)) for row in session.tracks.links[[100, 200], 1])
+    beside = (one[0], (one[1][0], one[1][1], one[1][2] + 0.25))
+    acts = [
+        ("add", place), ("move", place, (5, (0.5, -4.0, -3.0))), ("move", one, beside), ("remove", other),
+        ("remove", (5, (0.5, -4.0, -3.0))), ("add", (5, (0.5, -5.0, -3.0))),
+    ]  # fmt: skip
+    for act in acts:
+        steps.append(edit(steps[-1], *act))
+    foreign = kind == "foreign"
+    for saved in steps:
+        again = opened(saved.tracks, saved.now.run.settings, steps[-1].pins, foreign=foreign)
+        for turn, way in ((undo, steps[::-1]), (redo, steps)):
+            for step in way:
+                assert spots(again) == spots(step)
+                again = again if step is way[-1] else turn(again)
+                assert again.now.run.settings.pins == again.pins
+        assert undo(again).pins == steps[-2].pins
+    back = opened(steps[-1].tracks, saved.now.run.settings, steps[-1].pins, foreign=foreign)
+    back = undo(undo(back))
+    assert spots(edit(back, "add", place)) == sorted([*spots(steps[-3]), place])
+
+
+def spots(session: Session) -> list[tuple[int, tuple[float, float, float]]]:
+    """All detections, by frame and place."""
+    return sorted(map(session.spot, range(len(session.tracks.detections))))
+
+
 def test_without_probabilities_the_longest_step_is_asked_first_with_the_nearest_detections() -> None:
     seen = Detections.from_table([0, 0, 1, 1, 1], [[0, 0, 0], [0, 20, 0], [0, 0, 1], [0, 23, 0], [0, 26, 0]])
     session = opened(

@@ -13,6 +13,7 @@ from recordings import files_in, images_of, recorded, truth_of, write_frame
 
 from outbid import InputError, SettingsError, read_detections, read_tracks, write_detections
 from outbid.watching.account import How
+from outbid.watching.ending import sentence_of
 from outbid.watching.order import InOrder
 from outbid.watching.watch import watch
 
@@ -121,7 +122,9 @@ def test_a_file_that_stays_half_counts_as_missing(tmp_path: Path, caplog: pytest
     assert set(read_tracks(tmp_path / "tracks.parquet").detections.frame.tolist()) == {*range(10)} - {7}
     (folder / "img_0007.tif").unlink()
     done = succeed("watch", folder, "-o", tmp_path / "tracks.parquet", "--learn", 6, "--json")
-    assert json.loads(done.stdout)["links_changed"]["kept"] > 100
+    record = json.loads(done.stdout)
+    assert record["links_changed"]["kept"] > 100
+    assert f" Events: 0. {sentence_of(record, tmp_path / 'tracks.parquet')}" in done.stderr
 
 
 def test_a_big_tiff_that_grows_page_by_page(tmp_path: Path) -> None:

@@ -88,6 +88,11 @@ class Layer:
         scale, origin = ((of[0], *of[-2:]) for of in (self.scale, self.origin))
         return replace(self, data=np.delete(self.data, -3, axis=1), scale=scale, origin=origin)
 
+    def take(self, rows: NDArray) -> Layer:
+        """Some rows, or all in another order; the graph stays."""
+        features = {name: values[rows] for name, values in self.features.items()}
+        return replace(self, data=self.data[rows], features=features)
+
     def as_tuple(self) -> tuple[NDArray[np.float64], dict[str, Any], str]:
         """Data, attributes and kind of the layer.
 

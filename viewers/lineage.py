@@ -26,7 +26,6 @@ class Tree(NamedTuple):
     frames: tuple[float, float]  # first and last
     height: float
     lines: list[tuple[float, float, float, float]]  # x, y, x, y of tracks, and of divisions between them
-    rows: dict[int, float]  # height of each track that is drawn
 
     @property
     def path(self) -> str:
@@ -101,13 +100,6 @@ def trees_of(spans: Spans, most: int = _MOST_TREES) -> tuple[list[Tree], int]:
     return [_tree(root, children, spans) for _, root in families[:most]], len(families)
 
 
-def tree_of(spans: Spans, track: int) -> Tree:
-    """The lineage of one track, from its first mother on; a line if it does not divide."""
-    while spans.parent[track] >= 0:
-        track = int(spans.parent[track])
-    return _tree(track, _children(spans.parent), spans)
-
-
 def _children(parent: NDArray[np.int64]) -> dict[int, list[int]]:
     children: dict[int, list[int]] = {}
     for child in np.nonzero(parent >= 0)[0].tolist():
@@ -145,4 +137,4 @@ def _tree(root: int, children: dict[int, list[int]], spans: Spans) -> Tree:
             if child in row:
                 lines.append((stop, height, stop, row[child]))
                 lines.append((stop, row[child], (first[child] - begin) * scale, row[child]))
-    return Tree(root, len(members), (begin, end), _ROW * len(leaves), lines, row)
+    return Tree(root, len(members), (begin, end), _ROW * len(leaves), lines)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outbid.particles.calibration import Calibration
-from outbid.particles.svg import links_to_draw, path_of
+from outbid.particles.html import links_to_draw, path_of
 from outbid.particles.tracks import Tracks
 
 _MOST_LINKS = 6000

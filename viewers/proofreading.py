@@ -38,9 +38,11 @@ from outbid.pins import (
     check_pins,
     drop_last,
     edited,
+    edits_in,
     followed,
     read_pins,
     resolve_pins,
+    taken_back,
 )
 from outbid.tracking import TrackingRun, TrackingSettings
 
@@ -72,6 +74,7 @@ class Session:
     given: Tracks | None  # of another program, as they were opened
     now: Resolved
     wrong_at_first: float  # expected number of wrong links without pins
+    had: tuple[Pin, ...] = ()  # edits that the detections had when they were opened: undo takes them back
     pins: tuple[Pin, ...] = ()  # what holds, the last at the end
     past: tuple[tuple[Pin, ...], ...] = ()  # what held before each act, and, after undo, what held then
     future: tuple[tuple[Pin, ...], ...] = ()
@@ -128,12 +131,12 @@ def opened(
         frozen, given = FrozenModel(tracks.detections, settings, 1), tracks
     else:
         frozen, given = hold(tracks.detections, settings, progress=progress), None
-    first = _solved(frozen, given, ())
-    now = _solved(frozen, given, pins) if pins else first
+    pins, had = tuple(pins), edits_in(tracks.detections, pins)
+    first = _solved(frozen, given, (), had)
+    now = _solved(frozen, given, pins, had) if pins else first
     queue = _uncertain(now, frozen)
-    pins = tuple(pins)
     return Session(
-        frozen, given, now, first.expected_wrong, pins=pins, queue=queue, asked=len(pins),
+        frozen, given, now, first.expected_wrong, had, pins, queue=queue, asked=len(pins),
         past=tuple(pins[:k] for k in range(len(pins))),
     )  # fmt: skip
 
@@ -222,8 +225,8 @@ def redo(session: Session) -> Session:
 
 def learned_again(session: Session) -> Session:
     """The session with a model that is learned once more, with the pins held."""
-    frozen = hold_again(session.frozen, session.pins)
-    now = _solved(frozen, session.given, session.pins)
+    frozen = hold_again(session.frozen, _with_undone(session.pins, session.had))
+    now = _solved(frozen, session.given, session.pins, session.had)
     return replace(
         session, frozen=frozen, now=now, changed=_changed(session.now, now), queue=_uncertain(now, frozen)
     )
@@ -237,7 +240,7 @@ def skip(session: Session, asked: Question) -> Session:
 def stored(session: Session, path: Path) -> Session:
     """Bring the table of pins of the tracks up to date; the pins have the numbers of its lines."""
     frozen, pins = (read_pins(path) if path.exists() else ()), session.pins
-    same = len(list(takewhile(lambda two: two[0][:2] == two[1][:2], zip(frozen, pins, strict=False))))
+    same = _same(frozen, pins)
     for _ in frozen[same:]:
         drop_last(path)
     return replace(session, pins=(*frozen[:same], *(append_pin(path, pin) for pin in pins[same:])))
@@ -285,15 +288,37 @@ def headline(session: Session) -> str:
 def _with(session: Session, pins: tuple[Pin, ...], acts: tuple[tuple[tuple[Pin, ...], ...], ...]) -> Session:
     """The session with other pins, and acts before and after it."""
     frozen, (past, future) = session.frozen, acts
-    solved, kept = _solved(frozen, session.given, pins), replace(session, pins=pins, past=past, future=future)
+    solved = _solved(frozen, session.given, pins, session.had)
+    kept = replace(session, pins=pins, past=past, future=future)
     changed = _changed(session.now, solved) if kept.edits == session.edits else np.empty(0, np.int64)
     return replace(kept, now=solved, changed=changed, queue=_uncertain(solved, frozen))
 
 
-def _solved(frozen: FrozenModel, given: Tracks | None, pins: Sequence[Pin]) -> Resolved:
+def _same(one: Sequence[Pin], other: Sequence[Pin]) -> int:
+    """How many pins two sequences begin with alike."""
+    return len(list(takewhile(lambda two: two[0][:2] == two[1][:2], zip(one, other, strict=False))))
+
+
+def _with_undone(pins: Sequence[Pin], had: Sequence[Pin]) -> tuple[Pin, ...]:
+    """The pins, after what takes back those edits that the detections had and that hold no more."""
+    edits = [pin for pin in pins if pin.kind in EDITS]
+    return (*taken_back(had[_same(had, edits) :]), *pins)
+
+
+def _solved(frozen: FrozenModel, given: Tracks | None, pins: Sequence[Pin], had: Sequence[Pin]) -> Resolved:
     """The tracks under pins; of another program the given links, but where pins say otherwise."""
-    if given is None:
-        return resolve(frozen, pins)
+    acts = _with_undone(pins, had)
+    now = resolve(frozen, acts) if given is None else _as_given(frozen, given, acts)
+    settings = replace(now.run.settings, pins=tuple(pins))
+    there = {pin[:2] for pin in had}
+    unmatched = tuple(pin for pin in now.found.unmatched if pin[:2] not in there)
+    return now._replace(
+        run=replace(now.run, settings=settings), found=now.found._replace(unmatched=unmatched)
+    )
+
+
+def _as_given(frozen: FrozenModel, given: Tracks, pins: Sequence[Pin]) -> Resolved:
+    """The links of another program, but where pins say otherwise."""
     edits = edited(given.detections, pins)
     seen, count = edits.detections, len(edits.detections)
     found = resolve_pins(
@@ -310,7 +335,7 @@ def _solved(frozen: FrozenModel, given: Tracks | None, pins: Sequence[Pin]) -> R
         name: np.append(values[kept], np.full(len(rows.pairs), sure[name]))[order]
         for name, values in given.measures.items()
     }
-    run = TrackingRun(Tracks(seen, links[order], **measures), replace(frozen.settings, pins=tuple(pins)), {})
+    run = TrackingRun(Tracks(seen, links[order], **measures), frozen.settings, {})
     none = np.full(count, np.nan)
     found = found._replace(unmatched=edits.unmatched + found.unmatched)
     return Resolved(run, links[order], np.full(len(links), np.nan), none, none, none, found)

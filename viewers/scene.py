@@ -342,15 +342,14 @@ def _time(layer: Layer) -> NDArray[np.float64]:
 
 def _rows(layer: Layer, kept: NDArray[np.bool_]) -> Layer:
     """Some rows of a layer."""
-    data = layer.data[kept]
-    features = {name: values[kept] for name, values in layer.features.items()}
+    part = layer.take(kept)
     if layer.kind != "tracks":
-        return replace(layer, data=data, features=features)
-    number, data[:, 0] = np.unique(data[:, 0], return_inverse=True)
+        return part
+    number, part.data[:, 0] = np.unique(part.data[:, 0], return_inverse=True)
     new = {int(old): k for k, old in enumerate(number)}
     held = [(child, [new[p] for p in of if p in new]) for child, of in layer.graph.items()]
     graph = {new[child]: of for child, of in held if child in new and of}
-    return replace(layer, data=data, features=features, graph=graph)
+    return replace(part, graph=graph)
 
 
 def _without_lone(layer: Layer) -> Layer:

@@ -136,7 +136,7 @@ def _here(job: DetectJob, source: str, output: Path | None, how: _Detect, clock:
     """Detect in this process, or show a preview, or say what it would take."""
     from .. import formats
     from ..detection.frames import expected_noise, null_of
-    from ..formats.images.suited import radius_said
+    from ..detection.suited import radius_said
 
     labels, as_json = job.labels, how.as_json
     if output is not None:
@@ -204,7 +204,7 @@ def _on_a_cluster(
 
 def _estimate(job: DetectJob, movie: Images, output: str, as_json: bool) -> None:
     """Print what the command would do, with estimated time and memory."""
-    from ..formats.images.suited import radius_said
+    from ..detection.suited import radius_said
     from ..work.estimate import estimate_detection
 
     with compilation_reported():
@@ -221,7 +221,7 @@ def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...]
     from ..detection.frames import learn_from
     from ..detection.model import OTHER_SIGN
     from ..detection.preview import preview, preview_numbers
-    from ..formats.images.suited import radius_said
+    from ..detection.suited import radius_said
 
     numbers = list(chosen) or preview_numbers(movie.frame_count)
     learned = learn_from(movie.frames, movie.frame_count, settings)

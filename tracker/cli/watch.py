@@ -105,6 +105,7 @@ def watch(
 ) -> None:
     """Follow a movie while it is recorded."""
     from ..watching.account import How
+    from ..watching.ending import sentence_of
     from ..watching.watch import watch as follow
     from ..work.jobs import Opening
 
@@ -131,11 +132,6 @@ def watch(
     summary = record.pop("summary")
     if how.as_json:
         click.echo(json.dumps(record))
-    live, changed = record["live"], record["links_changed"]
+    live = record["live"]
     _LOG.info("%s", live)
-    say(
-        f"{output}: {summary} While it was recorded: {live['frames']} frames, {live['missing']} missing, "
-        f"{live['late']} late; events: {live['events']}. "
-        f"With the future, {changed['dropped']} of {changed['links_live']} links were "
-        f"dropped and {changed['added']} added."
-    )
+    say(f"{output}: {summary} Events: {live['events']}. {sentence_of(record, output)}")

@@ -15,6 +15,7 @@
 `spectrum`, `transform`    the whitened matched filter; cosine transforms, by which frames are filtered
 `stabilise`                a frame in units of its camera's noise, and its background
 `prepare`                  images and settings as detection computes with them
+`suited`                   sentences on settings that hardly suit a movie
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from ..compute.compiling import compilation_reported
 from ..errors import refuse_unlike
 from ..formats.images.frames import Images
 from ..formats.images.opening import open_images
-from ..formats.images.suited import remarks_on
 from ..particles.detections import Detections, in_places
 from ..settings.detection import DetectionSettings
 from ..settings.keywords import DetectionValues, with_values
 from .frames import detect_frames, learn_from
+from .suited import remarks_on
 
 _LOG = logging.getLogger("outbid")
 

@@ -5,5 +5,5 @@
 `tables`       both as Arrow tables, for files and data frames; `arrow` reads columns of them
 `reliability`  how far to trust tracks
 `remarks`      sentences on detections that can hardly be linked, or are there twice
-`svg`          what notebooks show: tables, and a picture of tracks
+`html`         what notebooks show: tables, and a picture of tracks
 """

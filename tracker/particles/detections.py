@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, SettingsError, refuse_unlike
 from .calibration import UNKNOWN, Calibration
-from .svg import html_table
+from .html import html_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

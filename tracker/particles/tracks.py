@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..compute.arrays import kernels
 from ..errors import InputError
 from .detections import Detections
+from .html import html_table, svg_of
 from .reliability import sentence_on
-from .svg import html_table, svg_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@
 Tracks under pins are a function of detections, model and pins; `outbid.edit.proofreading` solves again.
 """
 
-from .edits import Edited, edited
+from .edits import Edited, edited, edits_in, taken_back
 from .pin import EDITS, KINDS, Pin, check_pins, followed, pin_of
 from .rows import Found, PinnedRows, resolve_pins
 from .table import append_pin, drop_last, read_pins
@@ -26,8 +26,10 @@ __all__ = [
     "check_pins",
     "drop_last",
     "edited",
+    "edits_in",
     "followed",
     "pin_of",
     "read_pins",
     "resolve_pins",
+    "taken_back",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from .pin import EDITS, Pin, Place
 
 _ROUNDED = 1e-9
 """Guard: rounding of a position, relative to the largest of its frame."""
+_BACK = {"add": "remove", "remove": "add", "move": "move"}
 
 
 class Edited(NamedTuple):
@@ -76,6 +77,50 @@ def edited(detections: Detections, pins: Iterable[Pin]) -> Edited:
         return Edited(detections, np.arange(count), np.empty(0, np.int64), tuple(left))
     now, seen = _made(detections, placed, gone, many)
     return Edited(seen, now[:count], np.sort(now[list(placed)]).astype(np.int64), tuple(left))
+
+
+def edits_in(detections: Detections, pins: Iterable[Pin]) -> tuple[Pin, ...]:
+    """The first of the edits, as many as the detections have already: those that can be taken back there.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 9, 0]])
+    >>> pins = [Pin("move", ((1, (0, 8, 0)), (1, (0, 9, 0)))), Pin("add", ((0, (0, 5, 5)),))]
+    >>> [pin.kind for pin in edits_in(seen, pins)]
+    ['move']
+    """
+    acts = tuple(pin for pin in pins if pin.kind in EDITS)
+    return next((acts[:k] for k in range(len(acts), 0, -1) if _are_in(detections, acts[:k])), ())
+
+
+def _are_in(detections: Detections, acts: Sequence[Pin]) -> bool:
+    placed: dict[int, Place] = {}
+    gone: set[int] = set()
+    for k, pin in enumerate(taken_back(acts), len(detections)):
+        row = _row_at(detections, pin.detections[0], placed, gone)
+        if (row < 0) != (pin.kind == "add"):
+            return False
+        if pin.kind == "remove":
+            gone.add(row)
+            placed.pop(row, None)
+        elif pin.kind == "move" and _row_at(detections, pin.detections[1], placed, gone) >= 0:
+            return False
+        else:
+            placed[k if row < 0 else row] = pin.detections[-1]
+    return True
+
+
+def taken_back(edits: Sequence[Pin]) -> tuple[Pin, ...]:
+    """Edits that take these back, the last first; a detection comes back without features.
+
+    Examples
+    --------
+    >>> a, b = (1, (0.0, 8.0, 0.0)), (1, (0.0, 9.0, 0.0))
+    >>> [pin[:2] for pin in taken_back([Pin("add", (a,)), Pin("move", (a, b))])] == [
+    ...     ("move", (b, a)), ("remove", (a,))]
+    True
+    """
+    return tuple(Pin(_BACK[pin.kind], pin.detections[::-1]) for pin in reversed(edits))
 
 
 def _end_of(place: Place, later: Iterable[Pin]) -> Place:

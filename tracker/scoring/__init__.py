@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import ResourceError, SettingsError, refuse_unlike
 from ..formats.coerce import TracksLike, tracks_of
-from ..particles.svg import html_table
+from ..particles.html import html_table
 from ..particles.tracks import Tracks
 from .divisions import division_scores
 from .gate import Gate, gate_for

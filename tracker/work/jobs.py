@@ -19,6 +19,7 @@ from ..compute.arrays import free_memory
 from ..compute.threads import begun
 from ..compute.timing import lap
 from ..detection.frames import detect_frames, learn_from, null_of
+from ..detection.suited import remarks_on
 from ..edit.crop import Crop, CroppedMovie, track_part
 from ..edit.filter import of_length
 from ..errors import InputError, OutbidError, ResourceError
@@ -26,7 +27,6 @@ from ..formats.images.frames import Images
 from ..formats.images.labels import detect_labels
 from ..formats.images.opening import open_images, origin_of
 from ..formats.images.stacks import WHOLE, Box
-from ..formats.images.suited import remarks_on
 from ..formats.tables.columns import AS_NAMED
 from ..gated.batches import RECORDED
 from ..particles.calibration import recorded_interval

@@ -16,8 +16,9 @@ from ..forms.laid_out import make_narrow
 from ..forms.napari_layers import transform_of
 from ..forms.pair import can_be_held, tracks_of
 from ..forms.proofread import ProofreadForm
+from ..forms.said import sentence
 from ..forms.uncertain_links import UncertainLinks
-from .page import Page, sentence
+from .page import Page
 
 
 class CheckPage(Page):

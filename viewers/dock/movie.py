@@ -15,9 +15,10 @@ from outbid.particles.calibration import METRES
 
 from ..forms.fields import NumberBox, choice_box
 from ..forms.napari_layers import calibration_of, record_of
+from ..forms.said import sentence
 from ..forms.source import SourceFields
 from ..layers import RECORD
-from .page import Page, sentence
+from .page import Page
 from .reopened import reopen
 from .session import is_session
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from ..forms.form import Form
 from ..forms.laid_out import make_narrow
@@ -118,17 +118,7 @@ def fold(form: Form) -> None:
         form.layout().addStretch()
     make_narrow(form)
     form.scroll.hide()
-    form.said.rest.setWordWrap(True)
-    form.said.rest.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     inside = form.scroll.widget().layout()
     inside.insertWidget(1, form.run_button)
     inside.insertWidget(2, form.said.rest)
     form.fold_button = button
-
-
-def sentence() -> QLabel:
-    """A label for a sentence of any length."""
-    label = QLabel()
-    label.setWordWrap(True)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label

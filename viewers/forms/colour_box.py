@@ -8,12 +8,13 @@ import numpy as np
 from napari.utils.colormaps import ensure_colormap
 from numpy.typing import NDArray
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QWidget
+from qtpy.QtWidgets import QHBoxLayout, QLabel, QWidget
 from superqt.utils import signals_blocked
 
 from outbid.particles.tracks import Tracks
 
 from ..coloured import PROBABILITY, TRACK, Coloured, coloured, names_of
+from .fields import choice_box, paint_bar
 from .napari_layers import CONFIDENCE_MAP
 
 _COLOURS = 256
@@ -38,12 +39,8 @@ class ColourBox(QWidget):
         super().__init__()
         self._tracks: Tracks | None = None
         self._measured: Mapping[str, NDArray] = {}
-        self.names = QComboBox()
-        self.names.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.names.setMinimumContentsLength(10)
+        self.names = choice_box(letters=10)
         self.low, self.bar, self.high = QLabel(), QLabel(), QLabel()
-        self.bar.setMinimumWidth(60)
-        self.bar.setFixedHeight(12)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         for widget, stretch in ((self.names, 2), (self.low, 0), (self.bar, 2), (self.high, 0)):
@@ -86,11 +83,7 @@ class ColourBox(QWidget):
         self.low.setText(f"{values.low:.3g}")
         self.high.setText(f"{values.high:.3g}")
         rows = self.table[np.linspace(0, _COLOURS - 1, _STOPS).astype(int), :3] * 255
-        stops = ", ".join(
-            f"stop:{k / (_STOPS - 1):.3f} rgb({red:.0f},{green:.0f},{blue:.0f})"
-            for k, (red, green, blue) in enumerate(rows)
-        )
-        self.bar.setStyleSheet(f"background: qlineargradient(x1:0, y1:0, x2:1, y2:0, {stops});")
+        paint_bar(self.bar, [f"rgb({red:.0f},{green:.0f},{blue:.0f})" for red, green, blue in rows], 12)
         by_track = self.names.currentText() == TRACK
         for widget in (self.low, self.bar, self.high):
             widget.setVisible(not by_track)

@@ -57,6 +57,8 @@ _SUFFIXES = (".csv", ".tsv", ".parquet", ".geff", ".xml")
 _USED = count()
 """When a form had the focus: several may have a key."""
 _MOST_LISTED = 200
+_NEAR = 4.0
+"""Pixels of the screen within which a click is at a spot."""
 _ENDING = "_proofread"
 
 
@@ -225,13 +227,31 @@ class CorrectForm(LineageForm):
         if self.selected and (direction is not None or key == "M"):
             depth = seen.position[self.selected[-1]]
             at = at + along * ((depth - at) @ along)
+        row = self.selected[-1] if key == "M" else -1
+        frame = frame if key == "A" else int(seen.frame[row])
+        there = self._spots_at(frame, at, along) - {row}
+        if there:
+            self.show_message(
+                f"{self.name(min(there)).capitalize()} is there already. Click farther away from it; zoom in "
+                "to put a spot close to it.", error=True,
+            )  # fmt: skip
+            return
         self._key = ""
         z, y, x = at.tolist()
         if key == "A":
             self.do(correcting.add, (frame, (z, y, x)))
         else:
-            row = self.selected[-1]
-            self.do(correcting.move, row, (int(seen.frame[row]), (z, y, x)))
+            self.do(correcting.move, row, (frame, (z, y, x)))
+
+    def _spots_at(self, frame: int, at: NDArray[np.float64], along: NDArray[np.float64]) -> set[int]:
+        """Rows of the detections of a frame that are where the user clicked, also those that are filtered."""
+        assert self.tracks is not None
+        rows, near = self.tracks.detections.rows_of(frame), _NEAR / self.viewer.scene.camera.zoom
+        way = self.tracks.detections.position[rows] - at
+        deep = way @ along
+        here = np.linalg.norm(way - np.outer(deep, along), axis=1) < near
+        here &= np.abs(deep) < max(near, calibration_of(self.layers.layer()).spacing[0] / 2)
+        return set((rows.start + np.flatnonzero(here)).tolist())
 
     def enable(self) -> None:
         """Enable what can act."""

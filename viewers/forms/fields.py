@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
@@ -258,10 +258,18 @@ class WayBox(QWidget):
         self.gone.emit(self._at)
 
 
-def choice_box(names: Iterable[str]) -> QComboBox:
+def choice_box(names: Iterable[str] = (), letters: int = 8) -> QComboBox:
     """A box to choose one of several names."""
     box = QComboBox()
     box.addItems(list(names))
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    box.setMinimumContentsLength(8)
+    box.setMinimumContentsLength(letters)
     return box
+
+
+def paint_bar(bar: QLabel, colours: Sequence[str], high: int) -> None:
+    """Give a bar so many pixels high these colours, from left to right."""
+    stops = ", ".join(f"stop:{k / (len(colours) - 1):.3f} {colour}" for k, colour in enumerate(colours))
+    bar.setMinimumWidth(60)
+    bar.setFixedHeight(high)
+    bar.setStyleSheet(f"background: qlineargradient(x1:0, y1:0, x2:1, y2:0, {stops});")

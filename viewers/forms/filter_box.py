@@ -16,6 +16,8 @@ from superqt.utils import signals_blocked
 from outbid.edit.filter import LENGTH, Condition, column_of, columns_in, condition_from
 from outbid.particles.tracks import Tracks
 
+from .fields import choice_box
+
 OF = {"each spot": "", "mean of track": "mean", "min of track": "min", "max of track": "max"}
 """What a condition is on, and the function of `outbid filter` that says so."""
 _BINS = 60
@@ -41,9 +43,7 @@ class FilterBox(QWidget):
         super().__init__()
         self.tracks: Tracks | None = None
         self.filters: list[ColumnFilter] = []
-        self.columns, self.of = QComboBox(), QComboBox()
-        self.columns.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.columns.setMinimumContentsLength(8)
+        self.columns, self.of = choice_box(), QComboBox()
         self.of.addItems([*OF])
         self.add_button, self.text = QPushButton("Add filter"), QLineEdit()
         self.text.setReadOnly(True)

@@ -58,15 +58,13 @@ class MessageBox(QScrollArea):
 
     def __init__(self) -> None:
         super().__init__()
-        self.label = QLabel()
-        self.label.setWordWrap(True)
+        self.label = sentence()
         self.label.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.setWidget(self.label)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.rest = QLabel()  # for all but the first line, where a form lays it out elsewhere
+        self.rest = sentence()  # for all but the first line, where a form lays it out elsewhere
         self.hide()
 
     def show_text(self, text: str, *, error: bool = False) -> None:
@@ -94,6 +92,14 @@ class MessageBox(QScrollArea):
     def _height(self) -> int:
         width = max(self.viewport().width(), 100)
         return min(self.label.heightForWidth(width), _LINES * self.fontMetrics().lineSpacing()) + 2
+
+
+def sentence() -> QLabel:
+    """A label for a sentence of any length."""
+    label = QLabel()
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
 
 
 def lasting(seconds: float) -> str:

@@ -32,7 +32,7 @@ from .rows import SettingRows
 from .said import lasting
 from .source import Source, SourceFields, settings_of
 from .uncertain_links import ConfidenceBar, UncertainLinks
-from .windowed import show_all, show_tracks
+from .windowed import show_tracks
 from .work import Report, Task
 
 COLOURS = {
@@ -194,7 +194,7 @@ class TrackForm(Form):
         if not part:
             with signals_blocked(self.result):
                 self.result.choose(self.shown)  # which draws a part
-        draw = partial(show_tracks if part else show_all, self.viewer, run.tracks, source.transform, name)
+        draw = partial(show_tracks, self.viewer, run.tracks, source.transform, name, part=part)
         self._recolour(self.show_by(partial(draw, record=record)))
         keep_places_of_tracks(self.shown, run.tracks, result.detections.position)
         self.uncertain.hold(run.tracks, source.transform)

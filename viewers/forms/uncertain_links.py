@@ -10,7 +10,7 @@ from qtpy.QtWidgets import QHBoxLayout, QLabel, QWidget
 from outbid.particles.tracks import Tracks
 
 from ..explained import why
-from .fields import WayBox
+from .fields import WayBox, paint_bar
 from .napari_layers import CONFIDENCE, LayerTransform, go_to
 
 _NEAR = 40.0
@@ -24,13 +24,8 @@ class ConfidenceBar(QWidget):
         super().__init__()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        stops = ", ".join(
-            f"stop:{k / (len(CONFIDENCE) - 1):g} {colour}" for k, colour in enumerate(CONFIDENCE)
-        )
         bar = QLabel()
-        bar.setMinimumWidth(60)
-        bar.setFixedHeight(10)
-        bar.setStyleSheet(f"background: qlineargradient(x1:0, y1:0, x2:1, y2:0, {stops});")
+        paint_bar(bar, CONFIDENCE, 10)
         for widget, stretch in ((QLabel("0 uncertain"), 0), (bar, 1), (QLabel("certain 1"), 0)):
             row.addWidget(widget, stretch)
 

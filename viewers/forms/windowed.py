@@ -52,7 +52,7 @@ class WindowedTracks(QObject):
         self._viewer, self._transform = viewer, transform
         whole = tracks_layer(tracks, name=name)
         by_time = np.lexsort((whole.data[:, 0], whole.data[:, 1]))
-        self._whole, self._detection = _in_order(whole, by_time), layered[by_time]
+        self._whole, self._detection = whole.take(by_time), layered[by_time]
         ends = self._whole.data[:, 1:]
         self._frames, self._record = ends[:, 0], record
         self._corners = np.unique([ends.argmin(axis=0), ends.argmax(axis=0)])
@@ -108,21 +108,16 @@ class WindowedTracks(QObject):
 
     def _part(self) -> Layer:
         """The chosen rows as a layer; tracks keep their numbers."""
-        order, ids = self.drawn, self._whole.data[:, 0]
-        data, number = self._whole.data[order], np.unique(ids[self.rows])
-        data[len(self.rows) :, 0] = ids.max() + 1 + np.arange(len(self._corners))
+        part, ids = self._whole.take(self.drawn), self._whole.data[:, 0]
+        number = np.unique(ids[self.rows])
+        part.data[len(self.rows) :, 0] = ids.max() + 1 + np.arange(len(self._corners))
         there = set(number.astype(int).tolist())
         held = {
             child: [one for one in parents if one in there]
             for child, parents in self._whole.graph.items()
             if child in there
         }
-        return Layer(
-            "tracks", self._whole.name, data,
-            {name: values[order] for name, values in self._whole.features.items()},
-            self._whole.scale, self._whole.unit, {child: of for child, of in held.items() if of},
-            self._whole.color_by, origin=self._whole.origin,
-        )  # fmt: skip
+        return replace(part, graph={child: of for child, of in held.items() if of})
 
     def _chosen(self) -> NDArray[np.int64]:
         """Rows of the frames around the one that is shown, of those in view as many as are drawn in time."""
@@ -146,27 +141,9 @@ class WindowedTracks(QObject):
 
 def show_tracks(
     viewer: Any, tracks: Tracks, transform: LayerTransform, name: str, *, record: Any = None,
-    instead_of: Any = None,
+    instead_of: Any = None, part: bool = True,
 ) -> Any:  # fmt: skip
-    """Show tracks: all of them at once, or, where these are very many, what the view shows of them."""
-    if len(tracks.detections) > preferences().window.vertices:
+    """Show tracks: all at once, or, where these are very many and a part is enough, what the view shows."""
+    if part and len(tracks.detections) > preferences().window.vertices:
         return WindowedTracks(viewer, tracks, transform, name, record, instead_of).layer
-    return show_all(viewer, tracks, transform, name, record=record, instead_of=instead_of)
-
-
-def show_all(
-    viewer: Any, tracks: Tracks, transform: LayerTransform, name: str, *, record: Any = None,
-    instead_of: Any = None,
-) -> Any:  # fmt: skip
-    """Show all tracks at once."""
-    layer = tracks_layer(tracks, name=name)
-    return show(viewer, layer, transform, record=record, instead_of=instead_of)
-
-
-def _in_order(layer: Layer, order: NDArray[np.int64]) -> Layer:
-    """The layer with its rows in another order."""
-    features = {name: values[order] for name, values in layer.features.items()}
-    return Layer(
-        layer.kind, layer.name, layer.data[order], features, layer.scale, layer.unit, layer.graph,
-        layer.color_by, origin=layer.origin,
-    )  # fmt: skip
+    return show(viewer, tracks_layer(tracks, name=name), transform, record=record, instead_of=instead_of)

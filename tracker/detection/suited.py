@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...settings.detection import DetectionSettings, remark_on_radius
-from .frames import Images
+from ..formats.images.frames import Images
+from ..settings.detection import DetectionSettings, remark_on_radius
 
 
 def remarks_on(movie: Images, settings: DetectionSettings, *, labels: bool = False) -> Iterator[str]:

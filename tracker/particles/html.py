@@ -1,4 +1,4 @@
-"""What notebooks show of detections and tracks: a table in HTML, and a small picture of tracks as SVG."""
+"""HTML that notebooks show of detections and tracks: a table, and a small picture of tracks as SVG."""
 
 from __future__ import annotations
 
