@@ -109,7 +109,8 @@ def on_cores(name: str, cores: int) -> measure.Row:
     (shape, spots), count, voxels = MOVIES[name], LONG[name] * cores, prod(MOVIES[name][0]) / 1e6
     few = [frame_of(shape, spots, seed) for seed in range(8)]
     frames = [few[number % len(few)] for number in range(count)]
-    model, used = learn_from(lambda rows: (frames[row] for row in rows), count, DetectionSettings())
+    asked = DetectionSettings(device="cpu")
+    model, used = learn_from(lambda rows: (frames[row] for row in rows), count, asked)
     detect_frames(few[:1], used, workers=1, model=model)  # compiles
     begin = time.perf_counter()
     here, _ = detect_frames(few, used, workers=1, model=model)
