@@ -290,7 +290,7 @@ def _end_of_links(path: Path) -> Path:
 def _try_to_write(target: Path, named: Path) -> None:
     """Make and remove a file beside an output: a disk may be read-only, full, or know shorter names."""
     try:
-        with staged(target, partial(Path.touch, exist_ok=False)):
+        with undisturbed(), staged(target, partial(Path.touch, exist_ok=False)):
             pass
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:

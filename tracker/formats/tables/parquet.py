@@ -50,7 +50,7 @@ def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
             wanted = _wanted(schema, path, columns)
             # A few bytes can encode millions of equal values, so the size follows from the number of rows.
             refuse_if_larger_than_memory(path, count * (len(wanted) + _listed(file, wanted)) * 16)
-            pieces.append(file.read(wanted))
+            pieces.append(_valid(file.read(wanted)))
             _refuse_other_count(part, len(pieces[-1]), file.metadata.num_rows)
     try:
         rows = pa.concat_tables(pieces)
@@ -59,6 +59,12 @@ def read_table(path: Path, columns: Mapping[str, str]) -> Rows:
             f"{path}: its parts do not have the same columns. Remove what belongs to another run."
         ) from None
     return _rows(path, rows, schema, columns)
+
+
+def _valid(rows: pa.Table) -> pa.Table:
+    """Rows as they are; Arrow raises an error if a number of a text is beyond the texts of its column."""
+    rows.validate(full=True)
+    return rows
 
 
 def _listed(file: pa.parquet.ParquetFile, wanted: list[str]) -> int:
@@ -112,7 +118,7 @@ def rows_between(path: Path, begin: int, end: int, columns: Mapping[str, str] = 
                 count = file.metadata.row_group(group).num_rows
                 low, high = max(begin - before, 0), min(end - before, count)
                 if low < high:
-                    pieces.append(file.read_row_group(group, wanted)[low:high])
+                    pieces.append(_valid(file.read_row_group(group, wanted)[low:high]))
                 before += count
     rows = pa.concat_tables(pieces)
     if len(rows) != end - begin:
@@ -160,7 +166,7 @@ def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_N
             with closing(Ahead(file.iter_batches(rows, columns=wanted), "decode")) as batches:
                 for batch in batches:
                     lap("waiting")
-                    piece = pa.Table.from_batches([batch])
+                    piece = _valid(pa.Table.from_batches([batch]))
                     kept = pa.concat_tables([kept, piece]) if len(kept) else piece
                     part, kept, seen = _whole_frames(path, schema, columns, kept, seen)
                     if part is not None:
