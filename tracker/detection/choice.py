@@ -1,7 +1,7 @@
 """Spots or bodies: which of the two a movie holds, by the profile of what is found as spots.
 
 Spots have one profile, that of the optics; each body has its own, with a flat top and an edge. Spots out of
-focus or of unequal size differ as well, but stand alone, while parts of a body are beside each other. Spots
+focus or of unequal size differ as well, but stand alone, while parts of a body are neighbours. Spots
 do not care where wider structure is; the parts and the texture of bodies are where the bodies are. Drawn
 spots leave little but the camera's noise; of bodies they leave edges and texture. If no spot stands out,
 structure with edges is bodies; light has none.
@@ -41,7 +41,7 @@ _EDGES = 0.01
 _COARSE, _FINE = (1.0, 1.8), (3.6, 4.4)
 """Prior: wave numbers, times the width of the filter of bodies, of bodies and of their edges."""
 _LEFT = 0.2
-"""Error level: share of the power beyond the camera's that drawn spots leave: of any size .1, bodies .5."""
+"""Error level: power that drawn spots leave beyond the camera's, over all: of any size .1, of bodies .5."""
 _SHELL = (2.2, 2.8)
 """Prior: wave numbers, times the width of spots, at which it is measured: finer than haze."""
 _FEWEST = 5

@@ -19,7 +19,7 @@ GPU_FROM_VOXELS = 200_000_000
 """Number of voxels of a movie from which `auto` detects on a GPU.
 
 Loading CuPy and the kernels takes 3 s, and 40 s at their first use. 200 million voxels then take an H200 1 s,
-and 16 cores 25 s.
+and 16 cores 11 s.
 """
 
 
